@@ -16,7 +16,7 @@ const layers = [
   ["ops", ["core", "service", "model"]],
   ["queries", ["core", "config", "model", "schedule", "store", "feeds", "queue", "simulate"]],
   ["actions", ["core", "config", "model", "schedule", "store", "queue", "queries"]],
-  ["web", ["core", "config", "model", "queries"]],
+  ["web", ["core", "config", "model", "queries", "actions"]],
 ];
 const libraries = layers.map(([name]) => name);
 layers.push(

@@ -1,8 +1,11 @@
 // Cancels a task: what is not sent never goes out, and Syncline stops to follow what is. The
-// journal decides, and the next step of the task records the outcome. Called by `syncline cancel`.
+// journal decides, and the next step of the task records the outcome. Called by `syncline cancel`
+// and web/.
 import type { Task } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
+import { findTaskInFlight } from "../queue/tasks-in-flight.ts";
 import type { Store } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
 import type { StartState } from "../store/start-entry.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import { type By, recordChange } from "./record-change.ts";
@@ -25,4 +28,12 @@ export async function cancel(
   await recordChange(store, by, { what: "cancel", subject: `task ${task.id}`, before: { state: met } });
   await producer.expedite(task);
   return met;
+}
+
+/** Finds a task of these services in flight, also on its way into the queue. */
+export async function findToCancel(id: string, services: readonly string[], store: Store): Promise<Task | undefined> {
+  const found = await findTaskInFlight(store, services, id);
+  if (found !== undefined) return found;
+  const planned = (await new SlotLedger(store).unqueued(Number.POSITIVE_INFINITY)).flatMap((step) => step.tasks);
+  return planned.find((task) => task.id === id && services.includes(task.service));
 }

@@ -1,4 +1,5 @@
-// Replays and discards entries of the failed list. Called by `syncline failed`.
+// Replays and discards entries of the failed list. Called by `syncline failed` and
+// web/.
 import type { PolicySet } from "../config/policy-set.ts";
 import { replayable } from "../model/outcome.ts";
 import { isFromMasks, runByHand, type Task } from "../model/task.ts";
@@ -22,6 +23,8 @@ export interface ActionParts {
   readonly set: PolicySet | undefined;
   readonly force: boolean;
   readonly by: By;
+  /** The instant that names new tasks: the same one again makes the same tasks. Default: now. */
+  readonly atMs?: number;
 }
 
 /** The result for one entry. `into`: the new task. `why`: why it was left as it is. */
@@ -35,7 +38,7 @@ type TaskItem = Extract<FailedItem, { type: "task" }>;
 
 /** Replays entries. One task replays several failed tasks of one policy and target. */
 export async function replay(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
-  const slotMs = await redisTimeMs(parts.store);
+  const slotMs = parts.atMs ?? (await redisTimeMs(parts.store));
   const made = new Set<string>();
   const results: ActionResult[] = [];
   // The oldest first: notices keep their order.
@@ -81,7 +84,10 @@ async function replayTask(
   { store, producer, set, force, slotMs, made }: ActionParts & { readonly slotMs: number; readonly made: Set<string> },
 ): Promise<ActionResult> {
   if (replayable[item.outcome.status] === "may-run" && !force)
-    return { item, why: `it ended as ${item.outcome.status}, so it may be at work still: look, then add --force` };
+    return {
+      item,
+      why: `it ended as ${item.outcome.status}, so it may be at work still: look, then force it (--force)`,
+    };
   const task = toTask(item, set, slotMs);
   if (typeof task === "string") return { item, why: task };
   const failed = new FailedTasks(store);

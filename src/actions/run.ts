@@ -19,15 +19,21 @@ export interface RunParts {
   readonly store: Store;
   readonly producer: Pick<Producer, "enqueue" | "workers">;
   readonly by: By;
+  /** The instant that names the tasks: the same one again makes the same tasks. Default: now. */
+  readonly atMs?: number;
 }
 
 const recordedTasksMax = 100;
 
 /** Runs a policy now, whatever its schedule and its pauses say. */
 export async function runNow(policy: Policy, parts: RunParts): Promise<Queued> {
-  const tasks = tasksOf(policy, { slotMs: await redisTimeMs(parts.store), origin: "manual", covers: [] });
+  const tasks = await tasksByHand(policy, parts);
   const ids = tasks.slice(0, recordedTasksMax).map(({ id }) => id);
   return queueByHand(tasks, parts, { what: "run", subject: `policy ${policy.name}`, after: { tasks: ids } });
+}
+
+async function tasksByHand(policy: Policy, { store, atMs }: RunParts): Promise<Task[]> {
+  return tasksOf(policy, { slotMs: atMs ?? (await redisTimeMs(store)), origin: "manual", covers: [] });
 }
 
 /** One sync job, without a policy. */
@@ -45,11 +51,7 @@ export function policyOfSyncJob({ service, syncJob, repository }: SyncJobPlace, 
 /** Runs one sync job now, as the `defaults` of the policy files say. */
 export async function runSyncJob(place: SyncJobPlace, set: PolicySet, parts: RunParts): Promise<Queued> {
   const { service, syncJob, repository } = place;
-  const tasks = tasksOf(policyOfSyncJob(place, set), {
-    slotMs: await redisTimeMs(parts.store),
-    origin: "manual",
-    covers: [],
-  });
+  const tasks = await tasksByHand(policyOfSyncJob(place, set), parts);
   const where = repository === undefined ? service : `${service}, ${repository}`;
   const done = { what: "run", subject: `sync job ${syncJob} of ${where}`, after: { tasks: tasks.map(({ id }) => id) } };
   return queueByHand(tasks, parts, done);

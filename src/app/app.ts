@@ -136,8 +136,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ...deps, ledger }) : undefined;
   if (scheduler !== undefined) components.push(scheduler);
   if (options.web !== undefined) {
-    const context = () => ({ store, target: redis, producer, set: current.set, isNarrowed: false });
-    components.push(createWeb(options.web, context, log));
+    const found = { store, target: redis, producer, notices: sinks.queues, isNarrowed: false };
+    components.push(createWeb(options.web, { ...options, context: () => ({ ...found, set: current.set }) }));
   }
   const adopt = (next: PolicySet) => {
     // The services first: only they can refuse. All three change synchronously, so no reader sees

@@ -1,15 +1,17 @@
 // The web server as a part of the process (role `web`). Its code is loaded when it starts, so that
 // a process without the role pays nothing for it. Built by app.ts.
+import type { LoadOptions } from "../config/load-policies.ts";
+import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { UsageError } from "../core/errors.ts";
-import type { EventLog } from "../core/event-log.ts";
 import type { QueryContext } from "../queries/query-context.ts";
 import { readBounded } from "../service/secret-file.ts";
 import { Changes } from "../store/changes.ts";
 import { readLiveVersion } from "../store/live-version.ts";
 import { WebSessions } from "../store/web-sessions.ts";
 import type { Refusal } from "../web/guard.ts";
+import type { WebParts } from "../web/web-app.ts";
 import type { WebServer } from "../web/web-server.ts";
 
 /** Where the web server listens, and who may ask. */
@@ -20,17 +22,19 @@ export interface WebOptions {
   readonly tokens: string | undefined;
   /** Whether nothing can be changed here, whatever a token allows. */
   readonly isReadOnly: boolean;
+  /** For policy files that a caller asks to check. */
+  readonly checks: PolicyChecks;
 }
 
 const tokensBytesMax = 256 * 1024;
 
 /** Makes the part. @throws UsageError, at its start, for a taken port or a wrong file of tokens. */
 export function createWeb(
-  { host, port, tokens: path, isReadOnly }: WebOptions,
-  context: () => QueryContext,
-  log: EventLog,
+  { host, port, tokens: path, isReadOnly, checks }: WebOptions,
+  { context, variables, log }: Pick<WebParts, "context" | "log"> & Pick<LoadOptions, "variables">,
 ): Component {
   const { store } = context();
+  const load = { variables, checks };
   let server: WebServer | undefined;
   const recordRefusal = async ({ actor, what, why, ...from }: Refusal) => {
     const change = { actor, what: "refused", subject: what, reason: null, before: null, after: { why }, from };
@@ -46,7 +50,10 @@ export function createWeb(
       const file = path === undefined ? undefined : { path, read: () => readTokens(path) };
       const access = file && (await Access.open(file, new WebSessions(store), { clock, log }));
       const live = new LiveHub(() => readLiveVersion(store, namesOf(context())), clock, log);
-      server = await startWebServer({ host, port }, { context, access, recordRefusal, isReadOnly, live, clock, log });
+      server = await startWebServer(
+        { host, port },
+        { context, access, recordRefusal, isReadOnly, load, live, clock, log },
+      );
       const shown = host.includes(":") ? `[${host}]` : host;
       log.info("web.listening", { url: `http://${shown}:${server.port}/`, tokens: path !== undefined });
     },

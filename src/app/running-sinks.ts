@@ -76,8 +76,8 @@ export class RunningSinks implements Component {
     for (const settings of options.set.sinks.values()) this.#add(settings);
   }
 
-  /** The queues, for gauges. */
-  get queues(): Pick<NoticeQueues, "backlog"> {
+  /** The queues, for gauges and for the failed list. */
+  get queues(): NoticeQueues {
     return this.#queues;
   }
 

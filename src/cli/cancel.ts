@@ -1,6 +1,6 @@
 // `syncline cancel TASK`: what is not sent never goes out, and Syncline stops to follow what is.
 import type { Command } from "commander";
-import { cancel } from "../actions/cancel.ts";
+import { cancel, findToCancel } from "../actions/cancel.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
@@ -9,10 +9,9 @@ import { someNames } from "../core/plain-text.ts";
 import type { Outcome } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
 import { parseTaskId } from "../model/task-id.ts";
-import { findTaskInFlight, readTasksInFlight } from "../queue/tasks-in-flight.ts";
+import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
 import { readPresence, type Store } from "../store/redis.ts";
-import { SlotLedger } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import { byHand } from "./changes.ts";
 import { type CommandIo, isConfirmed } from "./command-io.ts";
@@ -97,10 +96,7 @@ async function findTask(
       `${ids.length} tasks of ${name} are in flight, name one: ${someNames(ids, "`syncline running`")}`,
     );
   }
-  const found = await findTaskInFlight(store, names, name);
-  if (found !== undefined) return found;
-  const planned = (await new SlotLedger(store).unqueued(Number.POSITIVE_INFINITY)).flatMap((step) => step.tasks);
-  return planned.find(({ id }) => id === name) ?? { id: name, policy: parseTaskId(name)?.policy ?? "" };
+  return (await findToCancel(name, names, store)) ?? { id: name, policy: parseTaskId(name)?.policy ?? "" };
 }
 
 async function questionOf(task: Task, store: Store): Promise<string> {

@@ -157,7 +157,13 @@ function webOptions({ roles, webPort: port, webHost: host, ...more }: ServeOptio
     throw new UsageError(
       `--web-host ${host} can be reached from elsewhere: say with --web-tokens who may look, or leave --web-host out`,
     );
-  return { host, port, tokens: tokens === undefined ? undefined : resolve(tokens), isReadOnly: webReadOnly };
+  return {
+    host,
+    port,
+    tokens: tokens === undefined ? undefined : resolve(tokens),
+    isReadOnly: webReadOnly,
+    checks: policyChecks,
+  };
 }
 
 /** The health of one `serve`, from before its start until after its stop. */

@@ -1,6 +1,7 @@
 // Where queries look: Redis, the queues, and the policies that the asker may see. Built by app/ for
 // the web server.
 import type { PolicySet } from "../config/policy-set.ts";
+import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 
@@ -9,6 +10,7 @@ export interface QueryContext {
   readonly store: Store;
   readonly target: RedisTarget;
   readonly producer: Producer;
+  readonly notices: NoticeQueues;
   readonly set: PolicySet;
   readonly isNarrowed: boolean;
 }

@@ -3,7 +3,8 @@
 import { type Clock, createDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Scope } from "../model/scope.ts";
+import { reaches, type Scope } from "../model/scope.ts";
+import { WebError } from "./problem.ts";
 import { hashOfToken, parseTokens, type TokenEntry } from "./tokens.ts";
 
 /** Who asks. `services` undefined: all. */
@@ -11,6 +12,13 @@ export interface Caller {
   readonly name: string;
   readonly scope: Scope;
   readonly services: ReadonlySet<string> | undefined;
+}
+
+/** @throws WebError for a caller who may not. */
+export function checkScope({ name, scope }: Caller, needed: Scope): void {
+  if (reaches(scope, needed)) return;
+  const detail = `${name} may ${scope}, and this needs ${needed}; the attempt is recorded`;
+  throw new WebError({ status: 403, name: "scope-too-small", title: "You may not", detail });
 }
 
 /** Where sessions are kept (store/web-sessions.ts). */

@@ -5,8 +5,7 @@ import type { Context, MiddlewareHandler } from "hono";
 import { getCookie } from "hono/cookie";
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { reaches, type Scope } from "../model/scope.ts";
-import { type Access, type Caller, localCaller } from "./access.ts";
+import { type Access, type Caller, checkScope, localCaller } from "./access.ts";
 import { WebError } from "./problem.ts";
 import { RateLimit } from "./rate-limit.ts";
 import type { WebEnv } from "./web-env.ts";
@@ -114,13 +113,6 @@ const readOnly = new WebError({
   hint: "give people tokens (--web-tokens) and leave --web-read-only out, or use the command line",
 });
 
-/** @throws WebError for a caller who may not. */
-function checkScope({ name, scope }: Caller, needed: Scope): void {
-  if (reaches(scope, needed)) return;
-  const detail = `${name} may ${scope}, and this needs ${needed}; the attempt is recorded`;
-  throw new WebError({ status: 403, name: "scope-too-small", title: "You may not", detail });
-}
-
 function isSigning({ req: { method, path } }: Context<WebEnv>): boolean {
   return method === "POST" && (path === "/sign-in" || path === "/sign-out");
 }
@@ -142,6 +134,6 @@ export function nameOf(c: Context<WebEnv>): string {
 }
 
 /** Where a request comes from: the nearest proxy, if there is one. */
-function addressOf(c: Context<WebEnv>): string {
+export function addressOf(c: Context<WebEnv>): string {
   return c.env?.incoming?.socket.remoteAddress ?? "unknown";
 }

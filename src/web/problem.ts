@@ -40,6 +40,17 @@ export function notFound(detail: string, hint?: string): WebError {
   });
 }
 
+/** What was asked is understood, and cannot be done as things are. */
+export function notPossible(detail: string, hint?: string): WebError {
+  return new WebError({
+    status: 422,
+    name: "not-possible",
+    title: "This cannot be done",
+    detail,
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
+
 /** The request has no token that is good. */
 export const unauthenticated = new WebError({
   status: 401,

@@ -7,20 +7,22 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { etag } from "hono/etag";
 import { HTTPException } from "hono/http-exception";
 import { secureHeaders } from "hono/secure-headers";
-import { errorText, stackOf } from "../core/errors.ts";
+import type { LoadOptions } from "../config/load-policies.ts";
+import { errorText, stackOf, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { narrowTo, type QueryContext } from "../queries/query-context.ts";
-import { type Access, sessionMs } from "./access.ts";
+import { type Access, type Caller, sessionMs } from "./access.ts";
+import type { Acting } from "./acts.ts";
 import { addApi } from "./api/routes.ts";
 import { assets } from "./assets.ts";
-import { cookieName, type GuardParts, guardCallers, nameOf, recordRefusals } from "./guard.ts";
+import { addressOf, cookieName, type GuardParts, guardCallers, nameOf, recordRefusals } from "./guard.ts";
 import { type LiveHub, streamChanges } from "./live.ts";
 import { Looks } from "./looks.ts";
 import { problemPage } from "./pages/problem-page.ts";
 import { addPages } from "./pages/routes.ts";
 import { signInPage } from "./pages/sign-in.ts";
-import { answerProblem, type Problem, unauthenticated, WebError } from "./problem.ts";
+import { answerProblem, notPossible, type Problem, unauthenticated, WebError } from "./problem.ts";
 import type { WebEnv } from "./web-env.ts";
 
 /** What the application needs. */
@@ -28,6 +30,8 @@ export interface WebParts extends GuardParts {
   /** Where to look now: with the policies in force. */
   readonly context: () => QueryContext;
   readonly live: LiveHub;
+  /** How policy files are checked. */
+  readonly load: LoadOptions;
 }
 
 const signInBytesMax = 4_096;
@@ -52,7 +56,9 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
   app.use(async (c, next) => {
     const caller = c.get("caller");
     if (caller === undefined) return askToSignIn(c);
-    c.set("query", narrowTo(parts.context(), caller.services));
+    const context = narrowTo(parts.context(), caller.services);
+    c.set("query", context);
+    c.set("acting", { context, caller, by: byOf(c, caller, parts.log), load: parts.load });
     return next();
   });
   app.get("/events", (c) => streamChanges(c, parts.live, nameOf(c)));
@@ -60,6 +66,13 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
   addApi(app, looks);
   addPages(app, looks, parts.access !== undefined);
   return app;
+}
+
+/** Who acts by a request, for the record of changes. */
+function byOf(c: Context<WebEnv>, { name: actor }: Caller, log: EventLog): Acting["by"] {
+  const from = { address: addressOf(c), requestId: c.get("requestId") };
+  const warn = (message: string) => log.error("web.unrecorded", { ...from, actor, message });
+  return (reason) => ({ actor, reason, from, warn });
 }
 
 const headers = {
@@ -102,6 +115,7 @@ function answerError(c: Context<WebEnv>, error: Error, log: EventLog): Response 
   if (error instanceof WebError) return answerAs(c, error.problem);
   if (error instanceof HTTPException && error.status < 500)
     return answerAs(c, { status: 400, name: "bad-request", title: "This request is wrong", detail: error.message });
+  if (error instanceof UsageError) return answerAs(c, notPossible(error.message).problem);
   const requestId = c.get("requestId") ?? "";
   if (isRedisOutage(error)) {
     const detail = "Redis is out of reach: nothing can be shown until it answers";

@@ -2,13 +2,15 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { QueryContext } from "../queries/query-context.ts";
 import type { Caller } from "./access.ts";
+import type { Acting } from "./acts.ts";
 import type { Problem } from "./problem.ts";
 
 /**
- * Set by web-app.ts and guard.ts, read by the routes. `query`: what the caller may see. `problem`:
+ * Set by web-app.ts and guard.ts, read by the routes. `query`: what the caller may see.
+ * `acting`: how they change something. `problem`:
  * what the answer says is wrong.
  */
 export interface WebEnv {
   Bindings: Partial<HttpBindings>;
-  Variables: { requestId: string; caller: Caller | undefined; query: QueryContext; problem?: Problem };
+  Variables: { requestId: string; caller: Caller | undefined; query: QueryContext; acting: Acting; problem?: Problem };
 }

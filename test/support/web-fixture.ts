@@ -1,9 +1,11 @@
 // A web application, and a whole web server, over a story in the test Redis. Used by the tests of
 // the API and by those with a browser.
 import { afterAll } from "vitest";
+import { policyChecks } from "../../src/cli/shared-options.ts";
 import type { PolicySet } from "../../src/config/policy-set.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/event-log.ts";
+import { NoticeQueues } from "../../src/queue/notice-queues.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { readLiveVersion } from "../../src/store/live-version.ts";
 import type { Store } from "../../src/store/redis.ts";
@@ -46,14 +48,16 @@ export async function webForTest({
   const target = redisForTest();
   const store = await storeForTest(target);
   const producer = new Producer(target, silentLog);
-  afterAll(() => producer.close());
+  const notices = new NoticeQueues(target, silentLog);
+  afterAll(() => Promise.all([producer.close(), notices.close()]));
   if (story) await writeStory(store);
   await liveProcess(store);
   await keepAlive(store);
   const refusals: Refusal[] = [];
   const file = { path: "web-tokens", read: async () => tokens?.() ?? "" };
   const parts: WebParts = {
-    context: () => ({ store, target, producer, set, isNarrowed: false }),
+    context: () => ({ store, target, producer, notices, set, isNarrowed: false }),
+    load: { variables: {}, checks: policyChecks },
     access: tokens && (await Access.open(file, new WebSessions(store), { clock, log: silentLog })),
     recordRefusal: async (refusal) => void refusals.push(refusal),
     isReadOnly,

@@ -2,6 +2,7 @@
 // scripts/openapi.ts writes docs/reference/openapi.json from it.
 import * as z from "zod";
 import { version } from "../../core/version.ts";
+import { type ChangeOperation, changeOperations } from "./change-operations.ts";
 import type { Operation } from "./operation.ts";
 import { operations } from "./operations.ts";
 import * as schemas from "./schemas.ts";
@@ -16,15 +17,33 @@ const problems = {
   503: "Redis is out of reach",
 };
 
+const changeProblems = {
+  403: "the scope is too small, or the request came from another site",
+  405: "the server is read-only",
+  413: "the body is too large",
+  422: "this cannot be done as things are, or the key stands for another request",
+};
+
+type Described = Pick<Operation, "name" | "summary" | "inPath" | "query" | "answer" | "isList">;
+
 /** The description, as an object that JSON can hold. */
 export function describeApi(): JsonObject {
-  const paths = operations.map((operation) => [`/api/v1${operation.path}`, { get: describe(operation) }]);
+  const paths: Record<string, JsonObject> = {};
+  const add = (path: string, method: string, described: JsonObject) => {
+    paths[`/api/v1${path}`] = { ...paths[`/api/v1${path}`], [method]: described };
+  };
+  for (const operation of operations) add(operation.path, "get", describe(operation));
+  for (const operation of changeOperations) add(operation.path, operation.method, describeChange(operation));
   return {
     openapi: "3.1.0",
-    info: { title: "Syncline", version, description: "What is known of policies, slots and outcomes. Read-only." },
+    info: {
+      title: "Syncline",
+      version,
+      description: "What is known of policies, slots and outcomes, and what people change.",
+    },
     servers: [{ url: "/" }],
     security: [{ bearer: [] }],
-    paths: Object.fromEntries(paths),
+    paths,
     components: {
       securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
       schemas: namedSchemas(),
@@ -32,7 +51,21 @@ export function describeApi(): JsonObject {
   };
 }
 
-function describe({ name, summary, inPath, query, answer, isList }: Operation): JsonObject {
+function describeChange(operation: ChangeOperation): JsonObject {
+  const { needs, isKeyed, body } = operation;
+  const { parameters, responses, ...rest } = describe({ ...operation, isList: false });
+  const key = { name: "Idempotency-Key", in: "header", required: true, schema: { type: "string", maxLength: 128 } };
+  const json = body && { "application/json": { schema: withoutDefinitions(body, "input") } };
+  return {
+    ...rest,
+    description: `Needs the scope ${needs}, or a higher one where more than a policy is concerned.`,
+    parameters: [...parameters, ...(isKeyed ? [key] : [])],
+    ...(json && { requestBody: { required: true, content: json } }),
+    responses: { ...responses, ...problemsAs(changeProblems) },
+  };
+}
+
+function describe({ name, summary, inPath, query, answer, isList }: Described) {
   const json = { "application/json": { schema: withoutDefinitions(answer, "output") } };
   const lines = { schema: { type: "string" } };
   return {
@@ -44,22 +77,22 @@ function describe({ name, summary, inPath, query, answer, isList }: Operation): 
         description: "as asked",
         content: isList ? { ...json, "application/x-ndjson": lines, "text/csv": lines } : json,
       },
-      ...Object.fromEntries(
-        Object.entries(problems).map(([status, description]) => [
-          status,
-          { description, content: { "application/problem+json": { schema: { $ref: refTo("Problem") } } } },
-        ]),
-      ),
+      ...problemsAs(problems),
     },
   };
 }
 
+function problemsAs(told: Readonly<Record<number, string>>): JsonObject {
+  const content = { "application/problem+json": { schema: { $ref: refTo("Problem") } } };
+  return Object.fromEntries(Object.entries(told).map(([status, description]) => [status, { description, content }]));
+}
+
 function parametersOf(schema: z.ZodObject, where: "path" | "query"): JsonObject[] {
-  const { properties = {} } = z.toJSONSchema(schema, { io: "input" });
+  const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: "input" });
   return Object.entries(properties).map(([name, one]) => ({
     name,
     in: where,
-    required: where === "path",
+    required: where === "path" || required.includes(name),
     schema: one,
   }));
 }

@@ -1,19 +1,24 @@
 // Adds the operations to the application: reads parameters, checks answers, and writes them as
-// JSON, NDJSON or CSV, as the caller accepts.
+// JSON, NDJSON or CSV, as the caller accepts. What changes something is asked for as JSON.
 import type { Context, Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
 import type * as z from "zod";
 import { csvLine } from "../../core/csv.ts";
 import { isJsonObject } from "../../core/json.ts";
-import { localCaller } from "../access.ts";
+import { checkScope, localCaller } from "../access.ts";
 import type { Looks } from "../looks.ts";
-import { badRequest, type PartProblem } from "../problem.ts";
+import { badRequest, type PartProblem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
+import { type ChangeOperation, changeOperations } from "./change-operations.ts";
 import { describeApi } from "./openapi.ts";
 import type { Operation } from "./operation.ts";
 import { operations } from "./operations.ts";
 
 /** The forms of a list, by the media type that asks for them. */
 const lineForms = { "application/x-ndjson": toNdjson, "text/csv": toCsv } as const;
+
+/** Policy files to check are the largest. */
+const bodyBytesMax = 1_048_576;
 
 /** Adds `/api/v1`. */
 export function addApi(app: Hono<WebEnv>, looks: Looks): void {
@@ -27,16 +32,56 @@ export function addApi(app: Hono<WebEnv>, looks: Looks): void {
       return answer(c, operation, operation.answer.parse(found));
     });
   }
+  for (const operation of changeOperations) {
+    const limit = bodyLimit({ maxSize: bodyBytesMax, onError: refuseBody });
+    app.on(
+      operation.method.toUpperCase(),
+      `/api/v1${operation.path.replaceAll(/\{(\w+)\}/g, ":$1")}`,
+      limit,
+      async (c) => {
+        const acting = { ...c.get("acting"), key: operation.isKeyed ? readKey(c) : "" };
+        checkScope(acting.caller, operation.needs);
+        const given = { ...readPath(c, operation), ...readQuery(c, operation), ...(await readBody(c, operation)) };
+        return c.json(operation.answer.parse(await operation.act(acting, given)));
+      },
+    );
+  }
   const description = JSON.stringify(describeApi(), undefined, 2);
   app.get("/api/v1/openapi.json", (c) => c.body(description, 200, { "content-type": "application/json" }));
 }
 
-function readPath(c: Context<WebEnv>, { inPath, path }: Operation): Record<string, unknown> {
+function refuseBody(): never {
+  const detail = `a body has at most ${bodyBytesMax / 1_024} KiB`;
+  throw new WebError({ status: 413, name: "too-large", title: "Too large", detail });
+}
+
+async function readBody(c: Context<WebEnv>, { body }: ChangeOperation): Promise<Record<string, unknown>> {
+  if (body === undefined) return {};
+  const detail = "send a JSON object, and Content-Type: application/json";
+  if (!/^application\/json(;|$)/i.test(c.req.header("content-type") ?? ""))
+    throw badRequest([{ pointer: "/", detail }]);
+  const given: unknown = await c.req.json().catch((error: unknown) => {
+    if (error instanceof WebError) throw error;
+    throw badRequest([{ pointer: "/", detail }]);
+  });
+  return parse(body, given);
+}
+
+function readKey(c: Context<WebEnv>): string {
+  const key = c.req.header("idempotency-key") ?? "";
+  if (/^[\x21-\x7e]{1,128}$/.test(key)) return key;
+  const detail = "send a key of your own, new for each start: 1 to 128 visible ASCII characters, such as a UUID";
+  throw badRequest([{ pointer: "/Idempotency-Key", detail }]);
+}
+
+type Described = Pick<Operation, "inPath" | "query" | "path">;
+
+function readPath(c: Context<WebEnv>, { inPath, path }: Described): Record<string, unknown> {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
   return parse(inPath, Object.fromEntries(names.map((name) => [name, c.req.param(name)])));
 }
 
-function readQuery(c: Context<WebEnv>, { query }: Operation): Record<string, unknown> {
+function readQuery(c: Context<WebEnv>, { query }: Described): Record<string, unknown> {
   const given = new URL(c.req.url).searchParams;
   const twice = [...new Set(given.keys())].filter((name) => given.getAll(name).length > 1);
   if (twice.length > 0) throw badRequest(twice.map((name) => ({ pointer: `/${name}`, detail: "is given twice" })));

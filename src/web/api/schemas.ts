@@ -244,6 +244,34 @@ export const configSchema = z
   })
   .meta({ id: "Config" });
 
+/** What a start has put into the queue. `workers`: how many were alive for it. */
+export const startedSchema = z.object({ tasks: z.array(z.string()), workers: z.int() }).meta({ id: "Started" });
+
+/** What became of entries of the failed list. `into`: the new task. */
+export const dealtSchema = z
+  .object({
+    done: z.array(z.object({ id: z.string(), into: z.string().optional() })),
+    left: z.array(z.object({ id: z.string(), why: z.string() })),
+  })
+  .meta({ id: "Dealt" });
+
+/** What is wrong with policy files. `line`: 0 for what is about a whole file. */
+export const validatedSchema = z
+  .object({
+    ok: z.boolean(),
+    policies: z.int(),
+    problems: z.array(
+      z.object({
+        file: z.string(),
+        line: z.int(),
+        column: z.int(),
+        message: z.string(),
+        hint: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: "Validated" });
+
 /** A problem, as RFC 9457 has it. */
 export const problemSchema = z
   .object({

@@ -1,0 +1,192 @@
+// What callers change: each act asks whether the caller may do just this, and hands it to actions/.
+// Called by the API and the pages, so that both allow, do and record the same.
+import { cancel, findToCancel } from "../actions/cancel.ts";
+import { type ActionResult, discard, replay } from "../actions/failed.ts";
+import { once } from "../actions/once.ts";
+import { pause, type Resumed, resume } from "../actions/pause.ts";
+import type { By } from "../actions/record-change.ts";
+import { type policyOfSyncJob, type Queued, runNow, runSyncJob } from "../actions/run.ts";
+import type { LoadOptions } from "../config/load-policies.ts";
+import { hasLabels } from "../model/label.ts";
+import { isAbout, type Pause, type PauseSubject } from "../model/pause.ts";
+import type { Task } from "../model/task.ts";
+import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
+import type { QueryContext } from "../queries/query-context.ts";
+import { type Caller, checkScope } from "./access.ts";
+import { policyOf } from "./api/operation.ts";
+import { notFound, notPossible, WebError } from "./problem.ts";
+
+/** Who acts, on what they may see. `by`: with their reason. */
+export interface Acting {
+  readonly context: QueryContext;
+  readonly caller: Caller;
+  readonly by: (reason: string) => By;
+  /** How policy files are checked. */
+  readonly load: LoadOptions;
+}
+
+/** A start under a key: sent again, it is the same start. */
+export interface KeyedActing extends Acting {
+  readonly key: string;
+}
+
+/** More than a policy is an admin's. @throws WebError unless the caller sees and may pause it. */
+function checkSubject({ context, caller }: Acting, { scope, name }: PauseSubject): void {
+  if (scope === "policy") return void policyOf(context, name);
+  if (scope === "service") checkService(context, name);
+  checkScope(caller, "admin");
+  if (scope === "service" || !context.isNarrowed) return;
+  const detail = `${caller.name} may change some services only, and this concerns all of them`;
+  throw new WebError({ status: 403, name: "scope-too-small", title: "You may not", detail });
+}
+
+function checkService({ set }: QueryContext, name: string): void {
+  if (!set.services.has(name)) throw notFound(`there is no service ${name}`, "/api/v1/services lists them");
+}
+
+/** Pauses a subject. `untilMs` null: until it is resumed. */
+export async function pauseSubject(acting: Acting, subject: PauseSubject, untilMs: number | null, reason: string) {
+  checkSubject(acting, subject);
+  const { store, set } = acting.context;
+  return pause(subject, untilMs, { store, set, by: acting.by(reason) });
+}
+
+/** Ends the pause of a subject. Tells of the pauses that still hold one of its policies. */
+export async function resumeSubject(
+  acting: Acting,
+  subject: PauseSubject,
+  { reason, catchUp }: { readonly reason: string; readonly catchUp: boolean },
+): Promise<Resumed> {
+  checkSubject(acting, subject);
+  const { store, set, producer } = acting.context;
+  const signal = AbortSignal.timeout(catchUpMsMax);
+  const wish = catchUp ? { policies: set.policies, producer, signal } : undefined;
+  const resumed = await resume(subject, wish, { store, set, by: acting.by(reason) });
+  if (resumed.ended.length === 0) throw notPossible("it is not paused", "GET /api/v1/pauses lists what is");
+  const own = set.policies.filter((policy) => isAbout(subject, policy));
+  const isOwn = (one: Pause) => own.some((policy) => isAbout(one, policy));
+  return { ...resumed, stillPaused: resumed.stillPaused.filter(isOwn) };
+}
+
+/** A request may take so long. */
+const catchUpMsMax = 8_000;
+
+/** Starts a policy now, whatever its schedule and its pauses say. */
+export function runPolicy(acting: KeyedActing, name: string, reason: string) {
+  const policy = policyOf(acting.context, name);
+  return started(acting, { run: name, reason }, (atMs) => runNow(policy, { ...partsOf(acting, reason), atMs }));
+}
+
+/** Starts a sync job that has no policy. */
+export function runOne(
+  acting: KeyedActing,
+  place: Parameters<typeof policyOfSyncJob>[0],
+  reason: string,
+): Promise<Started> {
+  const { context } = acting;
+  checkService(context, place.service);
+  const run = (atMs: number) => runSyncJob(place, context.set, { ...partsOf(acting, reason), atMs });
+  return started(acting, { ...place, repository: place.repository ?? null, reason }, run);
+}
+
+/** What a start has put into the queue. `requestId`: of the request that did. */
+export interface Started {
+  readonly tasks: readonly string[];
+  readonly workers: number;
+  readonly requestId: string;
+}
+
+function started(acting: KeyedActing, asked: unknown, run: (atMs: number) => Promise<Queued>): Promise<Started> {
+  const { context, caller, key } = acting;
+  return once(context.store, { caller: caller.name, key, asked }, async (atMs) => {
+    const { tasks, workers } = await run(atMs);
+    return { tasks: tasks.map(({ id }) => id), workers, requestId: requestIdOf(acting) };
+  });
+}
+
+function requestIdOf({ by }: Acting): string {
+  return by("").from?.requestId ?? "";
+}
+
+function partsOf({ context: { store, producer }, by }: Acting, reason: string) {
+  return { store, producer, by: by(reason) };
+}
+
+/** What became of entries of the failed list. `into`: the new task. */
+export interface Dealt {
+  readonly done: readonly { readonly id: string; readonly into?: string | undefined }[];
+  readonly left: readonly { readonly id: string; readonly why: string }[];
+  readonly requestId: string;
+}
+
+/** Which entries of the failed list are meant: by ids, or by a group. As JSON holds it. */
+export interface Meant extends Omit<Selection, "policies"> {
+  readonly policy?: string | undefined;
+  readonly label?: string | undefined;
+}
+
+/** The failed list as the caller sees it: notices go to sinks, which belong to no service. */
+async function failedOf({ store, notices, set, isNarrowed }: QueryContext): Promise<readonly FailedItem[]> {
+  const all = await readFailed(store, notices);
+  return isNarrowed ? all.filter((item) => item.type === "task" && set.services.has(item.outcome.service)) : all;
+}
+
+/** Does failed tasks and notices over. `isForced`: also tasks that may be at work still. */
+export function replayFailed(
+  acting: KeyedActing,
+  meant: Meant,
+  { reason, isForced }: { readonly reason: string; readonly isForced: boolean },
+): Promise<Dealt> {
+  const { context, caller, key } = acting;
+  const asked = { replay: meant, isForced, reason };
+  return once(context.store, { caller: caller.name, key, asked }, (atMs) =>
+    deal(acting, meant, (items) =>
+      replay(items, { ...partsOf(acting, reason), queues: context.notices, set: context.set, force: isForced, atMs }),
+    ),
+  );
+}
+
+/** Takes entries off the failed list. */
+export function discardFailed(acting: Acting, meant: Meant, reason: string): Promise<Dealt> {
+  const { notices: queues, set } = acting.context;
+  return deal(acting, meant, (items) => discard(items, { ...partsOf(acting, reason), queues, set, force: false }));
+}
+
+async function deal(
+  acting: Acting,
+  { policy, label, ...selection }: Meant,
+  act: (items: readonly FailedItem[]) => Promise<readonly ActionResult[]>,
+): Promise<Dealt> {
+  const { context } = acting;
+  if (policy !== undefined) policyOf(context, policy);
+  const named = context.set.policies.filter(
+    (one) => (policy === undefined || one.name === policy) && (label === undefined || hasLabels(one, label)),
+  );
+  const policies = policy === undefined && label === undefined ? undefined : new Set(named.map(({ name }) => name));
+  const { meant, absent } = selectFailed(await failedOf(context), { ...selection, policies });
+  const results = await act(meant);
+  return {
+    done: results.flatMap(({ item, into, why }) => (why === undefined ? [{ id: item.id, into }] : [])),
+    left: [
+      ...results.flatMap(({ item, why }) => (why === undefined ? [] : [{ id: item.id, why }])),
+      ...absent.map((id) => ({ id, why: "not on the failed list" })),
+    ],
+    requestId: requestIdOf(acting),
+  };
+}
+
+/** A task that can be cancelled. @throws WebError when it is not in flight. */
+async function taskInFlight({ store, set }: QueryContext, id: string): Promise<Task> {
+  const task = await findToCancel(id, [...set.services.keys()], store);
+  if (task === undefined) throw notFound(`no task ${id} is in flight`, "it has ended, or never was");
+  return task;
+}
+
+/** Cancels a task; answers whether its request was sent before. */
+export async function cancelTask(acting: Acting, id: string, reason: string): Promise<{ readonly wasSent: boolean }> {
+  const { context } = acting;
+  const met = await cancel(await taskInFlight(context, id), { ...partsOf(acting, reason) });
+  if (met === "settled") throw notPossible("it has ended before");
+  if (met === "fanned-out") throw notPossible("it stands for other tasks by now: cancel those");
+  return { wasSent: met !== "claimed" };
+}

@@ -1,0 +1,215 @@
+// The operations that change something, or start it. routes.ts adds them to the application,
+// openapi.ts describes them; what they do is in acts.ts.
+import * as z from "zod";
+import { checkPolicyFiles } from "../../config/load-policies.ts";
+import { durationPattern, parseDuration } from "../../core/duration.ts";
+import { toIso } from "../../core/instant.ts";
+import { reasonCharactersMax } from "../../model/change.ts";
+import { selectorOf } from "../../model/label.ts";
+import { noteCharactersMax, type PauseSubject } from "../../model/pause.ts";
+import type { Scope } from "../../model/scope.ts";
+import { readNowMs } from "../../queries/records.ts";
+import {
+  type Acting,
+  cancelTask,
+  discardFailed,
+  type KeyedActing,
+  pauseSubject,
+  replayFailed,
+  resumeSubject,
+  runOne,
+  runPolicy,
+} from "../acts.ts";
+import { badRequest } from "../problem.ts";
+import { toPauseAnswer } from "./answers.ts";
+import { instant } from "./operation.ts";
+import * as schemas from "./schemas.ts";
+
+/** One operation. `isKeyed`: it needs an `Idempotency-Key`. */
+export interface ChangeOperation {
+  readonly method: "post" | "delete";
+  readonly path: string;
+  readonly name: string;
+  readonly summary: string;
+  readonly needs: Scope;
+  readonly isKeyed: boolean;
+  readonly inPath: z.ZodObject;
+  readonly query: z.ZodObject;
+  /** Undefined: it takes none. */
+  readonly body: z.ZodObject | undefined;
+  readonly answer: z.ZodType;
+  readonly act: (acting: KeyedActing, given: Readonly<Record<string, unknown>>) => Promise<unknown>;
+}
+
+type Options<Path extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodObject> = Pick<
+  ChangeOperation,
+  "method" | "path" | "name" | "summary" | "needs"
+> & {
+  readonly in?: Path;
+  readonly query?: Query;
+  readonly body?: Body;
+  readonly answer: z.ZodType;
+  readonly isKeyed?: true;
+  readonly act: (acting: KeyedActing, given: z.output<Path> & z.output<Query> & z.output<Body>) => Promise<unknown>;
+};
+
+const nothing = z.strictObject({});
+
+/** One operation with the types of its parameters. */
+function change<Path extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodObject>(
+  options: Options<Path, Query, Body>,
+): ChangeOperation {
+  const { in: inPath = nothing, query = nothing, body, isKeyed = false, act, ...rest } = options;
+  // The routes parse all before they call: what comes in is what the schemas give.
+  return { ...rest, inPath, query, body, isKeyed, act: act as ChangeOperation["act"] };
+}
+
+const reason = z.string().trim().min(1, "say why").max(reasonCharactersMax);
+const name = z.string().min(1).max(200);
+const inName = z.strictObject({ name });
+const inId = z.strictObject({ id: z.string().min(1).max(250) });
+const selected = {
+  ids: z.array(z.string().max(250)).min(1).max(1_000).optional(),
+  ...{ policy: name.optional(), label: name.optional(), sink: name.optional() },
+  ...{ all: z.literal(true).optional(), corrected: z.literal(true).optional() },
+};
+
+const targetForms = "policy:NAME, service:NAME, label:NAME=VALUE or all";
+
+/** The subject that a target such as `policy:invoices` names. */
+function subjectOf(target: string): PauseSubject {
+  if (target === "all") return { scope: "all", name: "" };
+  const [, scope, named = ""] = /^(policy|service|label):(.+)$/s.exec(target) ?? [];
+  if (scope === "policy" || scope === "service") return { scope, name: named };
+  if (scope === "label") return { scope, name: selectorOf(named.split(",")) };
+  throw badRequest([{ pointer: "/target", detail: `write ${targetForms}` }]);
+}
+
+/** All operations that change something. */
+export const changeOperations: readonly ChangeOperation[] = [
+  change({
+    method: "post",
+    path: "/pauses",
+    name: "pause",
+    summary: "Skip the slots of a policy, a service, a label or all from now on; replaces the pause in force",
+    needs: "operate",
+    body: z.strictObject({
+      target: name.meta({ description: targetForms }),
+      until: instant.optional(),
+      for: z.string().regex(durationPattern, "write a duration such as 4h").optional(),
+      reason: reason.max(noteCharactersMax),
+    }),
+    answer: schemas.pauseSchema,
+    act: async (acting, { target, until, for: time, reason: why }) => {
+      if (until !== undefined && time !== undefined)
+        throw badRequest([{ pointer: "/until", detail: "give until or for, not both" }]);
+      const untilMs = time === undefined ? until : (await readNowMs(acting.context)) + parseDuration(time);
+      return toPauseAnswer(await pauseSubject(acting, subjectOf(target), untilMs ?? null, why));
+    },
+  }),
+  change({
+    method: "delete",
+    path: "/pauses/{target}",
+    name: "resume",
+    summary: "End the pause, or the quarantine, of exactly this policy, service or label, or the one of all",
+    needs: "operate",
+    in: z.strictObject({ target: name.meta({ description: targetForms }) }),
+    query: z.strictObject({ reason, catchUp: z.stringbool().default(false) }),
+    answer: z.object({
+      ended: z.array(schemas.pauseSchema),
+      stillPaused: z.array(schemas.pauseSchema),
+      caughtUp: z.array(z.object({ policy: z.string(), slot: z.iso.datetime(), tasks: z.array(z.string()) })),
+    }),
+    act: async (acting, { target, reason: why, catchUp }) => {
+      const { ended, stillPaused, caughtUp } = await resumeSubject(acting, subjectOf(target), { reason: why, catchUp });
+      return {
+        ended: ended.map(toPauseAnswer),
+        stillPaused: stillPaused.map(toPauseAnswer),
+        caughtUp: caughtUp.map(({ policy, slotMs, tasks }) => ({ policy, slot: toIso(slotMs), tasks })),
+      };
+    },
+  }),
+  change({
+    method: "post",
+    path: "/policies/{name}/runs",
+    name: "runPolicy",
+    summary: "Run a policy now, whatever its schedule and its pauses say",
+    needs: "operate",
+    isKeyed: true,
+    in: inName,
+    body: z.strictObject({ reason }),
+    answer: schemas.startedSchema,
+    act: (acting, given) => runPolicy(acting, given.name, given.reason),
+  }),
+  change({
+    method: "post",
+    path: "/services/{name}/runs",
+    name: "runSyncJob",
+    summary: "Run a sync job that has no policy now, as the defaults of the policy files say",
+    needs: "operate",
+    isKeyed: true,
+    in: inName,
+    body: z.strictObject({ syncJob: z.int().min(1), repository: name.optional(), reason }),
+    answer: schemas.startedSchema,
+    act: (acting, { name: service, syncJob, repository, reason: why }) =>
+      runOne(acting, { service, syncJob, repository }, why),
+  }),
+  change({
+    method: "post",
+    path: "/failed/replay",
+    name: "replayFailed",
+    summary: "Do over what is on the failed list: name ids, or a policy, a label, a sink or all",
+    needs: "operate",
+    isKeyed: true,
+    body: z.strictObject({ ...selected, force: z.boolean().default(false), reason }),
+    answer: schemas.dealtSchema,
+    act: (acting, { force: isForced, reason: why, ids = [], ...group }) =>
+      replayFailed(acting, { ids, ...group }, { reason: why, isForced }),
+  }),
+  change({
+    method: "post",
+    path: "/failed/discard",
+    name: "discardFailed",
+    summary: "Take entries off the failed list; outcomes stay in the history",
+    needs: "operate",
+    body: z.strictObject({ ...selected, reason }),
+    answer: schemas.dealtSchema,
+    act: (acting, { reason: why, ids = [], ...group }) => discardFailed(acting, { ids, ...group }, why),
+  }),
+  change({
+    method: "post",
+    path: "/tasks/{id}/cancel",
+    name: "cancelTask",
+    summary: "Send nothing more of a task, and stop to follow what was sent: it goes on at the service",
+    needs: "operate",
+    in: inId,
+    body: z.strictObject({ reason }),
+    answer: z.object({ wasSent: z.boolean() }),
+    act: (acting, { id, reason: why }) => cancelTask(acting, id, why),
+  }),
+  change({
+    method: "post",
+    path: "/config/validate",
+    name: "validateConfig",
+    summary: "Check policy files, by name, as one set; changes nothing",
+    needs: "operate",
+    body: z.strictObject({ files: z.record(z.string().min(1).max(200), z.string()) }),
+    answer: schemas.validatedSchema,
+    act: validate,
+  }),
+];
+
+async function validate({ load }: Acting, { files }: { readonly files: Readonly<Record<string, string>> }) {
+  const names = Object.keys(files).toSorted();
+  const texts = names.map((file) => ({ file, text: files[file] ?? "" }));
+  const loaded = await checkPolicyFiles("the request", { texts, files: names, problems: [] }, load);
+  if (loaded.ok) return { ok: true, policies: loaded.set.policies.length, problems: [] };
+  const problems = loaded.problems.map(({ file, line, column, message, hint = null }) => ({
+    file,
+    line,
+    column,
+    message,
+    hint,
+  }));
+  return { ok: false, policies: 0, problems };
+}

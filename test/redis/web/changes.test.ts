@@ -1,0 +1,221 @@
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { readTasksInFlight } from "../../../src/queue/tasks-in-flight.ts";
+import { Changes } from "../../../src/store/changes.ts";
+import { changeOperations } from "../../../src/web/api/change-operations.ts";
+import { createToken } from "../../../src/web/tokens.ts";
+import { webForTest } from "../../support/web-fixture.ts";
+
+const ana = createToken({ name: "ana", scope: "operate", services: [] });
+const boss = createToken({ name: "boss", scope: "admin", services: [] });
+const reader = createToken({ name: "reader", scope: "read", services: [] });
+const other = createToken({ name: "other", scope: "admin", services: ["other"] });
+const tokens = () => [ana, boss, reader, other].map(({ line }) => line).join("\n");
+
+// Time flies, so that no request is refused for being too fast.
+let flownMs = 0;
+const clock = { ...systemClock, monotonicMs: () => (flownMs += 10_000) };
+const web = await webForTest({ tokens, clock });
+
+type Asked = { readonly by?: string; readonly key?: string; readonly headers?: Record<string, string> };
+
+async function send(method: string, path: string, body?: unknown, { by = ana.token, key, headers }: Asked = {}) {
+  const answer = await web.ask(`/api/v1${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${by}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(key === undefined ? {} : { "idempotency-key": key }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: answer.status, body: JSON.parse(await answer.text()), id: answer.headers.get("x-request-id") };
+}
+
+const post = (path: string, body: unknown, asked?: Asked) => send("POST", path, body, asked);
+const changes = () => new Changes(web.store).newest(100);
+const inFlight = async (policy: string) =>
+  (await readTasksInFlight(web.store, ["main"], (name) => name === policy)).tasks.map(({ task }) => task.id);
+
+describe("each change", () => {
+  it("is done, and recorded with who, why, from where and under which request", async () => {
+    const { items } = (await send("GET", "/failed", undefined)).body;
+    const [first, second] = items.filter(
+      ({ outcome }: { outcome: { policy: string } }) => outcome.policy === "invoices",
+    );
+    const reason = "ticket 7";
+    const run = await post("/policies/deliveries/runs", { reason }, { key: "a" });
+    const answers = {
+      runPolicy: run,
+      pause: await post("/pauses", { target: "policy:invoices", for: "4h", reason }),
+      resume: await send("DELETE", `/pauses/policy:invoices?reason=${encodeURIComponent(reason)}`),
+      runSyncJob: await post("/services/main/runs", { syncJob: 7, repository: "HR", reason }, { key: "b" }),
+      replayFailed: await post("/failed/replay", { ids: [first.id], reason }, { key: "c" }),
+      discardFailed: await post("/failed/discard", { ids: [second.id], reason }),
+      cancelTask: await post(`/tasks/${run.body.tasks[0]}/cancel`, { reason }),
+    };
+    const recorded = new Map((await changes()).map((change) => [change.from?.requestId, change]));
+    for (const [name, { status, id }] of Object.entries(answers)) {
+      const change = recorded.get(id ?? "");
+      expect([name, status, change?.actor, change?.reason]).toEqual([name, 200, "ana", reason]);
+      expect(change?.from?.address).toBe("unknown");
+    }
+    expect(answers.pause.body).toMatchObject({ scope: "policy", name: "invoices", actor: "ana" });
+    expect(answers.resume.body).toMatchObject({ ended: [{ note: reason }], stillPaused: [] });
+    expect(answers.runPolicy.body.tasks).toEqual([expect.stringMatching(/^deliveries__run__42__m\d+$/)]);
+    expect(answers.replayFailed.body).toMatchObject({ done: [{ id: first.id, into: expect.any(String) }], left: [] });
+    expect(answers.cancelTask.body).toEqual({ wasSent: false });
+    expect((await send("GET", "/failed", undefined)).body.items).toHaveLength(items.length - 2);
+    // A new operation belongs into this test.
+    expect([...Object.keys(answers), "validateConfig"].toSorted()).toEqual(
+      changeOperations.map(({ name }) => name).toSorted(),
+    );
+  });
+
+  it("needs a reason, and says what is wrong with a request, and where", async () => {
+    expect((await post("/pauses", { target: "policy:invoices" })).body.errors).toMatchObject([{ pointer: "/reason" }]);
+    expect((await post("/pauses", { target: "invoices", reason: "x" })).body.errors).toMatchObject([
+      { pointer: "/target" },
+    ]);
+    expect((await post("/policies/invoices/runs", { reason: "x" })).body.errors).toMatchObject([
+      { pointer: "/Idempotency-Key" },
+    ]);
+    const past = { target: "policy:invoices", until: "2020-01-01T00:00:00Z", reason: "x" };
+    expect(await post("/pauses", past)).toMatchObject({ status: 422, body: { title: "This cannot be done" } });
+    expect((await send("DELETE", "/pauses/policy:invoices?reason=x")).status).toBe(422);
+    expect((await post("/failed/discard", { reason: "x" })).status).toBe(422);
+    expect((await post("/tasks/gone/cancel", { reason: "x" })).status).toBe(404);
+    const large = { files: { "a.yaml": "x".repeat(1_100_000) } };
+    expect((await post("/config/validate", large)).status).toBe(413);
+  });
+
+  it("does over what may be at work still only when forced", async () => {
+    const { items } = (await send("GET", "/failed", undefined)).body;
+    const { id } = items.find(({ outcome }: { outcome: { status: string } }) => outcome.status === "unknown");
+    const asked = { ids: [id], reason: "looked" };
+    expect((await post("/failed/replay", asked, { key: "f1" })).body.left).toMatchObject([{ id }]);
+    expect((await post("/failed/replay", { ...asked, force: true }, { key: "f2" })).body.done).toMatchObject([{ id }]);
+  });
+});
+
+describe("a start under a key", () => {
+  it("happens once, however often and at once it is asked for", async () => {
+    const ask = () => post("/policies/personnel/runs", { reason: "again" }, { key: "k" });
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    const bodies = [...answers, await ask()].map(({ body }) => JSON.stringify(body));
+    expect(new Set(bodies).size).toBe(1);
+    expect(await inFlight("personnel")).toEqual(answers[0]?.body.tasks);
+    expect((await changes()).filter(({ subject }) => subject === "policy personnel")).toHaveLength(1);
+  });
+
+  it("makes the same tasks after a crash between the key and its answer", async () => {
+    const ask = () => post("/policies/suspended/runs", { reason: "crash" }, { key: "crash" });
+    const { body } = await ask();
+    const { redis, key } = web.store;
+    for (const name of await redis.keys(key("request-key", "*"))) {
+      const { answer, ...kept } = JSON.parse((await redis.get(name)) ?? "");
+      if (answer.tasks?.[0] !== body.tasks[0]) continue;
+      // As it stands when the process has died.
+      await redis.set(name, JSON.stringify(kept));
+    }
+    expect((await ask()).body.tasks).toEqual(body.tasks);
+    expect(await inFlight("suspended")).toEqual(body.tasks);
+  });
+
+  it("is refused when the key stands for another request, but not for another caller", async () => {
+    const run = (policy: string, by: string) => post(`/policies/${policy}/runs`, { reason: "x" }, { key: "same", by });
+    const first = await run("deliveries", ana.token);
+    expect((await run("approvals", ana.token)).status).toBe(422);
+    const own = await run("deliveries", boss.token);
+    expect([own.status, own.body.tasks[0] === first.body.tasks[0]]).toEqual([200, false]);
+  });
+});
+
+describe("a change is refused, and the attempt recorded", () => {
+  const lastRefusal = () => web.refusals.at(-1);
+
+  it("when it comes from another site, with a cookie or without a word on where from", async () => {
+    const signedIn = await web.ask("/sign-in", {
+      method: "POST",
+      body: new URLSearchParams({ token: ana.token }),
+      headers: { "sec-fetch-site": "same-origin" },
+    });
+    const cookie = signedIn.headers.get("set-cookie")?.split(";")[0] ?? "";
+    const body = JSON.stringify({ target: "policy:invoices", reason: "x" });
+    const from = (headers: Record<string, string>) =>
+      web.ask("/api/v1/pauses", { method: "POST", body, headers: { "content-type": "application/json", ...headers } });
+    for (const site of ["cross-site", "same-site"])
+      expect((await from({ cookie, "sec-fetch-site": site })).status).toBe(403);
+    expect((await from({ cookie })).status).toBe(403);
+    expect((await from({ cookie, authorization: `Bearer ${ana.token}` })).status).toBe(403);
+    expect(lastRefusal()).toMatchObject({ actor: "ana", why: expect.stringContaining("another site") });
+    expect((await from({ cookie, "sec-fetch-site": "same-origin" })).status).toBe(200);
+    expect((await send("DELETE", "/pauses/policy:invoices?reason=x")).status).toBe(200);
+  });
+
+  it("when the scope is too small", async () => {
+    const all = { target: "all", reason: "x" };
+    expect((await post("/pauses", { target: "policy:invoices", reason: "x" }, { by: reader.token })).status).toBe(403);
+    expect(lastRefusal()).toMatchObject({ actor: "reader", what: "POST /api/v1/pauses" });
+    for (const target of ["all", "service:main", "label:team=finance"]) {
+      expect((await post("/pauses", { target, reason: "x" })).status).toBe(403);
+      expect(lastRefusal()?.why).toContain("needs admin");
+    }
+    expect((await post("/pauses", all, { by: other.token })).status).toBe(403);
+    const label = { target: "label:team=finance", reason: "x" };
+    expect((await post("/pauses", label, { by: other.token })).status).toBe(403);
+    expect((await post("/pauses", label, { by: boss.token })).body).toMatchObject({
+      scope: "label",
+      name: "team=finance",
+    });
+    expect((await post("/pauses", { target: "service:main", reason: "x" }, { by: boss.token })).status).toBe(200);
+    expect((await send("DELETE", "/pauses/service:main?reason=x", undefined, { by: boss.token })).status).toBe(200);
+    expect((await changes()).some(({ subject }) => subject === "all policies")).toBe(false);
+  });
+
+  it("when it concerns a service that the caller does not see: as if it were not there", async () => {
+    const by = other.token;
+    const [task] = await inFlight("personnel");
+    const asked = [
+      await post("/pauses", { target: "policy:invoices", reason: "x" }, { by }),
+      await post("/pauses", { target: "service:main", reason: "x" }, { by }),
+      await post("/policies/invoices/runs", { reason: "x" }, { by, key: "o1" }),
+      await post("/services/main/runs", { syncJob: 1, reason: "x" }, { by, key: "o2" }),
+      await post(`/tasks/${task}/cancel`, { reason: "x" }, { by }),
+      await post("/failed/discard", { policy: "invoices", reason: "x" }, { by }),
+    ];
+    expect(asked.map(({ status }) => status)).toEqual(asked.map(() => 404));
+    expect((await post("/failed/discard", { all: true, reason: "x" }, { by })).body).toEqual({ done: [], left: [] });
+    expect((await send("GET", "/failed", undefined)).body.items).not.toEqual([]);
+    expect(await inFlight("personnel")).toEqual([task]);
+    expect(lastRefusal()?.actor).toBe("other");
+  });
+
+  it("when the server is read-only, also for an admin", async () => {
+    const quiet = await webForTest({ story: false, tokens, isReadOnly: true });
+    const headers = { authorization: `Bearer ${boss.token}`, "content-type": "application/json" };
+    const body = JSON.stringify({ target: "all", reason: "x" });
+    expect((await quiet.ask("/api/v1/pauses", { method: "POST", headers, body })).status).toBe(405);
+    expect(quiet.refusals).toMatchObject([{ actor: "boss", what: "POST /api/v1/pauses" }]);
+  });
+
+  it("when it is the eleventh at once", async () => {
+    const fast = await webForTest({ story: false, tokens });
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const ask = () => fast.ask("/api/v1/pauses/policy:x?reason=x", { method: "DELETE", headers });
+    const answers = await Promise.all(Array.from({ length: 11 }, ask));
+    expect(answers.map(({ status }) => status)).toEqual([...Array<number>(10).fill(404), 429]);
+  });
+});
+
+it("checks policy files without taking them, and says what is wrong where", async () => {
+  const files = { "a.yaml": "apiVersion: syncline/v1\npolicies:\n  - { name: x }\n" };
+  const { body } = await post("/config/validate", { files });
+  expect(body).toMatchObject({ ok: false, problems: [{ file: "a.yaml", line: 3 }] });
+  const good = {
+    "b.yaml":
+      'apiVersion: syncline/v1\nservices:\n  m: { baseUrl: "https://m.example.com", token: { env: T } }\npolicies:\n  - { name: x, service: m, repository: HR, schedule: { every: 1h }, run: { syncJobs: [1] } }\n',
+  };
+  expect((await post("/config/validate", { files: good })).body).toEqual({ ok: true, policies: 1, problems: [] });
+});
