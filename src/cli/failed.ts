@@ -5,8 +5,8 @@ import { type ActionParts, type ActionResult, discard, replay } from "../actions
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { showInstant } from "../core/instant.ts";
-import { cutText, someNames } from "../core/plain-text.ts";
-import { type FailedItem, readFailed, selectFailed } from "../queries/failed.ts";
+import { counted, cutText, someNames } from "../core/plain-text.ts";
+import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { failedReadMax } from "../store/failed-tasks.ts";
 import { History } from "../store/history.ts";
@@ -28,6 +28,7 @@ import {
   reasonOption,
   redisCommand,
   redisTarget,
+  refuseUnknownWord,
 } from "./shared-options.ts";
 import { showStatus, toTable, wideOption } from "./table.ts";
 
@@ -64,14 +65,18 @@ Examples:
 /** The command `failed`. */
 export function failedCommand(io: CommandIo): Command {
   const list = redisCommand("list")
-    .description("what failed, the newest first; --policy and --sink show their own")
+    .description("what failed, the newest first; --policy and --sink show their own (the default)")
     .option("--policy <name>", "tasks of this policy")
     .addOption(labelOption("tasks of the policies with this label; all of several must match"))
     .option("--sink <name>", "notices for this sink")
     .option("--corrected", "also tasks whose policy has ended well for the same sync job since")
     .option("-n, --limit <count>", "how many", countArgument(30_000), 50)
     .addOption(wideOption())
-    .action((options: ListOptions) => connect(options, io, (connections) => showList(connections, options, io)));
+    .allowExcessArguments()
+    .action((options: ListOptions, command: Command) => {
+      refuseUnknownWord(command, ["list", "replay", "discard"]);
+      return connect(options, io, (connections) => showList(connections, options, io));
+    });
   const actions = [
     actionCommand("replay", io)
       .description("do it over: tasks by new tasks by hand, notices as they are")
@@ -80,7 +85,8 @@ export function failedCommand(io: CommandIo): Command {
     actionCommand("discard", io).description("take it off the list; outcomes stay in the history"),
   ];
   const failed = new Command("failed").addHelpText("after", help);
-  for (const command of [list, ...actions]) failed.addCommand(command.option("--json", "print JSON"));
+  for (const command of [list, ...actions])
+    failed.addCommand(command.option("--json", "print JSON"), { isDefault: command === list });
   return failed;
 }
 
@@ -123,7 +129,7 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   const { meant: shown } = selectFailed(all, { ids: [], ...group, corrected });
   if (shown.length === 0) await checkKnown(store, options);
   if (options.json) return io.out(JSON.stringify(shown.slice(0, limit)));
-  if (shown.length === 0) io.err("nothing is on the failed list");
+  if (shown.length === 0) io.err(describeEmpty(all, { ...options, ...group }));
   else io.out(failedTable(shown.slice(0, limit), io));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
   const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
@@ -191,8 +197,17 @@ async function act(
   const results = name === "replay" ? await replay(meant, parts) : await discard(meant, parts);
   const done = results.filter(({ why }) => why === undefined);
   showResults(name, results, absent, { json: options.json === true, io });
+  if (ids.length === 0 && results.length === 0) io.err(describeEmpty(items, options));
   if (name === "replay" && done.length > 0 && (await readPresence(connections.store)).workers === 0)
     io.err("no worker is alive: what is queued starts when one does");
+}
+
+/** Why a group has nothing on the failed list: what ended well since is left out. */
+function describeEmpty(items: readonly FailedItem[], { policy, sink, all, corrected }: Omit<Selection, "ids">): string {
+  if (corrected === true) return "nothing on the failed list fits";
+  const { length } = selectFailed(items, { ids: [], policy, sink, all, corrected: true }).meant;
+  if (length === 0) return "nothing on the failed list fits";
+  return `nothing is left to mend: ${counted(length, "task")} failed, but the same sync job has ended well since; --corrected takes them, too`;
 }
 
 function showResults(
@@ -213,5 +228,4 @@ function showResults(
     for (const { id, why } of left) io.err(`${id}: ${why}`);
   }
   if (left.length > 0) io.exitCode = 1;
-  else if (done.length === 0) io.err("nothing on the failed list fits");
 }

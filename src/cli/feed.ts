@@ -7,6 +7,7 @@ import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { isJsonObject } from "../core/json.ts";
 import { type ListName, listNames } from "../core/list-name.ts";
+import { someNames } from "../core/plain-text.ts";
 import { operationOf } from "../feeds/service-list.ts";
 import type { Feed } from "../model/feed.ts";
 import { findRunningSet } from "../queries/policy-set.ts";
@@ -35,6 +36,8 @@ const columnsMax = 200;
 const linesAtOnce = 1_000;
 const readEveryMs = 1_000;
 const itemsMax = 10_000_000;
+/** Repositories of a service that are looked at for one whose list was read. */
+const repositoriesMax = 100;
 
 interface FeedFlags extends RedisOptions {
   readonly service?: string;
@@ -171,12 +174,24 @@ async function withFeeds(
 ): Promise<void> {
   await withStore(redisTarget(flags, io), async (store) => {
     const feeds = new FeedStore(store);
-    const feedOf = (service: string) => ({ service, repository: flags.repository ?? null, list });
-    const isRead = flags.service !== undefined && (await feeds.status(feedOf(flags.service))).walks > 0;
-    const running = isRead ? undefined : await findRunningSet(store);
-    const service = running === undefined ? flags.service : findService(running.set, flags.service).name;
+    const isRead = async (feed: Feed) => (await feeds.status(feed)).walks > 0;
+    const { service: wanted, repository = null } = flags;
+    if (wanted !== undefined && (await isRead({ service: wanted, repository, list })))
+      return use(feeds, { service: wanted, repository, list });
+    const running = await findRunningSet(store);
+    const service = running === undefined ? wanted : findService(running.set, wanted).name;
     if (service === undefined) throw new UsageError("say which service: --service NAME");
-    await use(feeds, feedOf(service));
+    const feed = { service, repository, list };
+    if (flags.repository !== undefined || (await isRead(feed))) return use(feeds, feed);
+    const used = running?.set.policies.filter((policy) => policy.service === service) ?? [];
+    const repositories = [...new Set(used.flatMap((policy) => policy.repository ?? []))].slice(0, repositoriesMax);
+    const read: string[] = [];
+    for (const one of repositories) if (await isRead({ ...feed, repository: one })) read.push(one);
+    const [only, ...others] = read;
+    if (others.length > 0)
+      throw new UsageError(`say which repository: --repository NAME; ${list} was read of ${someNames(read)}`);
+    if (only !== undefined) io.err(`${list} of repository ${only}, the only one that was read:`);
+    return use(feeds, { ...feed, repository: only ?? null });
   });
 }
 

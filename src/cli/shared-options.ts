@@ -277,6 +277,11 @@ export function findService({ services }: PolicySet, name: string | undefined): 
   throw new UsageError(`${problem}; ${othersThan(name ?? "", [...services.keys()], "the policy file")}`);
 }
 
+/** Refuses what is no subcommand where one is the default. @throws UsageError */
+export function refuseUnknownWord({ args: [word], parent }: Command, known: readonly string[]): void {
+  if (word !== undefined) throw new UsageError(`${parent?.name()} has no ${word}; ${othersThan(word, known, "")}`);
+}
+
 /** Suggests names for an unknown one. `all`: the command that shows the rest. */
 export function othersThan(name: string, known: readonly string[], all: string): string {
   if (known.length === 0) return "none is known";

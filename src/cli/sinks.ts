@@ -21,6 +21,7 @@ import {
   policySetFor,
   redisCommand,
   redisTarget,
+  refuseUnknownWord,
   type SetOptions,
 } from "./shared-options.ts";
 import { alarming, oneLine, safeJson, toTable, wideOption } from "./table.ts";
@@ -47,8 +48,8 @@ export function sinksCommand(io: CommandIo): Command {
     .option("--json", "print JSON")
     .addOption(wideOption())
     .allowExcessArguments()
-    .action((options: SetOptions, { args: [word] }: Command) => {
-      if (word !== undefined) throw new UsageError(`sinks has no ${word}; ${othersThan(word, ["list", "test"], "")}`);
+    .action((options: SetOptions, command: Command) => {
+      refuseUnknownWord(command, ["list", "test"]);
       return showSinks(options, io);
     });
   const test = new Command("test")

@@ -47,12 +47,12 @@ function spansOf(at: string, nowMs: number): (policy: Policy) => Span {
 }
 
 function sumOf(found: readonly PolicyAt[]): string {
-  const times = new Set(found.map(({ policy, span }) => showInstant(span.toMs, policy.closed.timezone)));
+  const times = new Map(found.map(({ policy, span }) => [span.toMs, showInstant(span.toMs, policy.closed.timezone)]));
   const due = found.filter(({ verdict }) => verdict !== "nothing-due");
   const good = due.filter(({ verdict }) => verdict === "succeeded").length;
   const rest = found.length - due.length;
   const others = rest === 0 ? "" : `; ${counted(rest, "policy", "policies")} had nothing due`;
-  const [first = ""] = times;
+  const [first = ""] = times.values();
   const when = times.size === 1 ? first : `${first} and the same time in other zones`;
   return `at ${when}, since the midnight before: ${good} of ${counted(due.length, "policy", "policies")} due had succeeded${others}`;
 }

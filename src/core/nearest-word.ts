@@ -3,7 +3,10 @@ import leven from "leven";
 
 const wordCharactersMax = 64;
 
-/** The allowed word nearest to a mistyped one, ignoring case; undefined when none is near. */
+/**
+ * The allowed word nearest to a mistyped one, ignoring case; undefined when none is near. A word
+ * that goes on where the mistyped one ends is the nearest.
+ */
 export function nearestWord(mistyped: string, allowed: Iterable<string>): string | undefined {
   if (mistyped.length > wordCharactersMax) return undefined;
   const plain = mistyped.toLowerCase();
@@ -11,6 +14,7 @@ export function nearestWord(mistyped: string, allowed: Iterable<string>): string
   let best: string | undefined;
   let bestDistance = distanceMax + 1;
   for (const word of allowed) {
+    if (plain.length >= 3 && word.toLowerCase().startsWith(plain)) return word;
     const distance = leven(plain, word.toLowerCase(), { maxDistance: distanceMax + 1 });
     if (distance < bestDistance) {
       best = word;

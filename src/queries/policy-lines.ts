@@ -8,7 +8,7 @@ import { type Health, healthOfStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
-import { createChainSource } from "../schedule/slots.ts";
+import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import {
   type Acknowledgement,
   type PolicyState,
@@ -163,7 +163,12 @@ function toLine(
     endedMs: state?.targets[0]?.last.finishedMs,
     isOfSeveral: (state?.targets.length ?? 0) > 1,
     usualMs: state === undefined ? undefined : usualDurationMs(state),
-    nextMs: dueMs !== undefined && dueMs > nowMs ? dueMs : source?.next(nowMs),
+    nextMs:
+      pauses.length > 0
+        ? nextAfterPauses(source, pauses)
+        : dueMs !== undefined && dueMs > nowMs
+          ? dueMs
+          : source?.next(nowMs),
     pauses,
     late,
     missedMs: missedMs > (worst?.last.finishedMs ?? 0) ? missedMs : undefined,
@@ -172,6 +177,12 @@ function toLine(
   const own = healthOf(line);
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
   return { ...line, health, acknowledged: acknowledgementOf(health, state?.acknowledged, missedMs) };
+}
+
+/** The first slot that no pause keeps from starting; undefined where one has no end. */
+function nextAfterPauses(source: SlotSource | undefined, pauses: readonly Pause[]): number | undefined {
+  const endMs = Math.max(...pauses.map(({ untilMs }) => untilMs ?? Number.POSITIVE_INFINITY));
+  return Number.isFinite(endMs) ? source?.next(endMs - 1) : undefined;
 }
 
 /** Undefined where the policy is well, or worse than was known: a missed slot may be. */
@@ -265,8 +276,8 @@ function otherNote(line: DetailedLine, nowMs: number): string {
   const { acknowledged } = line;
   if (acknowledged !== undefined) return `${acknowledgementWords(acknowledged)}, since ${clock(acknowledged.sinceMs)}`;
   if (pause !== undefined) {
-    const until = pause.untilMs === null ? "" : ` until ${clock(pause.untilMs)}`;
-    return `${pause.cause === undefined ? `paused by ${pause.actor}` : "quarantined"}${until}: ${pause.note}`;
+    const until = pause.untilMs === null ? "" : `until ${clock(pause.untilMs)}, `;
+    return `${until}${pause.cause === undefined ? `by ${pause.actor}: ` : ""}${pause.note}`;
   }
   if (unplannedMs !== undefined)
     return `slot ${clock(unplannedMs)} is due for ${formatRoughly(nowMs - unplannedMs)} and not planned`;

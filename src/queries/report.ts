@@ -4,6 +4,7 @@ import { type Policy, timezoneOf } from "../config/policy-set.ts";
 import { localDate } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type OutcomeStatus } from "../model/outcome.ts";
+import { runByHand } from "../model/task.ts";
 import { addCounts, type DateSpan, type DayCounts, type DaySums, readSpans, toSums } from "../store/day-summaries.ts";
 import { readPolicyStates } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
@@ -155,7 +156,7 @@ function worstFirst(a: PolicyRow, b: PolicyRow): number {
 function notesOf(policies: readonly PolicyRow[], { first }: DateSpan): readonly string[] {
   const younger = policies.filter(({ youngerThan }) => youngerThan !== undefined);
   const idle = policies.filter(({ now }) => now.ran + now.bad + now.skipped + now.missed === 0);
-  const removed = policies.filter(({ service }) => service === undefined);
+  const removed = policies.filter(({ service, policy }) => service === undefined && policy !== runByHand);
   const about = (some: readonly PolicyRow[], what: string) =>
     some.length === 0 ? [] : [`${what}: ${someNames(some.map(({ policy }) => policy))}`];
   return [

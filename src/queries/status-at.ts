@@ -115,10 +115,10 @@ function sinceThen(
 
 /** A slot that no scheduler recorded, though the policy was planned at that time. */
 function judgeUnplanned(policy: Policy, { span, slotsSinceMs }: Facts, clock: (instantMs: number) => string): Judged {
-  const dueMs =
-    slotsSinceMs === undefined ? undefined : createChainSource(policy)?.next(Math.max(span.fromMs - 1, slotsSinceMs));
+  const dueMs = createChainSource(policy)?.next(Math.max(span.fromMs - 1, slotsSinceMs ?? 0));
   if (dueMs === undefined || dueMs > span.toMs) return { verdict: "nothing-due", why: "" };
   const slot = `slot ${clock(dueMs)}`;
+  if (slotsSinceMs === undefined) return not(`${slot} was due, and no scheduler knows the policy here`);
   return not(policy.after === undefined ? `${slot} was not planned` : `${slot} waits for ${policy.after.policy}`);
 }
 

@@ -9,8 +9,7 @@ export function findWord<T extends string>(text: string, allowed: readonly T[]):
 
 /** `"activte" is not a …; did you mean "activate"? Allowed: …` */
 export function describeUnknownWord(text: string, what: string, allowed: readonly string[]): string {
-  const longer = allowed.find((word) => text.length >= 3 && word.startsWith(text));
-  const nearest = longer ?? nearestWord(text, allowed);
+  const nearest = nearestWord(text, allowed);
   const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
   return `"${cutText(text, 64)}" is not ${what}${hint === "" ? "." : hint} Allowed: ${allowed.join(", ")}`;
 }

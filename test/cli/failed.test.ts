@@ -56,6 +56,11 @@ describe("syncline failed, tasks", () => {
     const failed = await ended(prefix, { target: "2", status: "missed" });
     expect(await listed(prefix)).toEqual([failed]);
     expect(await listed(prefix, "--corrected")).toEqual([failed, mended]);
+    expect((await fixture.here(prefix, "failed")).out).toContain(failed);
+    expect((await fixture.here(prefix, "failed", "replya")).err).toContain("failed has no replya; did you mean replay?");
+    await fixture.here(prefix, "failed", "discard", failed, "--reason", "known");
+    const nothing = await fixture.here(prefix, "failed", "replay", "--policy", "nightly", "--yes");
+    expect(nothing.err).toContain("1 task failed, but the same sync job has ended well since; --corrected takes them, too");
     await ended(prefix, { policy: "masks", status: "succeeded" });
     expect(await listed(prefix, "--policy", "masks")).toEqual([]);
   });

@@ -25,6 +25,8 @@ const ledger = new SlotLedger(store);
 interface Story {
   readonly policy: Policy;
   readonly slots: readonly (Partial<SlotRecord> & { readonly hour: number })[];
+  /** No scheduler has seen the policy. */
+  readonly isUnseen?: true;
   readonly ends: readonly (Partial<Outcome> & { readonly slotHour: number; readonly hour: number })[];
 }
 
@@ -38,10 +40,10 @@ const nightly = (name: string, changes: Partial<Policy> = {}) =>
     ...changes,
   });
 
-async function tell({ policy, slots, ends }: Story): Promise<void> {
+async function tell({ policy, slots, ends, isUnseen }: Story): Promise<void> {
   const { name } = policy;
   const startMs = midnightMs - 24 * hourMs;
-  await ledger.watermarks([{ policy: name, schedule: "x" }], startMs);
+  if (isUnseen === undefined) await ledger.watermarks([{ policy: name, schedule: "x" }], startMs);
   const records = slots.map(({ hour, ...record }): SlotRecord => {
     return {
       state: "started",
@@ -100,6 +102,7 @@ describe("syncline status --at", () => {
       { policy: nightly("unplanned"), slots: [], ends: [] },
       { policy: nightly("evening"), slots: [{ hour: 20 }], ends: [{ slotHour: 20, hour: 21 }] },
       { policy: testPolicy({ name: "by-hand", schedule: undefined }), slots: [], ends: [] },
+      { policy: nightly("unseen"), slots: [], ends: [], isUnseen: true },
     ];
     const evening = {
       ...nightly("evening"),
@@ -114,7 +117,7 @@ describe("syncline status --at", () => {
     const six = await status("--at", "yesterday 06:00");
     expect([six.code, six.err]).toEqual([1, ""]);
     expect(six.out).toMatch(
-      /^at \S+ 06:00:00 UTC, since the midnight before: 2 of 11 policies due had succeeded; 3 policies had nothing due\n/,
+      /^at \S+ 06:00:00 UTC, since the midnight before: 2 of 12 policies due had succeeded; 3 policies had nothing due\n/,
     );
     const rows = six.out
       .split("\n")
@@ -130,6 +133,7 @@ describe("syncline status --at", () => {
       missed: "slot 02:00 UTC missed (outside-window)",
       paused: "slot 02:00 UTC skipped (paused): migration",
       unplanned: "slot 02:00 UTC was not planned",
+      unseen: "slot 02:00 UTC was due, and no scheduler knows the policy here",
     });
     const all = JSON.parse((await status("--at", "yesterday 08:00", "--json", "late", "evening", "closed")).out);
     expect(all).toMatchObject({ v: 1, ok: true });

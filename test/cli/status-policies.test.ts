@@ -100,12 +100,12 @@ describe("syncline status", () => {
       ["new", "tail", "by"],
       ["ok", "ok", "succeeded"],
     ]);
-    expect(lines[2]).toMatch(/quarantined until .*UTC: 1 slot failed; the last ended failed/);
+    expect(lines[2]).toMatch(/ until .*UTC, 1 slot failed; the last ended failed/);
     expect(lines[3]).toMatch(/failed ×3 +1m ago +.*:00 UTC +59s +every 1h/);
     expect(lines[5]).toMatch(/slot .* UTC missed \(outside-window\): no scheduler/);
     expect(lines[6]).toMatch(/slot .* UTC is due for .* and not planned/);
     expect(lines[8]).toMatch(/every 1h +sync job 42$/);
-    expect(lines[9]).toMatch(/paused by ann@host: migration/);
+    expect(lines[9]).toMatch(/every 1h +by ann@host: migration/);
     expect(lines[12]).toMatch(/succeeded \(inferred, likely\) ×2/);
     expect(out).toContain("config: 1a2b3c4d, in force on 1 process since 1970-01-01 00:00:01Z\n  from /p");
 

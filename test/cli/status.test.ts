@@ -45,7 +45,7 @@ describe("syncline status", () => {
     expect(ill.out).toMatch(
       /main +open since \S+ \S+ \(unreachable\), next probe in (60m|1h|\d+s) +until \S+ \S+, for \S+ +1\n/,
     );
-    expect(ill.out).toMatch(/quarantined +often .* quarantined until .*: 1 slot failed; the last ended failed/);
+    expect(ill.out).toMatch(/quarantined +often .* until .*, 1 slot failed; the last ended failed/);
     const { services, quarantined } = JSON.parse((await command("status", "--json")).out);
     expect(services).toMatchObject([{ service: "main", breaker: "open", failures: 1, inFlight: 1 }]);
     expect(quarantined).toMatchObject([{ name: "often", cause: "quarantine" }]);
