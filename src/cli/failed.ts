@@ -129,7 +129,7 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   const { meant: shown } = selectFailed(all, { ids: [], ...group, corrected });
   if (shown.length === 0) await checkKnown(store, options);
   if (options.json) return io.out(JSON.stringify(shown.slice(0, limit)));
-  if (shown.length === 0) io.err(describeEmpty(all, { ...options, ...group }));
+  if (shown.length === 0) io.err(describeEmpty(all, { ...group, corrected }));
   else io.out(failedTable(shown.slice(0, limit), io));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
   const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
@@ -197,15 +197,15 @@ async function act(
   const results = name === "replay" ? await replay(meant, parts) : await discard(meant, parts);
   const done = results.filter(({ why }) => why === undefined);
   showResults(name, results, absent, { json: options.json === true, io });
-  if (ids.length === 0 && results.length === 0) io.err(describeEmpty(items, options));
+  if (ids.length === 0 && results.length === 0) io.err(describeEmpty(items, { policies, sink, all, corrected }));
   if (name === "replay" && done.length > 0 && (await readPresence(connections.store)).workers === 0)
     io.err("no worker is alive: what is queued starts when one does");
 }
 
 /** Why a group has nothing on the failed list: what ended well since is left out. */
-function describeEmpty(items: readonly FailedItem[], { policy, sink, all, corrected }: Omit<Selection, "ids">): string {
+function describeEmpty(items: readonly FailedItem[], { corrected, ...group }: Omit<Selection, "ids">): string {
   if (corrected === true) return "nothing on the failed list fits";
-  const { length } = selectFailed(items, { ids: [], policy, sink, all, corrected: true }).meant;
+  const { length } = selectFailed(items, { ids: [], ...group, corrected: true }).meant;
   if (length === 0) return "nothing on the failed list fits";
   return `nothing is left to mend: ${counted(length, "task")} failed, but the same sync job has ended well since; --corrected takes them, too`;
 }
