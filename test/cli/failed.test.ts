@@ -57,10 +57,14 @@ describe("syncline failed, tasks", () => {
     expect(await listed(prefix)).toEqual([failed]);
     expect(await listed(prefix, "--corrected")).toEqual([failed, mended]);
     expect((await fixture.here(prefix, "failed")).out).toContain(failed);
-    expect((await fixture.here(prefix, "failed", "replya")).err).toContain("failed has no replya; did you mean replay?");
+    expect((await fixture.here(prefix, "failed", "replya")).err).toContain(
+      "failed has no replya; did you mean replay?",
+    );
     await fixture.here(prefix, "failed", "discard", failed, "--reason", "known");
     const nothing = await fixture.here(prefix, "failed", "replay", "--policy", "nightly", "--yes");
-    expect(nothing.err).toContain("1 task failed, but the same sync job has ended well since; --corrected takes them, too");
+    expect(nothing.err).toContain(
+      "1 task failed, but the same sync job has ended well since; --corrected takes them, too",
+    );
     await ended(prefix, { policy: "masks", status: "succeeded" });
     expect(await listed(prefix, "--policy", "masks")).toEqual([]);
   });

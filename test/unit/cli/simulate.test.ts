@@ -10,7 +10,10 @@ it("refuses what is no simulation, and says what to write", async () => {
   const cases: readonly [readonly string[], string][] = [
     [["--to", "2026-11-01"], "--to is not after --from"],
     [["--to", "+800d"], "more than two years"],
-    [["--duration", "approvals=20m"], "there is no policy approvals; did you mean approvals-waiting? there are: approvals-waiting, triggers-active"],
+    [
+      ["--duration", "approvals=20m"],
+      "there is no policy approvals; did you mean approvals-waiting? there are: approvals-waiting, triggers-active",
+    ],
     [["--duration", "30m-10m"], "write the shorter one first"],
     [["--duration", "10m-20m-30m"], "write a duration such as 20m, or two such as 10m-30m"],
     [["--duration", "triggers-active=20m=3"], "write VALUE or POLICY=VALUE"],
