@@ -5,6 +5,9 @@ import { parseArgs } from "node:util";
 import { clockShifts } from "../test/support/dst-oracle.ts";
 import {
   allRules,
+  type DeadlineCase,
+  deadlineTimes,
+  findDeadlineMismatch,
   findMismatch,
   fixedExpressions,
   type OracleCase,
@@ -26,7 +29,8 @@ for (const timezone of zones) {
   for (const aroundMs of clockShifts(timezone, Date.UTC(2020, 0, 1), Date.UTC(2038, 0, 1))) {
     shifts += 1;
     for (const { expression, rule } of variants())
-      check({ timezone, aroundMs, expression, rule, marksSeconds: marks() });
+      check({ timezone, aroundMs, expression, rule, marksSeconds: marks() }, findMismatch);
+    for (const deadline of deadlines()) check({ timezone, aroundMs, ...deadline }, findDeadlineMismatch);
   }
 }
 const seconds = Math.round((Date.now() - startedMs) / 1_000);
@@ -48,9 +52,17 @@ function* variants(): Generator<Pick<OracleCase, "expression" | "rule">> {
   }
 }
 
-function check(asked: OracleCase): void {
+/** Every time of day, over nightly, hourly and weekly slots, each under both overlap rules. */
+function* deadlines(): Generator<Omit<DeadlineCase, "timezone" | "aroundMs">> {
+  for (const successBy of deadlineTimes)
+    for (const expression of ["30 0 * * *", "0 * * * *", "15 2 * * 0"])
+      for (const overlap of ["first", "second"] as const)
+        yield { successBy, on: "*", expression, rule: { gap: "skip", overlap } };
+}
+
+function check<Asked>(asked: Asked, find: (asked: Asked) => string | undefined): void {
   checks += 1;
-  const mismatch = findMismatch(asked);
+  const mismatch = find(asked);
   if (mismatch === undefined) return;
   mismatches += 1;
   if (mismatches <= mismatchesShownMax) console.log(`seed ${seed}: ${mismatch} in ${JSON.stringify(asked)}`);

@@ -1,8 +1,10 @@
 // Compares the calendar with the oracle around one instant of one zone. Used by the property test
 // (a sample of some seconds) and by scripts/oracle.ts (every zone, every shift from 2020 to 2037).
 import { createCalendar } from "../../src/schedule/calendar.ts";
+import { deadlinesOf } from "../../src/schedule/deadlines.ts";
 import { type CronOracle, cronOracle } from "./cron-oracle.ts";
 import { type ClockWindow, clockWindow, type OracleRule, oracleSlots } from "./dst-oracle.ts";
+import { testPolicy } from "./policies.ts";
 
 /** One comparison: an expression in a zone under a rule, around an instant. */
 export interface OracleCase {
@@ -14,6 +16,7 @@ export interface OracleCase {
   readonly marksSeconds: readonly number[];
 }
 
+const hourMs = 3_600_000;
 const dayMs = 86_400_000;
 const oracles = new Map<string, CronOracle>();
 let latestWindow: { readonly key: string; readonly window: ClockWindow } | undefined;
@@ -47,6 +50,38 @@ export function findMismatch(asked: OracleCase): string | undefined {
   }
   return undefined;
 }
+
+/** A deadline at a time of day, over the slots of an expression. */
+export interface DeadlineCase extends Omit<OracleCase, "marksSeconds"> {
+  readonly successBy: string;
+  readonly on: string;
+}
+
+/** What differs in the deadlines of the 25 hours around an instant; undefined: nothing. */
+export function findDeadlineMismatch(asked: DeadlineCase): string | undefined {
+  const { timezone, expression, rule, aroundMs, successBy, on } = asked;
+  const schedule = { kind: "cron", expressions: [expression], timezone, dst: rule, spreadMs: 0 } as const;
+  const policy = testPolicy({ schedule, expect: { kind: "successBy", at: successBy, on } });
+  const [afterMs, untilMs] = [aroundMs - hourMs, aroundMs + dayMs];
+  const found = deadlinesOf(policy, { afterMs, untilMs }).deadlines;
+  const window = windowOf(timezone, aroundMs);
+  const slots = oracleSlots(window, oracleOf(expression), rule);
+  const dateOf = (wallMs: number | undefined) => new Date(wallMs ?? Number.NaN).toISOString().slice(0, 10);
+  const overlap = rule.overlap === "second" ? "second" : "first";
+  const [hour, minute] = successBy.split(":").map(Number);
+  const times = oracleSlots(window, oracleOf(`${minute} ${hour} * * ${on}`), { gap: "next", overlap });
+  const expected = times.flatMap((atMs) => {
+    const date = dateOf(window.walls[Math.floor((atMs - window.firstMs) / 60_000)]);
+    const fromMs = window.firstMs + window.walls.findIndex((wall) => dateOf(wall) === date) * 60_000;
+    const isDue = slots.some((slotMs) => slotMs >= fromMs && slotMs <= atMs);
+    return isDue && atMs > afterMs && atMs <= untilMs ? [{ fromMs, atMs }] : [];
+  });
+  const text = (all: typeof expected) => all.map(({ fromMs, atMs }) => `${show(fromMs)} – ${show(atMs)}`).join(", ");
+  return text(expected) === text([...found]) ? undefined : `expected ${text(expected)}, found ${text([...found])}`;
+}
+
+/** Times of day around which clocks shift, and some that they leave alone. */
+export const deadlineTimes = ["00:00", "00:30", "01:30", "02:30", "03:00", "06:00", "23:30"] as const;
 
 function windowOf(timezone: string, aroundMs: number): ClockWindow {
   const key = `${timezone} ${aroundMs}`;

@@ -6,7 +6,14 @@ import { describe, expect, it } from "vitest";
 import { createCalendar } from "../../../src/schedule/calendar.ts";
 import { cronOracle } from "../../support/cron-oracle.ts";
 import { clockShifts } from "../../support/dst-oracle.ts";
-import { allRules, findMismatch, fixedExpressions, subDailyExpressions } from "../../support/oracle-check.ts";
+import {
+  allRules,
+  deadlineTimes,
+  findDeadlineMismatch,
+  findMismatch,
+  fixedExpressions,
+  subDailyExpressions,
+} from "../../support/oracle-check.ts";
 
 const dayMs = 86_400_000;
 const expressions = [...fixedExpressions, ...subDailyExpressions];
@@ -45,6 +52,29 @@ describe("the calendar and the oracle", () => {
             const mismatch = findMismatch({ timezone, aroundMs, expression, rule, marksSeconds });
             expect(mismatch, `${expression} ${timezone} ${new Date(aroundMs).toISOString()}`).toBeUndefined();
           }
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it("agree on the deadlines around a clock shift, and since which midnight", { timeout: 60_000 }, () => {
+    fc.assert(
+      fc.property(
+        fc.record({ timezone: zone, year: fc.integer({ min: 2020, max: 2037 }), pick: fc.nat() }),
+        fc.constantFrom(...expressions),
+        fc.constantFrom(...allRules),
+        fc.constantFrom(...deadlineTimes),
+        fc.constantFrom("*", "0,6", "1-5"),
+        ({ timezone, year, pick }, expression, rule, successBy, on) => {
+          const yearMs = Date.UTC(year, 0, 1);
+          const shifts = clockShifts(timezone, yearMs, Date.UTC(year + 1, 0, 1));
+          const aroundMs = shifts[pick % shifts.length] ?? yearMs + (pick % 8_760) * 3_600_000;
+          const mismatch = findDeadlineMismatch({ timezone, aroundMs, expression, rule, successBy, on });
+          expect(
+            mismatch,
+            `${successBy} ${on} ${expression} ${timezone} ${new Date(aroundMs).toISOString()}`,
+          ).toBeUndefined();
         },
       ),
       { numRuns: 150 },
