@@ -4,6 +4,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { someNames } from "../core/plain-text.ts";
+import { describeExpectation } from "../schedule/deadlines.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import type { Load } from "../simulate/load-meter.ts";
 import type { SlotRow } from "../simulate/slot-list.ts";
@@ -35,12 +36,13 @@ export interface LimitOptions {
   readonly maxOverlaps?: number;
   readonly maxMissed?: number;
   readonly maxSkipped?: number;
+  readonly maxLate?: number;
   readonly maxPeak?: number;
 }
 
 /** One limit, and whether it holds. */
 export interface LimitResult {
-  readonly limit: "overlaps" | "missed" | "skipped" | "peak";
+  readonly limit: "overlaps" | "missed" | "skipped" | "late" | "peak";
   readonly max: number;
   readonly is: number;
   readonly isOver: boolean;
@@ -62,6 +64,7 @@ export function findLimits(options: LimitOptions, totals: Counts, peak: number):
     { limit: "overlaps", max: options.maxOverlaps, is: overlaps },
     { limit: "missed", max: options.maxMissed, is: missed },
     { limit: "skipped", max: options.maxSkipped, is: skipped },
+    { limit: "late", max: options.maxLate, is: totals.deadlines.late },
     { limit: "peak", max: options.maxPeak, is: peak },
   ] as const;
   return all.flatMap(({ limit, max, is }) => (max === undefined ? [] : [{ limit, max, is, isOver: is > max }]));
@@ -84,6 +87,7 @@ export function reportToText(report: SimulationReport, colours: boolean): string
     policyTable(scheduled, totals, colours),
     "",
     serviceTable(report, colours),
+    ...deadlineLines(scheduled, totals),
     ...problemLines(totals, colours),
     ...(rows === undefined ? [] : ["", slotTable(rows, colours)]),
     ...limitLines(limits),
@@ -161,6 +165,15 @@ function loadRow(name: string, { starts, busiest, runsAtOnce }: Load): string[] 
   if (minute === undefined) return [name, String(starts), atOnce, "", ""];
   const [most, when, of] = showMinute(minute);
   return [name, String(starts), atOnce, `${most}, ${when}`, of];
+}
+
+function deadlineLines(policies: readonly Policy[], { byPolicy }: Totals): string[] {
+  const lines = policies.flatMap(({ name, expect }) => {
+    const deadlines = byPolicy.get(name)?.deadlines;
+    if (expect === undefined || deadlines === undefined) return [];
+    return [`  ${name}, ${describeExpectation(expect)}: ${reasons(deadlines)}`];
+  });
+  return lines.length === 0 ? [] : ["", "Deadlines:", ...lines];
 }
 
 function problemLines({ problems, problemsCount }: Totals, colours: boolean): string[] {

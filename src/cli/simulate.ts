@@ -8,6 +8,7 @@ import { UsageError } from "../core/errors.ts";
 import { counted, wrapLines } from "../core/plain-text.ts";
 import type { Pause } from "../model/pause.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
+import { DeadlineMeter } from "../simulate/deadline-meter.ts";
 import { LoadMeter } from "../simulate/load-meter.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import { SlotList } from "../simulate/slot-list.ts";
@@ -76,6 +77,7 @@ export function simulateCommand(io: CommandIo): Command {
     .option("--max-overlaps <count>", "most tasks that may come while their sync job is still running", limit)
     .option("--max-missed <count>", "most slots and tasks that may be missed", limit)
     .option("--max-skipped <count>", "most slots and tasks that may be skipped", limit)
+    .option("--max-late <count>", "most deadlines that may be missed", limit)
     .option("--max-peak <count>", "most starts in one minute", limit)
     .option("--problems <count>", "how many problems are shown", countArgument(1_000), 20)
     .option("--list", "also every slot and what becomes of it")
@@ -123,6 +125,7 @@ async function run(policies: readonly Policy[], context: HandRunContext): Promis
   const { set, time, timezone, assumptions, options, io } = context;
   const beganMs = systemClock.monotonicMs();
   const totals = new Totals(policies, options.problems);
+  const deadlines = new DeadlineMeter(policies);
   const all = new LoadMeter(busyMinutes);
   const meters = new Map(policies.map(({ service }) => [service, new LoadMeter(busyMinutes)]));
   const list = options.list ? new SlotList(listedMax) : undefined;
@@ -130,6 +133,7 @@ async function run(policies: readonly Policy[], context: HandRunContext): Promis
   let events = 0;
   for (const event of simulate(policies, { time, assumptions, concurrencyOf, slotsMax })) {
     totals.add(event);
+    deadlines.add(event);
     all.add(event);
     meters.get(event.policy.service)?.add(event);
     list?.add(event);
@@ -142,6 +146,7 @@ async function run(policies: readonly Policy[], context: HandRunContext): Promis
   }
   io.progress?.("");
   if (io.signal.aborted) return undefined;
+  deadlines.judge(time, totals);
   const load = all.load();
   const byService = [...meters].map(([service, meter]) => [service, meter.load()] as const);
   const loads = new Map(byService.filter(([, { starts }]) => starts > 0));

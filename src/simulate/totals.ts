@@ -29,6 +29,7 @@ export interface Counts {
   overlaps: number;
   /** Runs that started beside another run of the same sync job. */
   atOnce: number;
+  readonly deadlines: { kept: number; late: number };
 }
 
 /** A problem for the operator. `target`: undefined when it is about the whole slot. */
@@ -36,7 +37,7 @@ export interface SimulatedProblem {
   readonly policy: Policy;
   readonly slotMs: number;
   readonly target: string | undefined;
-  readonly problem: "missed" | "skipped" | "overlap" | "too-late" | "at-once" | "failed" | "timed-out";
+  readonly problem: "missed" | "skipped" | "overlap" | "too-late" | "at-once" | "failed" | "timed-out" | "late";
   readonly why: string;
 }
 
@@ -56,6 +57,7 @@ export function noCounts(): Counts {
     longestWaitMs: 0,
     overlaps: 0,
     atOnce: 0,
+    deadlines: { kept: 0, late: 0 },
   };
 }
 
@@ -76,10 +78,17 @@ export class Totals {
   add(event: SimulationEvent): void {
     const counts = [this.all, this.byPolicy.get(event.policy.name)].filter((one) => one !== undefined);
     for (const one of counts) addTo(one, event);
-    for (const problem of problemsOf(event)) {
-      this.problemsCount += 1;
-      if (this.problems.length < this.#problemsMax) this.problems.push(problem);
-    }
+    for (const problem of problemsOf(event)) this.addProblem(problem);
+  }
+
+  addProblem(problem: SimulatedProblem): void {
+    this.problemsCount += 1;
+    if (this.problems.length < this.#problemsMax) this.problems.push(problem);
+  }
+
+  addDeadline({ name }: Policy, isKept: boolean): void {
+    for (const counts of [this.all, this.byPolicy.get(name)])
+      if (counts !== undefined) counts.deadlines[isKept ? "kept" : "late"] += 1;
   }
 }
 
