@@ -72,7 +72,7 @@ export interface AppOptions {
   /** Where `set` came from, to follow its changes. Without it the set stays as it is. */
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
   /** Where the role `web` listens; without it the role does nothing. */
-  readonly web?: WebOptions | undefined;
+  readonly web?: Omit<WebOptions, "variables"> | undefined;
   /** How long queues of a removed service stay empty before its consumers stop; default 5 min. */
   readonly retireAfterMs?: number;
   /** How long steps of tasks wait; `defaultTiming` unless set. */

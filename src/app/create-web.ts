@@ -6,10 +6,13 @@ import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { UsageError } from "../core/errors.ts";
 import type { QueryContext } from "../queries/query-context.ts";
+import { createOAuthFetch } from "../service/oauth-fetch.ts";
 import { readBounded } from "../service/secret-file.ts";
+import { readClientSecret } from "../service/token.ts";
 import { Changes } from "../store/changes.ts";
 import { readLiveVersion } from "../store/live-version.ts";
 import { WebSessions } from "../store/web-sessions.ts";
+import type { AuthFile, FollowedFile } from "../web/access.ts";
 import type { Refusal } from "../web/guard.ts";
 import type { WebParts } from "../web/web-app.ts";
 import type { WebServer } from "../web/web-server.ts";
@@ -18,19 +21,21 @@ import type { WebServer } from "../web/web-server.ts";
 export interface WebOptions {
   readonly host: string;
   readonly port: number;
-  /** The file of tokens; undefined: only this machine may ask. */
+  /** The file of tokens. Without it and `auth` only this machine may ask. */
   readonly tokens: string | undefined;
+  /** The file of the identity provider. */
+  readonly auth: string | undefined;
   /** Whether nothing can be changed here, whatever a token allows. */
   readonly isReadOnly: boolean;
   /** For policy files that a caller asks to check. */
   readonly checks: PolicyChecks;
 }
 
-const tokensBytesMax = 256 * 1024;
+const fileBytesMax = 256 * 1024;
 
-/** Makes the part. @throws UsageError, at its start, for a taken port or a wrong file of tokens. */
+/** Makes the part. @throws UsageError, at its start, for a taken port or a wrong file. */
 export function createWeb(
-  { host, port, tokens: path, isReadOnly, checks }: WebOptions,
+  { host, port, tokens, auth, isReadOnly, checks }: WebOptions,
   { context, variables, log }: Pick<WebParts, "context" | "log"> & Pick<LoadOptions, "variables">,
 ): Component {
   const { store } = context();
@@ -47,15 +52,21 @@ export function createWeb(
       const { Access } = await import("../web/access.ts");
       const { LiveHub } = await import("../web/live.ts");
       const clock = systemClock;
-      const file = path === undefined ? undefined : { path, read: () => readTokens(path) };
-      const access = file && (await Access.open(file, new WebSessions(store), { clock, log }));
+      const files = {
+        tokens: tokens === undefined ? undefined : followed(tokens, "--web-tokens"),
+        auth: auth === undefined ? undefined : authFile(auth, variables),
+      };
+      const isOpen = tokens === undefined && auth === undefined;
+      const access = isOpen ? undefined : await Access.open(files, new WebSessions(store), { clock, log });
       const live = new LiveHub(() => readLiveVersion(store, namesOf(context())), clock, log);
       server = await startWebServer(
         { host, port },
         { context, access, recordRefusal, isReadOnly, load, live, clock, log },
       );
       const shown = host.includes(":") ? `[${host}]` : host;
-      log.info("web.listening", { url: `http://${shown}:${server.port}/`, tokens: path !== undefined });
+      log.info("web.listening", { url: `http://${shown}:${server.port}/`, tokens: !isOpen });
+      // Not awaited: without the provider, tokens and what is shown go on.
+      void access?.probe();
     },
     stop: async () => server?.stop(),
   };
@@ -65,9 +76,19 @@ function namesOf({ set }: QueryContext): string[] {
   return set.policies.map(({ name }) => name);
 }
 
-async function readTokens(path: string): Promise<string> {
-  const read = await readBounded(path, tokensBytesMax + 1);
-  if ("code" in read) throw new UsageError(`the tokens in ${path} cannot be read (${read.code}): see --web-tokens`);
-  if (read.text.length > tokensBytesMax) throw new UsageError(`${path} is over 256 KiB: that is no file of tokens`);
-  return read.text;
+/** A file that is followed. `option`: what names it. */
+function followed(path: string, option: string): FollowedFile {
+  return {
+    path,
+    read: async () => {
+      const read = await readBounded(path, fileBytesMax + 1);
+      if ("code" in read) throw new UsageError(`${path} cannot be read (${read.code}): see ${option}`);
+      if (read.text.length > fileBytesMax) throw new UsageError(`${path} is over 256 KiB: see ${option}`);
+      return read.text;
+    },
+  };
+}
+
+function authFile(path: string, variables: LoadOptions["variables"]): AuthFile {
+  return { ...followed(path, "--web-auth"), variables, readSecret: readClientSecret, createFetch: createOAuthFetch };
 }

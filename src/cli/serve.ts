@@ -5,6 +5,7 @@ import { type AppOptions, type Role, startApp } from "../app/app.ts";
 import { withDeadline } from "../core/clock.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { isLoopback } from "../core/loopback.ts";
 import { type Readiness, startHealthServer } from "../ops/health.ts";
 import { createLogger } from "../ops/logger.ts";
 import { createMeteredLog } from "../ops/metered-log.ts";
@@ -32,6 +33,7 @@ interface ServeOptions extends PolicyOptions {
   readonly webPort: number;
   readonly webHost: string;
   readonly webTokens?: string;
+  readonly webAuth?: string;
   readonly webReadOnly?: true;
   readonly healthHost?: string;
   readonly log?: "pretty" | "json";
@@ -74,13 +76,18 @@ export function serveCommand(io: CommandIo): Command {
         .argParser(portArgument),
     )
     .addOption(
-      new Option("--web-host <address>", "its address; another than this machine's needs --web-tokens")
+      new Option("--web-host <address>", "its address; another than this machine's needs --web-tokens or --web-auth")
         .default("127.0.0.1")
         .env("SYNCLINE_WEB_HOST"),
     )
     .addOption(
       new Option("--web-tokens <file>", "who may look: the lines that `syncline token` prints").env(
         "SYNCLINE_WEB_TOKENS",
+      ),
+    )
+    .addOption(
+      new Option("--web-auth <file>", "who may look: people whom an identity provider knows (docs/dashboard.md)").env(
+        "SYNCLINE_WEB_AUTH",
       ),
     )
     .option("--web-read-only", "nothing can be changed there, whatever a token allows")
@@ -151,19 +158,14 @@ function rolesArgument(text: string): Role[] {
 
 /** @throws UsageError when others could reach a server that knows no tokens. */
 function webOptions({ roles, webPort: port, webHost: host, ...more }: ServeOptions): AppOptions["web"] {
-  const { webTokens: tokens, webReadOnly = false } = more;
+  const { webTokens: tokens, webAuth: auth, webReadOnly = false } = more;
   if (!roles.includes("web")) return undefined;
-  if (tokens === undefined && !/^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host))
+  if (tokens === undefined && auth === undefined && !isLoopback(host))
     throw new UsageError(
-      `--web-host ${host} can be reached from elsewhere: say with --web-tokens who may look, or leave --web-host out`,
+      `--web-host ${host} can be reached from elsewhere: say with --web-tokens or --web-auth who may look, or leave --web-host out`,
     );
-  return {
-    host,
-    port,
-    tokens: tokens === undefined ? undefined : resolve(tokens),
-    isReadOnly: webReadOnly,
-    checks: policyChecks,
-  };
+  const files = { tokens: tokens && resolve(tokens), auth: auth && resolve(auth) };
+  return { host, port, ...files, isReadOnly: webReadOnly, checks: policyChecks };
 }
 
 /** The health of one `serve`, from before its start until after its stop. */

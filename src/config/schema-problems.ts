@@ -118,7 +118,7 @@ const kinds: Readonly<Record<string, string>> = {
 };
 
 /** Messages for issues without one in the schema. */
-const wordsFor: z.core.$ZodErrorMap = (issue) => {
+export const wordsFor: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case "invalid_type":
       if (issue.input === undefined) return "is missing";

@@ -8,12 +8,14 @@
 import * as oauth from "oauth4webapi";
 import { type Clock, systemClock, untilAborted } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
+import { isLoopback } from "../core/loopback.ts";
 import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { noteSecret } from "../core/secrets.ts";
 import { parseRetryAfter } from "./call-failure.ts";
+import { failureText } from "./oauth-fetch.ts";
 import { defaultTimeouts, type Timeouts } from "./service-options.ts";
-import { type TlsFiles, tlsHint } from "./tls-files.ts";
-import { parseToken, readSecret, TokenError, type TokenSource } from "./token.ts";
+import type { TlsFiles } from "./tls-files.ts";
+import { parseToken, readClientSecret, TokenError, type TokenSource } from "./token.ts";
 import { type Exchange, type ExchangeResult, Transport } from "./transport.ts";
 
 /** The client that asks for a token. */
@@ -177,10 +179,6 @@ function checkTokenUrl({ tokenUrl, allowHttp = false }: OAuth2Client): void {
   throw new TypeError("the token URL is not an https URL: the client's secret goes there");
 }
 
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
-}
-
 function toIso(instantMs: number | undefined): string | undefined {
   return instantMs === undefined || instantMs > 8.64e15 ? undefined : new Date(instantMs).toISOString();
 }
@@ -222,10 +220,7 @@ const advice: Readonly<Record<string, string>> = {
 
 /** Asks for a token once. @throws TokenError; `temporary`: it was unreachable, busy or broken. */
 async function askForToken(client: OAuth2Client, options: AskOptions): Promise<GrantedToken> {
-  const secret = (await readSecret(client.clientSecretFile, "client secret file")).replace(/\r?\n$/, "");
-  if (secret === "")
-    throw new TokenError(`client secret file ${client.clientSecretFile} is empty: put the secret there`);
-  noteSecret(secret);
+  const secret = await readClientSecret(client.clientSecretFile);
   const url = new URL(client.tokenUrl);
   noteSecret(url.search);
   const server = { issuer: url.origin, token_endpoint: url.href };
@@ -274,11 +269,7 @@ function send(
 
 /** Passes only possible grants and OAuth errors on to the library. */
 function toResponse(result: ExchangeResult, where: string, nowMs: number): Response {
-  if (result.type === "failure") {
-    const why = result.why ?? tlsHint(result.code);
-    const what = result.failure === "too-large" ? "answered with too long a body" : "cannot be reached";
-    throw new TokenRefusal(`${where} ${what} (${result.code})${why === undefined ? "" : `: ${why}`}`, true);
-  }
+  if (result.type === "failure") throw new TokenRefusal(failureText(where, result), true);
   const { status, headers, text } = result;
   if (status === 200 || (status >= 400 && status < 500 && status !== 429 && status !== 408)) {
     const type = headers.contentType;

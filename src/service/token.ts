@@ -96,8 +96,16 @@ export function fileToken(path: string, clock: Clock = systemClock, log: EventLo
 }
 
 /** Reads a file that holds a secret. @throws TokenError, temporary: a rotation may be under way. */
-export async function readSecret(path: string, what: string): Promise<string> {
+async function readSecret(path: string, what: string): Promise<string> {
   const read = await readBounded(path, tokenBytesMax + 1);
   if ("text" in read) return read.text;
   throw new TokenError(`${what} ${path} cannot be read (${read.code}): check the path and its rights`, true);
+}
+
+/** Reads the secret of an OAuth 2 client from its file. @throws TokenError */
+export async function readClientSecret(path: string): Promise<string> {
+  const secret = (await readSecret(path, "client secret file")).replace(/\r?\n$/, "");
+  if (secret === "") throw new TokenError(`client secret file ${path} is empty: put the secret there`);
+  noteSecret(secret);
+  return secret;
 }

@@ -1,5 +1,5 @@
 // Sessions of people who signed in to the dashboard: a random id in their cookie, and in Redis,
-// under its hash, the hash of the token that they showed. Ends by itself. Used by web/access.ts.
+// under its hash, whose it is (web/access.ts: the hash of a token, or claims). Ends by itself.
 import { createHash, randomBytes } from "node:crypto";
 import type { Store } from "./redis.ts";
 
@@ -11,15 +11,15 @@ export class WebSessions {
     this.#store = store;
   }
 
-  /** Begins a session of a token; answers its id, which only the cookie may hold. */
-  async begin(tokenHash: string, forMs: number): Promise<string> {
+  /** Begins a session; answers its id, which only the cookie may hold. */
+  async begin(owner: string, forMs: number): Promise<string> {
     const id = randomBytes(32).toString("base64url");
-    await this.#store.redis.set(this.#key(id), tokenHash, "PX", forMs);
+    await this.#store.redis.set(this.#key(id), owner, "PX", forMs);
     return id;
   }
 
-  /** The hash of the token behind a session; undefined when it is over. */
-  async tokenHash(id: string): Promise<string | undefined> {
+  /** Whose a session is; undefined when it is over. */
+  async owner(id: string): Promise<string | undefined> {
     return (await this.#store.redis.get(this.#key(id))) ?? undefined;
   }
 

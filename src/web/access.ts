@@ -1,37 +1,45 @@
-// Says who a request comes from: the owner of a bearer token, of a session cookie, or, without any
-// tokens, a person at this machine. Called by web-app.ts for every request.
+// Says who a request comes from: the owner of a bearer token or of a session, or the person of a
+// JWT that an identity provider signed. Follows the files of --web-tokens and --web-auth. Called by
+// guard.ts for every request, and by sign-in.ts.
+import { z } from "zod";
+import { type AuthSettings, parseAuthFile } from "../config/auth-file.ts";
 import { type Clock, createDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { reaches, type Scope } from "../model/scope.ts";
-import { WebError } from "./problem.ts";
+import { type Caller, callerFrom, notProven } from "./identity.ts";
+import { Issuer, type ProviderFetch } from "./issuer.ts";
+import { OidcSignIn } from "./oidc.ts";
+import { notFound } from "./problem.ts";
 import { hashOfToken, parseTokens, type TokenEntry } from "./tokens.ts";
-
-/** Who asks. `services` undefined: all. */
-export interface Caller {
-  readonly name: string;
-  readonly scope: Scope;
-  readonly services: ReadonlySet<string> | undefined;
-}
-
-/** @throws WebError for a caller who may not. */
-export function checkScope({ name, scope }: Caller, needed: Scope): void {
-  if (reaches(scope, needed)) return;
-  const detail = `${name} may ${scope}, and this needs ${needed}; the attempt is recorded`;
-  throw new WebError({ status: 403, name: "scope-too-small", title: "You may not", detail });
-}
 
 /** Where sessions are kept (store/web-sessions.ts). */
 export interface Sessions {
-  begin(tokenHash: string, forMs: number): Promise<string>;
-  tokenHash(id: string): Promise<string | undefined>;
+  begin(owner: string, forMs: number): Promise<string>;
+  owner(id: string): Promise<string | undefined>;
   end(id: string): Promise<void>;
 }
 
-/** The file of tokens. `read` throws a UsageError when it cannot be read. */
-export interface TokenFile {
+/** A file that is followed. `read` throws a UsageError when it cannot be read. */
+export interface FollowedFile {
   readonly path: string;
   read(): Promise<string>;
+}
+
+/** The file of an identity provider, and what asking that provider needs. */
+export interface AuthFile extends FollowedFile {
+  /** For `${NAME}` in it. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Reads the client's secret. @throws UsageError */
+  readSecret(path: string): Promise<string>;
+  /** The way to providers. `caFile`: authorities to trust beside the public ones. */
+  createFetch(caFile: string | undefined): ProviderFetch;
+}
+
+/** What a request shows of its caller. */
+export interface Shown {
+  readonly bearer: string | undefined;
+  readonly session: string | undefined;
+  header(name: string): string | undefined;
 }
 
 /** How long a session lasts, in milliseconds. */
@@ -40,53 +48,99 @@ export const sessionMs = 8 * 3_600_000;
 /** A file is read again after this time, so that a changed one applies. */
 const fileAgeMsMax = 30_000;
 
-/** The person at this machine, while no tokens are configured. */
-export const localCaller: Caller = { name: "local", scope: "read", services: undefined };
+interface Surroundings {
+  readonly clock: Clock;
+  readonly log: EventLog;
+}
 
-/** Knows the tokens of one file, and the sessions of their owners. */
+/** What one content of the --web-auth file gives. */
+interface Provider {
+  readonly settings: AuthSettings;
+  readonly issuers: readonly Issuer[];
+  /** Checks the JWTs of requests. */
+  readonly verify: ((jwt: string) => ReturnType<Issuer["verify"]>) | undefined;
+  readonly oidc: OidcSignIn | undefined;
+}
+
+const ownerSchema = z.object({ by: z.string(), claims: z.record(z.string(), z.unknown()) });
+
+/** Knows the tokens of one file, the provider of another, and the sessions of people. */
 export class Access {
-  readonly #file: TokenFile;
+  readonly #tokens: (() => Promise<ReadonlyMap<string, TokenEntry>>) | undefined;
+  readonly #provider: (() => Promise<Provider>) | undefined;
   readonly #sessions: Sessions;
   readonly #clock: Clock;
-  readonly #log: EventLog;
-  #tokens: ReadonlyMap<string, TokenEntry>;
-  #isOld: () => boolean;
 
-  /** Reads the file. @throws UsageError when it cannot be used. */
-  static async open(file: TokenFile, sessions: Sessions, { clock, log }: { clock: Clock; log: EventLog }) {
-    return new Access({ file, sessions, clock, log, tokens: parseTokens(await file.read(), file.path) });
+  /** Reads the files, at least one of them. @throws UsageError when one cannot be used. */
+  static async open(
+    { tokens, auth }: { readonly tokens?: FollowedFile | undefined; readonly auth?: AuthFile | undefined },
+    sessions: Sessions,
+    parts: Surroundings,
+  ): Promise<Access> {
+    const parse = (text: string) => parseTokens(text, tokens?.path ?? "");
+    return new Access(
+      tokens && (await follow(tokens, parse, "web.tokens-rejected", parts)),
+      auth && (await follow(auth, (text) => createProvider(text, auth, parts), "web.auth-rejected", parts)),
+      { sessions, clock: parts.clock },
+    );
   }
 
-  private constructor(parts: {
-    readonly file: TokenFile;
-    readonly sessions: Sessions;
-    readonly clock: Clock;
-    readonly log: EventLog;
-    readonly tokens: ReadonlyMap<string, TokenEntry>;
-  }) {
-    this.#file = parts.file;
-    this.#sessions = parts.sessions;
-    this.#clock = parts.clock;
-    this.#log = parts.log;
-    this.#tokens = parts.tokens;
-    this.#isOld = createDeadline(fileAgeMsMax, parts.clock);
+  private constructor(
+    tokens: (() => Promise<ReadonlyMap<string, TokenEntry>>) | undefined,
+    provider: (() => Promise<Provider>) | undefined,
+    { sessions, clock }: { readonly sessions: Sessions; readonly clock: Clock },
+  ) {
+    this.#tokens = tokens;
+    this.#provider = provider;
+    this.#sessions = sessions;
+    this.#clock = clock;
   }
 
-  /** The owner of a token; undefined when it is unknown or has expired. */
-  async ofToken(token: string): Promise<Caller | undefined> {
-    return this.#ofHash(hashOfToken(token));
+  /** Asks the providers once, so that the log says at the start when they cannot be reached. */
+  async probe(): Promise<void> {
+    const { issuers = [] } = (await this.#provider?.()) ?? {};
+    await Promise.allSettled(issuers.map((issuer) => issuer.probe()));
   }
 
-  /** The owner of a session; undefined when it, or the token behind it, is over. */
-  async ofSession(id: string): Promise<Caller | undefined> {
-    const hash = await this.#sessions.tokenHash(id);
-    return hash === undefined ? undefined : this.#ofHash(hash);
+  /**
+   * Who a request comes from; undefined when it shows nothing, or a session that is over.
+   * @throws Denied for what is not good; WebError while the provider cannot be asked.
+   */
+  async identify({ bearer, session, header }: Shown): Promise<Caller | undefined> {
+    const provider = await this.#provider?.();
+    const { header: name } = provider?.settings.jwt ?? {};
+    const jwt = bearer ?? (name === undefined ? undefined : header(name)?.replace(/^Bearer +/i, ""));
+    if (jwt !== undefined && provider?.verify !== undefined && (jwt !== bearer || isJwt(jwt)))
+      return callerFrom(await provider.verify(jwt), provider.settings);
+    if (bearer !== undefined) return this.#ofToken(hashOfToken(bearer));
+    return session === undefined ? undefined : this.#ofSession(session);
   }
 
-  /** Begins a session; undefined when the token is not good. */
-  async signIn(token: string): Promise<string | undefined> {
+  /** The ways to sign in on the page. */
+  async ways(): Promise<{ readonly byToken: boolean; readonly byOidc: boolean }> {
+    const provider = await this.#provider?.();
+    return { byToken: this.#tokens !== undefined, byOidc: provider?.oidc !== undefined };
+  }
+
+  /** Begins a session by a token; answers its id. @throws Denied when the token is not good. */
+  async signIn(token: string): Promise<string> {
     const hash = hashOfToken(token);
-    return (await this.#ofHash(hash)) === undefined ? undefined : this.#sessions.begin(hash, sessionMs);
+    await this.#ofToken(hash);
+    return this.#sessions.begin(hash, sessionMs);
+  }
+
+  /** Begins to sign in by the provider. @throws WebError without one. */
+  async beginOidc(next: string): ReturnType<OidcSignIn["begin"]> {
+    return (await this.#oidc()).oidc.begin(next);
+  }
+
+  /** Ends it, and begins the session. @throws Denied, also for a person whom no grant fits. */
+  async endOidc(query: URLSearchParams, flow: string): Promise<{ readonly session: string; readonly next: string }> {
+    const { oidc, settings } = await this.#oidc();
+    const { claims, next } = await oidc.end(query, flow);
+    callerFrom(claims, settings);
+    const owner: z.input<typeof ownerSchema> = { by: oidc.id, claims };
+    return { session: await this.#sessions.begin(JSON.stringify(owner), sessionMs), next };
   }
 
   /** Ends a session. */
@@ -94,21 +148,76 @@ export class Access {
     return this.#sessions.end(id);
   }
 
-  async #ofHash(hash: string): Promise<Caller | undefined> {
-    if (this.#isOld()) await this.#readAgain();
-    const entry = this.#tokens.get(hash);
+  async #oidc() {
+    const { oidc, settings } = (await this.#provider?.()) ?? {};
+    if (oidc === undefined || settings === undefined) throw notFound("there is no identity provider to sign in by");
+    return { oidc, settings };
+  }
+
+  /** A person's claims are those of the sign-in; what they give is looked up each time. */
+  async #ofSession(id: string): Promise<Caller | undefined> {
+    const owner = await this.#sessions.owner(id);
+    if (owner === undefined || !owner.startsWith("{")) return owner === undefined ? undefined : this.#find(owner);
+    const { oidc, settings } = (await this.#provider?.()) ?? {};
+    const { by, claims } = ownerSchema.parse(JSON.parse(owner));
+    return settings !== undefined && by === oidc?.id ? callerFrom(claims, settings) : undefined;
+  }
+
+  async #ofToken(hash: string): Promise<Caller> {
+    const caller = await this.#find(hash);
+    if (caller === undefined) throw notProven("this token is not known, or it has expired");
+    return caller;
+  }
+
+  async #find(hash: string): Promise<Caller | undefined> {
+    const entry = (await this.#tokens?.())?.get(hash);
     if (entry === undefined) return undefined;
     if (entry.expiresMs !== undefined && this.#clock.nowMs() >= entry.expiresMs) return undefined;
     return { name: entry.name, scope: entry.scope, services: entry.services };
   }
+}
 
-  /** A file that cannot be used changes nothing: the last good tokens stay in force. */
-  async #readAgain(): Promise<void> {
-    this.#isOld = createDeadline(fileAgeMsMax, this.#clock);
+/** Whether a text has the form of a signed JWT; no token of ours has. */
+function isJwt(text: string): boolean {
+  return /^eyJ[\w-]*\.[\w-]*\.[\w-]*$/.test(text);
+}
+
+/** Reads a file now and every 30 s. One that cannot be used changes nothing, but is told. */
+async function follow<Content>(
+  file: FollowedFile,
+  parse: (text: string) => Content,
+  event: string,
+  { clock, log }: Surroundings,
+): Promise<() => Promise<Content>> {
+  let text = await file.read();
+  let content = parse(text);
+  let isOld = createDeadline(fileAgeMsMax, clock);
+  return async () => {
+    if (!isOld()) return content;
+    isOld = createDeadline(fileAgeMsMax, clock);
     try {
-      this.#tokens = parseTokens(await this.#file.read(), this.#file.path);
+      const now = await file.read();
+      // The same text keeps what was made of it: a provider's keys, too.
+      if (now !== text) content = parse(now);
+      text = now;
     } catch (error) {
-      this.#log.warn("web.tokens-rejected", { message: errorText(error) });
+      log.warn(event, { message: errorText(error) });
     }
-  }
+    return content;
+  };
+}
+
+function createProvider(text: string, file: AuthFile, surroundings: Surroundings): Provider {
+  const settings = parseAuthFile(file.path, text, file.variables);
+  const { jwt, oidc, caFile } = settings;
+  const parts = { ...surroundings, fetch: file.createFetch(caFile) };
+  const tokens = jwt && new Issuer(jwt.issuer, jwt.keysUrl, parts);
+  const isSame = jwt !== undefined && jwt.issuer === oidc?.issuer && jwt.keysUrl === undefined;
+  const people = isSame ? tokens : oidc && new Issuer(oidc.issuer, undefined, parts);
+  return {
+    settings,
+    issuers: [...new Set([tokens, people])].filter((issuer) => issuer !== undefined),
+    verify: tokens && ((token) => tokens.verify(token, jwt?.audience ?? "")),
+    oidc: people && oidc && new OidcSignIn(oidc, people, (path) => file.readSecret(path)),
+  };
 }

@@ -12,8 +12,8 @@ import { isAbout, type Pause, type PauseSubject } from "../model/pause.ts";
 import type { Task } from "../model/task.ts";
 import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
 import type { QueryContext } from "../queries/query-context.ts";
-import { type Caller, checkScope } from "./access.ts";
 import { policyOf } from "./api/operation.ts";
+import { type Caller, checkScope } from "./identity.ts";
 import { notFound, notPossible, WebError } from "./problem.ts";
 
 /** Who acts, on what they may see. `by`: with their reason. */

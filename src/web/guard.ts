@@ -5,7 +5,8 @@ import type { Context, MiddlewareHandler } from "hono";
 import { getCookie } from "hono/cookie";
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { type Access, type Caller, checkScope, localCaller } from "./access.ts";
+import type { Access } from "./access.ts";
+import { type Caller, checkScope, Denied, localCaller } from "./identity.ts";
 import { WebError } from "./problem.ts";
 import { RateLimit } from "./rate-limit.ts";
 import type { WebEnv } from "./web-env.ts";
@@ -38,23 +39,31 @@ const requests = { burst: 100, perSecond: 20 };
 const changes = { burst: 10, perSecond: 1 };
 /** Refusals kept of a caller: a flood of them must not push real changes out of the record. */
 const refusals = { burst: 20, perSecond: 1 / 60 };
+/** The same of one that is not let in: it may come again with each request. */
+const denials = { burst: 1, perSecond: 1 / 60 };
 
-/** Records each request that could have changed something, and did not. */
+/**
+ * Records each request that could have changed something, and did not, and each caller who showed
+ * what is not good.
+ */
 export function recordRefusals({ clock, log, recordRefusal }: GuardParts): MiddlewareHandler<WebEnv> {
-  const recorded = new RateLimit(refusals, clock);
+  const [recorded, denied] = [new RateLimit(refusals, clock), new RateLimit(denials, clock)];
   return async (c, next) => {
     await next();
     const { status } = c.res;
+    const denial = c.error instanceof Denied ? c.error : undefined;
     const isStranger = c.get("caller") === undefined && !isSigning(c);
     // 400: it was written wrong, and asked for nothing yet. From 500 on the log has the cause.
-    if (isSafe(c) || !(isStranger || (status > 400 && status < 500))) return;
+    const isChange = !isSafe(c) && (isStranger || (status > 400 && status < 500));
+    if (!isChange && (denial === undefined || denied.take(denial.actor ?? nameOf(c)) > 0)) return;
     const { method, path } = c.req;
     const why = c.get("problem")?.detail ?? "it needs a token or a session";
     const refusal = { what: `${method} ${path}`, why, address: addressOf(c), requestId: c.get("requestId") };
-    const caller = c.get("caller")?.name;
+    const caller = c.get("caller")?.name ?? denial?.actor;
+    const actor = caller ?? nameOf(c);
     // All strangers together: none of them has a name that could be believed.
-    if (recorded.take(caller ?? "") === 0) await recordRefusal({ actor: nameOf(c), ...refusal });
-    log.warn("web.refused", { actor: nameOf(c), ...refusal });
+    if (recorded.take(caller ?? "") === 0) await recordRefusal({ actor, ...refusal });
+    log.warn("web.refused", { actor, ...refusal });
   };
 }
 
@@ -63,9 +72,11 @@ export function guardCallers(parts: GuardParts): MiddlewareHandler<WebEnv> {
   const { access, clock } = parts;
   const [asked, changed] = [new RateLimit(requests, clock), new RateLimit(changes, clock)];
   return async (c, next) => {
-    c.set("caller", access === undefined ? localCaller : await callerOf(c, access));
-    checkPace(c, asked, `more than ${requests.perSecond} requests a second`);
-    const caller = c.get("caller");
+    const found = access === undefined ? localCaller : await callerOf(c, access);
+    const caller = found instanceof Denied ? undefined : found;
+    c.set("caller", caller);
+    checkPace(c, asked, nameOf(c), `more than ${requests.perSecond} requests a second`);
+    if (found instanceof Denied) throw found;
     if (isSafe(c)) return next();
     if (isSigning(c)) checkOrigin(c);
     else if (access === undefined || parts.isReadOnly) {
@@ -76,7 +87,7 @@ export function guardCallers(parts: GuardParts): MiddlewareHandler<WebEnv> {
     if (isSigning(c) || caller === undefined) return next();
     checkOrigin(c);
     checkScope(caller, "operate");
-    checkPace(c, changed, `more than ${changes.perSecond} change a second`);
+    checkPace(c, changed, nameOf(c), `more than ${changes.perSecond} change a second`);
     return next();
   };
 }
@@ -85,8 +96,9 @@ function isSafe(c: Context<WebEnv>): boolean {
   return c.req.method === "GET" || c.req.method === "HEAD";
 }
 
-function checkPace(c: Context<WebEnv>, limit: RateLimit, what: string): void {
-  const seconds = limit.take(nameOf(c));
+/** Takes one of a caller's requests. @throws WebError that says when to ask again. */
+export function checkPace(c: Context<WebEnv>, limit: RateLimit, caller: string, what: string): void {
+  const seconds = limit.take(caller);
   if (seconds === 0) return;
   c.header("retry-after", `${seconds}`);
   const detail = `${what}; ask again in ${seconds} s`;
@@ -98,8 +110,10 @@ function checkPace(c: Context<WebEnv>, limit: RateLimit, what: string): void {
  * say where a request comes from, and no page can forge it.
  */
 function checkOrigin(c: Context<WebEnv>): void {
-  const isOwnPage = ["same-origin", "none"].includes(c.req.header("sec-fetch-site") ?? "");
-  if (isOwnPage || (tokenOf(c) !== undefined && c.req.header("cookie") === undefined)) return;
+  const site = c.req.header("sec-fetch-site");
+  // A browser's token may come from a proxy, whatever page the request is from.
+  const isProgram = site === undefined && tokenOf(c) !== undefined && c.req.header("cookie") === undefined;
+  if (site === "same-origin" || site === "none" || isProgram) return;
   const detail = "this request came from another site, or its way is not secure";
   const hint = "use the page itself, by HTTPS; programs send a token and no cookie";
   throw new WebError({ status: 403, name: "refused", title: "Not from here", detail, hint });
@@ -110,22 +124,31 @@ const readOnly = new WebError({
   name: "refused",
   title: "Read-only",
   detail: "this server is read-only: it answers GET and HEAD; the attempt is recorded",
-  hint: "give people tokens (--web-tokens) and leave --web-read-only out, or use the command line",
+  hint: "give people tokens (--web-tokens, --web-auth) and leave --web-read-only out, or use the command line",
 });
 
-function isSigning({ req: { method, path } }: Context<WebEnv>): boolean {
-  return method === "POST" && (path === "/sign-in" || path === "/sign-out");
+function isSigning({ req: { path } }: Context<WebEnv>): boolean {
+  return /^\/sign-(in(\/oidc|\/callback)?|out)$/.test(path);
 }
 
-async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | undefined> {
-  const token = tokenOf(c);
-  if (token !== undefined) return access.ofToken(token);
-  const session = getCookie(c, cookieName, "host");
-  return session === undefined ? undefined : access.ofSession(session);
+/** Signing in and out asks for no caller: it must work also with a session that is denied. */
+async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | Denied | undefined> {
+  if (isSigning(c)) return undefined;
+  const shown = {
+    bearer: tokenOf(c),
+    session: getCookie(c, cookieName, "host"),
+    header: (name: string) => c.req.header(name),
+  };
+  try {
+    return await access.identify(shown);
+  } catch (error) {
+    if (error instanceof Denied) return error;
+    throw error;
+  }
 }
 
 function tokenOf(c: Context<WebEnv>): string | undefined {
-  return /^Bearer ([\x21-\x7e]{1,512})$/i.exec(c.req.header("authorization") ?? "")?.[1];
+  return /^Bearer ([\x21-\x7e]{1,8192})$/i.exec(c.req.header("authorization") ?? "")?.[1];
 }
 
 /** The caller as records and limits name them. */

@@ -2,27 +2,26 @@
 // errors are answered. Built by web-server.ts; tests ask it without a port.
 import { randomBytes } from "node:crypto";
 import { type Context, Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
-import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { etag } from "hono/etag";
 import { HTTPException } from "hono/http-exception";
 import { secureHeaders } from "hono/secure-headers";
 import type { LoadOptions } from "../config/load-policies.ts";
-import { errorText, stackOf, UsageError } from "../core/errors.ts";
+import { stackOf, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { narrowTo, type QueryContext } from "../queries/query-context.ts";
-import { type Access, type Caller, sessionMs } from "./access.ts";
 import type { Acting } from "./acts.ts";
 import { addApi } from "./api/routes.ts";
 import { assets } from "./assets.ts";
-import { addressOf, cookieName, type GuardParts, guardCallers, nameOf, recordRefusals } from "./guard.ts";
+import { addressOf, type GuardParts, guardCallers, nameOf, recordRefusals } from "./guard.ts";
+import type { Caller } from "./identity.ts";
 import { type LiveHub, streamChanges } from "./live.ts";
 import { Looks } from "./looks.ts";
 import { problemPage } from "./pages/problem-page.ts";
 import { addPages } from "./pages/routes.ts";
-import { signInPage } from "./pages/sign-in.ts";
+import { comeAgainPage } from "./pages/sign-in.ts";
 import { answerProblem, notPossible, type Problem, unauthenticated, WebError } from "./problem.ts";
+import { addSigning, pathFrom } from "./sign-in.ts";
 import type { WebEnv } from "./web-env.ts";
 
 /** What the application needs. */
@@ -33,8 +32,6 @@ export interface WebParts extends GuardParts {
   /** How policy files are checked. */
   readonly load: LoadOptions;
 }
-
-const signInBytesMax = 4_096;
 
 /** Builds the application. */
 export function createWebApp(parts: WebParts): Hono<WebEnv> {
@@ -52,7 +49,7 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
   if (parts.access === undefined) app.use(guardHost);
   addAssets(app);
   app.use(recordRefusals(parts), guardCallers(parts));
-  addSigning(app, parts.access);
+  if (parts.access !== undefined) addSigning(app, parts.access, parts.clock);
   app.use(async (c, next) => {
     const caller = c.get("caller");
     if (caller === undefined) return askToSignIn(c);
@@ -146,44 +143,18 @@ function addAssets(app: Hono<WebEnv>): void {
   }
 }
 
-function addSigning(app: Hono<WebEnv>, access: Access | undefined): void {
-  if (access === undefined) return;
-  app.get("/sign-in", (c) => c.html(signInPage({ next: pathFrom(c.req.query("next")), isWrong: false })));
-  app.post("/sign-in", bodyLimit({ maxSize: signInBytesMax }), async (c) => {
-    const { token, next } = await c.req.parseBody().catch(refuseForm);
-    const to = pathFrom(next);
-    const session = typeof token === "string" ? await access.signIn(token.trim()) : undefined;
-    if (session === undefined) return c.html(signInPage({ next: to, isWrong: true }), 403);
-    setCookie(c, cookieName, session, {
-      prefix: "host",
-      httpOnly: true,
-      secure: true,
-      path: "/",
-      sameSite: "Strict",
-      maxAge: sessionMs / 1_000,
-    });
-    return c.redirect(to, 303);
-  });
-  app.post("/sign-out", async (c) => {
-    const session = getCookie(c, cookieName, "host");
-    if (session !== undefined) await access.signOut(session);
-    deleteCookie(c, cookieName, { prefix: "host", secure: true, path: "/" });
-    return c.redirect("/sign-in", 303);
-  });
-}
-
-function refuseForm(error: unknown): never {
-  if (error instanceof HTTPException) throw error;
-  throw new HTTPException(400, { message: `this is no form: ${errorText(error)}` });
-}
-
-/** A path of this server; any other text leads to the first page. */
-function pathFrom(text: unknown): string {
-  return typeof text === "string" && /^\/(?![/\\])[\x21-\x7e]{0,500}$/.test(text) ? text : "/";
-}
-
 function askToSignIn(c: Context<WebEnv>): Response | Promise<Response> {
   if (isApi(c) || c.req.path === "/events") throw unauthenticated;
   const { pathname, search } = new URL(c.req.url);
+  if (c.req.header("sec-fetch-site") === "cross-site") return comeAgain(c, pathFrom(pathname + search));
   return c.redirect(`/sign-in?next=${encodeURIComponent(pathname + search)}`, 303);
+}
+
+/**
+ * A browser that a link on another site led here, or a provider, keeps its session's cookie back
+ * (SameSite=Strict): the page leads to itself once, and that request has it.
+ */
+function comeAgain(c: Context<WebEnv>, path: string): Response | Promise<Response> {
+  c.header("refresh", `0;url=${path}`);
+  return c.html(comeAgainPage(path));
 }

@@ -1,8 +1,8 @@
 // What a request carries through the web application.
 import type { HttpBindings } from "@hono/node-server";
 import type { QueryContext } from "../queries/query-context.ts";
-import type { Caller } from "./access.ts";
 import type { Acting } from "./acts.ts";
+import type { Caller } from "./identity.ts";
 import type { Problem } from "./problem.ts";
 
 /**

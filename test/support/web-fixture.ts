@@ -7,6 +7,8 @@ import { type Clock, systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import { NoticeQueues } from "../../src/queue/notice-queues.ts";
 import { Producer } from "../../src/queue/producer.ts";
+import { createOAuthFetch } from "../../src/service/oauth-fetch.ts";
+import { readClientSecret } from "../../src/service/token.ts";
 import { readLiveVersion } from "../../src/store/live-version.ts";
 import type { Store } from "../../src/store/redis.ts";
 import { WebSessions } from "../../src/store/web-sessions.ts";
@@ -34,6 +36,7 @@ export interface WebFixture {
 export async function webForTest({
   story = true,
   tokens,
+  auth,
   set = story ? storySet() : setOf([]),
   clock = systemClock,
   isReadOnly = false,
@@ -41,6 +44,8 @@ export async function webForTest({
   readonly story?: boolean;
   /** The lines of a file of tokens. */
   readonly tokens?: () => string;
+  /** The text of a --web-auth file. */
+  readonly auth?: () => string;
   readonly set?: PolicySet;
   readonly clock?: Clock;
   readonly isReadOnly?: boolean;
@@ -54,11 +59,20 @@ export async function webForTest({
   await liveProcess(store);
   await keepAlive(store);
   const refusals: Refusal[] = [];
-  const file = { path: "web-tokens", read: async () => tokens?.() ?? "" };
+  const files = {
+    tokens: tokens && { path: "web-tokens", read: async () => tokens() },
+    auth: auth && {
+      path: "web-auth.yaml",
+      read: async () => auth(),
+      variables: {},
+      readSecret: readClientSecret,
+      createFetch: createOAuthFetch,
+    },
+  };
   const parts: WebParts = {
     context: () => ({ store, target, producer, notices, set, isNarrowed: false }),
     load: { variables: {}, checks: policyChecks },
-    access: tokens && (await Access.open(file, new WebSessions(store), { clock, log: silentLog })),
+    access: (tokens ?? auth) && (await Access.open(files, new WebSessions(store), { clock, log: silentLog })),
     recordRefusal: async (refusal) => void refusals.push(refusal),
     isReadOnly,
     live: new LiveHub(

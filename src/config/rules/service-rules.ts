@@ -1,5 +1,6 @@
 // The rules for services, sinks and `notifications`: what a URL may hold, and which keys go
 // together. Opens no file and no socket: policies are also checked where the secrets are not.
+import { isLoopback } from "../../core/loopback.ts";
 import type { Path, Report } from "../problem.ts";
 import type { PolicyFileDraft } from "../schema/policy-file.ts";
 import { labelOf } from "../schema-problems.ts";
@@ -57,8 +58,8 @@ function problemOfSecretUrl(text: string, words: SecretUrlWords): string | undef
   const url = new URL(text);
   if (url.username !== "" || url.password !== "") return `must not hold credentials: ${words.insteadOfCredentials}`;
   if (text.includes("#")) return "must not have a fragment";
-  const isHere = url.hostname === "localhost" || url.hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(url.hostname);
-  if (url.protocol === "https:" || (url.protocol === "http:" && (isHere || words.allowHttp))) return undefined;
+  if (url.protocol === "https:" || (url.protocol === "http:" && (isLoopback(url.hostname) || words.allowHttp)))
+    return undefined;
   return `must start with https://, for ${words.why} (allowHttp: true lets it go over http)`;
 }
 

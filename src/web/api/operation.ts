@@ -3,7 +3,7 @@
 import * as z from "zod";
 import type { Policy } from "../../config/policy-set.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
-import type { Caller } from "../access.ts";
+import type { Caller } from "../identity.ts";
 import type { Looks } from "../looks.ts";
 import { badRequest, notFound } from "../problem.ts";
 

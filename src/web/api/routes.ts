@@ -5,7 +5,7 @@ import { bodyLimit } from "hono/body-limit";
 import type * as z from "zod";
 import { csvLine } from "../../core/csv.ts";
 import { isJsonObject } from "../../core/json.ts";
-import { checkScope, localCaller } from "../access.ts";
+import { checkScope, localCaller } from "../identity.ts";
 import type { Looks } from "../looks.ts";
 import { badRequest, type PartProblem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";

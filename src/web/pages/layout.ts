@@ -1,8 +1,8 @@
 // The frame of every page: head, navigation, foot. Only text that templates escape comes in here.
 import { html } from "hono/html";
 import { version } from "../../core/version.ts";
-import type { Caller } from "../access.ts";
 import { assetPath } from "../assets.ts";
+import type { Caller } from "../identity.ts";
 import type { Html } from "./marks.ts";
 
 /** What a page says of itself. */

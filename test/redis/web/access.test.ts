@@ -77,28 +77,34 @@ describe("with tokens", () => {
     const { Access } = await import("../../../src/web/access.ts");
     const sessions = new Map<string, string>();
     const access = await Access.open(
-      { path: "f", read: async () => lines },
+      { tokens: { path: "f", read: async () => lines } },
       {
         begin: async (hash) => {
           sessions.set("s", hash);
           return "s";
         },
-        tokenHash: async (id) => sessions.get(id),
+        owner: async (id) => sessions.get(id),
         end: async () => {},
       },
       { clock: { ...guarded.parts.clock, monotonicMs: () => nowMs }, log: guarded.parts.log },
     );
+    const shown = (what: { bearer?: string; session?: string }) =>
+      access.identify({ bearer: undefined, session: undefined, header: () => undefined, ...what }).then(
+        (caller) => caller?.name,
+        (error: Error) => error.message,
+      );
     expect(await access.signIn(ana.token)).toBe("s");
     lines = "";
-    expect((await access.ofSession("s"))?.name).toBe("ana");
+    expect(await shown({ session: "s" })).toBe("ana");
     nowMs = 31_000;
-    expect([await access.ofSession("s"), await access.ofToken(ana.token)]).toEqual([undefined, undefined]);
+    expect(await shown({ session: "s" })).toBeUndefined();
+    expect(await shown({ bearer: ana.token })).toBe("this token is not known, or it has expired");
     lines = ana.line;
     nowMs = 62_000;
-    expect((await access.ofToken(ana.token))?.name).toBe("ana");
+    expect(await shown({ bearer: ana.token })).toBe("ana");
     lines = "not a token";
     nowMs = 93_000;
-    expect((await access.ofToken(ana.token))?.name).toBe("ana");
+    expect(await shown({ bearer: ana.token })).toBe("ana");
   });
 });
 

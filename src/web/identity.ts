@@ -1,0 +1,70 @@
+// Who asks and what they may do: of an identity provider's claims, by the grants of the --web-auth
+// file. Pure. Called by access.ts for each request.
+import type { AuthSettings } from "../config/auth-file.ts";
+import { isJsonObject, type JsonObject } from "../core/json.ts";
+import { reaches, type Scope } from "../model/scope.ts";
+import { WebError } from "./problem.ts";
+
+/** Who asks. `services` undefined: all. */
+export interface Caller {
+  readonly name: string;
+  readonly scope: Scope;
+  readonly services: ReadonlySet<string> | undefined;
+}
+
+/** The person at this machine, while neither tokens nor a provider are configured. */
+export const localCaller: Caller = { name: "local", scope: "read", services: undefined };
+
+/** @throws WebError for a caller who may not. */
+export function checkScope({ name, scope }: Caller, needed: Scope): void {
+  if (reaches(scope, needed)) return;
+  const detail = `${name} may ${scope}, and this needs ${needed}; the attempt is recorded`;
+  throw new WebError({ status: 403, name: "scope-too-small", title: "You may not", detail });
+}
+
+/** A caller who is let in no further. `actor`: the name, where it is proven. */
+export class Denied extends WebError {
+  readonly actor: string | undefined;
+
+  constructor(problem: WebError["problem"], actor?: string) {
+    super(problem);
+    this.actor = actor;
+  }
+}
+
+/** What the caller shows proves nothing. `why` never holds it. */
+export function notProven(why: string): Denied {
+  const hint = "send Authorization: Bearer TOKEN; `syncline token` makes one";
+  return new Denied({ status: 401, name: "unauthenticated", title: "Who are you?", detail: why, hint });
+}
+
+const nameCharactersMax = 128;
+
+/** The caller with these claims, by the first grant that fits. @throws Denied without one. */
+export function callerFrom(claims: JsonObject, { name: claim, grants }: Pick<AuthSettings, "name" | "grants">): Caller {
+  const given = valuesOf(claims, claim)[0] ?? "";
+  const name = given.replaceAll(/\p{C}/gu, "").trim().slice(0, nameCharactersMax);
+  if (name === "") throw notProven(`the identity provider gives no claim "${claim}", which is to be the caller's name`);
+  const grant = grants.find((one) => valuesOf(claims, one.claim).includes(one.value));
+  if (grant === undefined) throw noGrant(name, grants);
+  return { name, scope: grant.scope, services: grant.services && new Set(grant.services) };
+}
+
+function noGrant(name: string, grants: AuthSettings["grants"]): Denied {
+  const claims = [...new Set(grants.map(({ claim }) => claim))].join(", ");
+  const detail = `${name} is signed in, and may see nothing here: no grant fits; the attempt is recorded`;
+  const hint = `an administrator adds a grant to the --web-auth file, or changes the claims of ${name} (${claims}); then sign in again`;
+  return new Denied({ status: 403, name: "no-grant", title: "You may not look here", detail, hint }, name);
+}
+
+/** The values of a claim: `a.b` is a claim of this name, or b in a. Scopes stand in one text. */
+function valuesOf(claims: JsonObject, claim: string): readonly string[] {
+  const value = below(claims, claim) ?? claim.split(".").reduce<unknown>(below, claims);
+  const isSpaced = typeof value === "string" && /^scp?(ope)?$/.test(claim);
+  const values = Array.isArray(value) ? value : isSpaced ? value.split(" ") : [value];
+  return values.filter((one) => /^(string|number|boolean)$/.test(typeof one)).map(String);
+}
+
+function below(value: unknown, key: string): unknown {
+  return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+}
