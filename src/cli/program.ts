@@ -32,18 +32,23 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
   const io = createIo(args, stop.signal, (columns) => {
     leftOut = [...new Set([...(leftOut ?? []), ...columns])];
   });
-  const exitCode = await createProgram(args, io)
-    .then((program) => program.parseAsync(args, { from: "user" }))
-    .then(
-      () => io.exitCode,
-      (error: unknown) => explain(error, io),
-    );
+  const exitCode = await runProgram(args, io);
   if (leftOut !== undefined) {
     const without = leftOut.length === 0 ? "" : `, without ${leftOut.join(", ")}`;
     io.err(`cut to the width of the terminal${without}: --wide shows all`);
   }
   await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
   return hasReader ? exitCode : 0;
+}
+
+/** Runs the command that the arguments name; returns the exit code. Never throws. */
+export function runProgram(args: readonly string[], io: CommandIo): Promise<number> {
+  return createProgram(args, io)
+    .then((program) => program.parseAsync(args, { from: "user" }))
+    .then(
+      () => io.exitCode,
+      (error: unknown) => explain(error, io),
+    );
 }
 
 /** Masks what libraries print: with DEBUG or NODE_DEBUG they print passwords and headers. */

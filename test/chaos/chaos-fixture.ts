@@ -19,7 +19,7 @@ import { openStore, redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { entryKey } from "../../src/store/start-entry.ts";
 import type { TaskTiming } from "../../src/tasks/follow-pace.ts";
-import { syncline } from "../support/processes.ts";
+import { runHere } from "../support/commands-here.ts";
 import { shortTiming } from "../support/short-timing.ts";
 import type { FaultScript, Point } from "./fault-script.ts";
 import { Fleet } from "./fleet.ts";
@@ -255,7 +255,7 @@ export class ChaosFixture {
   async auditByCommand(toMs: number): Promise<string[]> {
     const { redis, config, variables } = this.parts;
     const args = ["audit", "--config", config, "--prefix", redis.prefix, "--to", new Date(toMs).toISOString()];
-    const { code, out, err } = await syncline(args, { ...variables, REDIS_URL: redis.url });
+    const { code, out, err } = await runHere(args, { ...variables, REDIS_URL: redis.url });
     return code === 0 ? [] : [`syncline audit ended with ${code}: ${out}${err}`];
   }
 

@@ -8,7 +8,7 @@ import { packageChart } from "../../scripts/chart-package.ts";
 import { readChartReadme, renderChartReadme } from "../../scripts/chart-readme.ts";
 import { chartFolder, helm, type Values } from "../support/chart/helm.ts";
 import { least } from "../support/chart/value-sets.ts";
-import { syncline } from "../support/processes.ts";
+import { runHere } from "../support/commands-here.ts";
 
 /** What of a shipped values file is looked at here. */
 interface ShippedValues {
@@ -100,8 +100,7 @@ describe("the values that come with the chart", () => {
     onTestFinished(() => rmSync(folder, { recursive: true }));
     for (const [file, content] of Object.entries(policies.files ?? {})) writeFileSync(join(folder, file), content);
     const variables = Object.fromEntries((sinks?.urls ?? []).map((url) => [url.name, "https://hooks.slack.com/x"]));
-    if (policies.files !== undefined)
-      expect(await syncline(["validate", folder], variables)).toMatchObject({ code: 0 });
+    if (policies.files !== undefined) expect(await runHere(["validate", folder], variables)).toMatchObject({ code: 0 });
   });
 });
 

@@ -7,7 +7,8 @@ import { parse } from "yaml";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { render, type Values } from "../support/chart/helm.ts";
 import { podSpecsOf } from "../support/chart/pod-specs.ts";
-import { Syncline, syncline } from "../support/processes.ts";
+import { runHere } from "../support/commands-here.ts";
+import { Syncline } from "../support/processes.ts";
 import { freePort, ownFolder, startServer, until } from "../support/redis-servers.ts";
 
 /** The values in README's chapter. */
@@ -67,7 +68,7 @@ it("README's values render a pod that becomes ready and starts the sync job", as
   );
   // As `kubectl exec` runs it: the pod's variables say which keys are this release's.
   const told = async (more: Readonly<Record<string, string>>) => {
-    const { out } = await syncline(["history", "--json"], { ...variables, REDIS_URL: redis.url, ...more });
+    const { out } = await runHere(["history", "--json"], { ...variables, REDIS_URL: redis.url, ...more });
     return out.includes(`"contracts"`);
   };
   await until(

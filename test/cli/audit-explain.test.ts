@@ -58,7 +58,7 @@ async function someSlots(prefix: string): Promise<Map<string, readonly SlotRecor
 describe("syncline audit", () => {
   it("finds planned = recorded, and then exactly what was taken away by hand", async () => {
     const prefix = `${fixture.redis.prefix}-audit`;
-    const audit = (...args: string[]) => fixture.here(prefix, "audit", "--config", fixture.file(), ...args);
+    const audit = (...args: string[]) => fixture.command(prefix, "audit", "--config", fixture.file(), ...args);
     const slots = await someSlots(prefix);
     await expect
       .poll(async () => (await audit("--policy", "often")).out, often)
@@ -106,7 +106,8 @@ describe("syncline audit", () => {
 describe("syncline explain", () => {
   it("explains started, coalesced, skipped, missed slots and times that are no slots", async () => {
     const prefix = `${fixture.redis.prefix}-explain`;
-    const explain = async (...args: string[]) => fixture.here(prefix, "explain", ...args, "--config", fixture.file());
+    const explain = async (...args: string[]) =>
+      fixture.command(prefix, "explain", ...args, "--config", fixture.file());
     const story = async (...args: string[]) => JSON.parse((await explain(...args, "--json")).out);
     const slots = await someSlots(prefix);
     const find = (policy: string, state: string) =>
@@ -165,7 +166,7 @@ describe("syncline explain", () => {
   it("explains runs by hand, and tasks by their ids: who asked, and how it ended", async () => {
     const prefix = `${fixture.redis.prefix}-by-hand`;
     const config = ["--config", fixture.file()];
-    const explain = (...args: string[]) => fixture.here(prefix, "explain", ...args, ...config);
+    const explain = (...args: string[]) => fixture.command(prefix, "explain", ...args, ...config);
     const run = async (name: string) => {
       const { out } = await fixture.command(prefix, "run", name, ...config, "--reason", "trial", "--wait", "--json");
       return JSON.parse(out)[0].taskId;

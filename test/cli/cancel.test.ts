@@ -12,7 +12,7 @@ const fixture = commandFixture(`
 it("takes off what is queued; the next worker says who and why, and sends nothing", async () => {
   const prefix = `${fixture.redis.prefix}-off`;
   const config = ["--config", fixture.file()];
-  const here = (...args: string[]) => fixture.here(prefix, ...args);
+  const here = (...args: string[]) => fixture.command(prefix, ...args);
   const policies = ["nightly", "by-masks", "poll"];
   for (const policy of policies) expect((await here("run", policy, ...config)).code).toBe(0);
   const running = await here("running", ...config);

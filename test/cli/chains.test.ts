@@ -12,14 +12,14 @@ describe("the commands over a chain", () => {
   it("plan, audit and explain it; pause and run its policies", async () => {
     const { prefix } = fixture.redis;
     const command = (...args: string[]) => fixture.command(prefix, ...args, "--config", fixture.file());
-    const here = (...args: string[]) => fixture.here(prefix, ...args, "--config", fixture.file());
+    const here = (...args: string[]) => fixture.command(prefix, ...args, "--config", fixture.file());
     const story = async (...args: string[]) => JSON.parse((await here("explain", ...args, "--json")).out);
     const plan = await commandHere(["plan", "--config", fixture.file()], { settings: fixture.settings() });
     expect(plan.text).toContain("after head (accepted), within 1d of its slot");
 
     const one = await fixture.serve(prefix);
     const ended = await one.until(({ event, policy }) => event === "slot.skipped" && policy === "never");
-    await fixture.here(prefix, "pause", "tail", "--reason", "release 14");
+    await fixture.command(prefix, "pause", "tail", "--reason", "release 14");
     const paused = await one.until(
       ({ event, policy, reason }) => event === "slot.skipped" && policy === "tail" && reason === "paused",
     );

@@ -17,7 +17,7 @@ it("records each change by hand with who, what, before and after; no-ops are not
     expect({ args, code, err: code === 0 ? "" : err }).toEqual({ args, code: 0, err: "" });
   };
   const here = async (...args: string[]) => {
-    const { code, err } = await fixture.here(prefix, ...args);
+    const { code, err } = await fixture.command(prefix, ...args);
     // No process is alive here, and resume says so.
     const rest = err.replace(/^no (scheduler|worker) is alive.*\n?/gm, "");
     expect({ args, code, rest }).toEqual({ args, code: 0, rest: "" });
@@ -46,7 +46,7 @@ it("records each change by hand with who, what, before and after; no-ops are not
   await command("api", "EnableSyncJobById", "--reason", "by phone", ...config, "--key", "5", "--yes");
   await command("api", "GetSyncJobById", ...config, "--key", "5");
 
-  const changes = JSON.parse((await fixture.here(prefix, "changes", "--json")).out);
+  const changes = JSON.parse((await fixture.command(prefix, "changes", "--json")).out);
   const actor = `${userInfo().username}@${hostname()}`;
   expect(changes.every((change: { actor: string }) => change.actor === actor)).toBe(true);
   expect(changes.toReversed()).toMatchObject([
@@ -79,11 +79,11 @@ it("records each change by hand with who, what, before and after; no-ops are not
 
 it("records what api sent, also when the service refused it, and nothing else", async () => {
   const prefix = `${fixture.redis.prefix}-refused`;
-  const api = (...args: string[]) => fixture.here(prefix, "api", ...args, "--config", fixture.file());
+  const api = (...args: string[]) => fixture.command(prefix, "api", ...args, "--config", fixture.file());
   const refused = await api("RunSyncJob", "--key", "999", "--yes", "--reason", "try");
   expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("kind: bad-request")]);
   expect((await api("RunSyncJob", "--key", "1")).code).toBe(2);
   expect((await api("DeleteSyncJobById", "--key", "1", "--name", "another", "--yes")).code).toBe(1);
-  const changes = JSON.parse((await fixture.here(prefix, "changes", "--json")).out);
+  const changes = JSON.parse((await fixture.command(prefix, "changes", "--json")).out);
   expect(changes).toMatchObject([{ subject: "RunSyncJob 999 of main", reason: "try", after: { exitCode: 1 } }]);
 });

@@ -11,7 +11,7 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { RedisWatch } from "../../src/store/redis-watch.ts";
 import { SinkStore } from "../../src/store/sink-store.ts";
-import { syncline } from "../support/processes.ts";
+import { runHere } from "../support/commands-here.ts";
 import { Receiver } from "../support/receiver.ts";
 import { freePort, ownFolder, startServer } from "../support/redis-servers.ts";
 
@@ -56,7 +56,7 @@ policies:
 `,
   );
   const environment = { REDIS_URL: redisUrl, TEST_TOKEN: sandbox.token };
-  const { code, out, err } = await syncline([command, "--config", file, "--prefix", prefix, "--json"], environment);
+  const { code, out, err } = await runHere([command, "--config", file, "--prefix", prefix, "--json"], environment);
   if (code === 2) throw new Error(err);
   const report: { readonly checks?: readonly Line[]; readonly sinks?: readonly object[] } = JSON.parse(out);
   return { code, out, report, sinks: (report.checks ?? []).filter(({ check }) => check === "sinks") };

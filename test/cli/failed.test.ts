@@ -33,7 +33,7 @@ async function ended(prefix: string, more: Partial<Outcome>, limits?: OutcomeLim
 }
 
 const json = async (prefix: string, ...args: string[]) => {
-  const { out, code, err } = await fixture.here(prefix, ...args, "--json");
+  const { out, code, err } = await fixture.command(prefix, ...args, "--json");
   return { code, err, ...(out === "" ? {} : { value: JSON.parse(out) }) };
 };
 const listed = async (prefix: string, ...more: string[]) =>
@@ -56,12 +56,12 @@ describe("syncline failed, tasks", () => {
     const failed = await ended(prefix, { target: "2", status: "missed" });
     expect(await listed(prefix)).toEqual([failed]);
     expect(await listed(prefix, "--corrected")).toEqual([failed, mended]);
-    expect((await fixture.here(prefix, "failed")).out).toContain(failed);
-    expect((await fixture.here(prefix, "failed", "replya")).err).toContain(
+    expect((await fixture.command(prefix, "failed")).out).toContain(failed);
+    expect((await fixture.command(prefix, "failed", "replya")).err).toContain(
       "failed has no replya; did you mean replay?",
     );
-    await fixture.here(prefix, "failed", "discard", failed, "--reason", "known");
-    const nothing = await fixture.here(prefix, "failed", "replay", "--policy", "nightly", "--yes");
+    await fixture.command(prefix, "failed", "discard", failed, "--reason", "known");
+    const nothing = await fixture.command(prefix, "failed", "replay", "--policy", "nightly", "--yes");
     expect(nothing.err).toContain(
       "1 task failed, but the same sync job has ended well since; --corrected takes them, too",
     );
@@ -90,7 +90,7 @@ describe("syncline failed, tasks", () => {
     const kept = await ended(prefix, { target: "2" }, limits);
     for (let index = 0; index < 99; index += 1) await ended(prefix, { target: "3", status: "succeeded" }, limits);
     expect(await listed(prefix)).toEqual([kept]);
-    const { err } = await fixture.here(prefix, "failed", "list");
+    const { err } = await fixture.command(prefix, "failed", "list");
     expect(err).toContain("older outcomes of one policy are no longer kept");
   });
 
@@ -138,7 +138,7 @@ describe("syncline failed, tasks", () => {
     await ended(prefix, { target: "7", policy: "masks" });
     await ended(prefix, { target: "3" });
     const args = ["failed", "replay", "--all", "--config", fixture.file(), "--reason", "r"];
-    const asked = await fixture.here(prefix, ...args);
+    const asked = await fixture.command(prefix, ...args);
     expect([asked.code, asked.err]).toEqual([2, expect.stringContaining("this would replay 4")]);
     const { code, value } = await json(prefix, ...args, "--yes");
     expect(code).toBe(1);
@@ -153,11 +153,11 @@ describe("syncline failed, tasks", () => {
   it("says what is wrong with what was asked", async () => {
     const prefix = `${fixture.redis.prefix}-wrong`;
     const failed = await ended(prefix, {});
-    const code = async (...args: string[]) => (await fixture.here(prefix, "failed", ...args, "--reason", "r")).code;
+    const code = async (...args: string[]) => (await fixture.command(prefix, "failed", ...args, "--reason", "r")).code;
     expect(await code("replay")).toBe(2);
     expect(await code("replay", failed, "--all")).toBe(2);
     expect(await code("discard", "--all", "--policy", "nightly", "--yes")).toBe(2);
-    const without = await fixture.here(prefix, "failed", "replay", failed);
+    const without = await fixture.command(prefix, "failed", "replay", failed);
     expect(without).toMatchObject({ code: 2, err: expect.stringContaining("no policies are known under the prefix") });
     expect(await code("discard", "--policy", "nightly", "--yes")).toBe(0);
     expect(await listed(prefix)).toEqual([]);
@@ -181,7 +181,7 @@ describe("syncline failed, deliveries", () => {
     await hook.until(() => hook.accepted.length === 2);
     expect(hook.accepted).toEqual(["a", "c"]);
     expect(await listed(target.prefix)).toEqual([]);
-    const { out } = await fixture.here(target.prefix, "changes");
+    const { out } = await fixture.command(target.prefix, "changes");
     expect(out).toMatch(/failed replay .*mended/);
     await hook.stop();
   });
@@ -199,9 +199,9 @@ describe("changes by hand", () => {
 
   it("are recorded for pause and resume", async () => {
     const prefix = `${fixture.redis.prefix}-changes`;
-    await fixture.here(prefix, "pause", "--service", "main", "--reason", "release 14");
-    await fixture.here(prefix, "resume", "--service", "main");
-    await fixture.here(prefix, "resume", "--service", "main");
+    await fixture.command(prefix, "pause", "--service", "main", "--reason", "release 14");
+    await fixture.command(prefix, "resume", "--service", "main");
+    await fixture.command(prefix, "resume", "--service", "main");
     const { value } = await json(prefix, "changes");
     expect(value).toMatchObject([
       { what: "resume", subject: "service main", reason: null, before: [{ note: "release 14" }] },

@@ -12,7 +12,7 @@ const fixture = commandFixture(
   policy("one", 1, "{ team: hr, stage: prod }") + policy("two", 2, "{ team: hr }") + policy("other", 3, "{ team: it }"),
 );
 const prefix = `${fixture.redis.prefix}-labels`;
-const here = (...args: string[]) => fixture.here(prefix, ...args);
+const here = (...args: string[]) => fixture.command(prefix, ...args);
 
 it("a pause of a label skips the slots of all who have it, until it is resumed", async () => {
   const serve = await fixture.serve(prefix);
@@ -49,7 +49,7 @@ it("a policy that gets a paused label later is paused, too", async () => {
       file,
       `apiVersion: syncline/v1\nservices: { main: { baseUrl: "${fixture.sandbox().baseUrl}", token: { env: TEST_TOKEN } } }\npolicies:\n${policy("first", 1, "{ a: b }")}${policy("late", 2, labels)}`,
     );
-  const command = (...args: string[]) => fixture.here(own, ...args, "--config", file);
+  const command = (...args: string[]) => fixture.command(own, ...args, "--config", file);
   const health = async () => {
     const lines = JSON.parse((await command("status", "--json")).out).policies;
     return lines.find((line: { policy: string }) => line.policy === "late").state;

@@ -12,8 +12,9 @@ import { closedLabels, isNameLabel, shownLabel } from "../../src/ops/metric-labe
 import { type MetricFacts, metricTable } from "../../src/ops/metric-table.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
+import { runHere } from "../support/commands-here.ts";
 import { parseMetrics, type Sample, sumOf } from "../support/metrics-text.ts";
-import { Syncline, syncline } from "../support/processes.ts";
+import { Syncline } from "../support/processes.ts";
 import { Receiver } from "../support/receiver.ts";
 import { ownFolder, startServer, until } from "../support/redis-servers.ts";
 
@@ -71,7 +72,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, "policies.yaml"), policies());
   environment = { REDIS_URL: redis.url, TEST_TOKEN: sandbox.token };
   const config = ["--config", join(folder, "policies.yaml")];
-  const paused = await syncline(["pause", "paused", ...config, "--reason", "for the gauge"], environment);
+  const paused = await runHere(["pause", "paused", ...config, "--reason", "for the gauge"], environment);
   expect(paused).toMatchObject({ code: 0 });
   const args = [...config, "--drain", "2s", "--health-port", "0"];
   serve = new Syncline(["serve", ...args, "--health-host", "127.0.0.1"], environment);

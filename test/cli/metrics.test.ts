@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRedis } from "../../scripts/redis.mjs";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
+import { runHere } from "../support/commands-here.ts";
 import { parseMetrics, type Sample, sumOf } from "../support/metrics-text.ts";
-import { Syncline, syncline } from "../support/processes.ts";
+import { Syncline } from "../support/processes.ts";
 import { ownFolder, startServer, until } from "../support/redis-servers.ts";
 
 let redis: PrivateRedis;
@@ -79,7 +80,7 @@ describe("/metrics of syncline serve", { timeout: 120_000 }, () => {
     await serve.until(
       ({ event, policy, status }) => event === "task.finished" && policy === "runs" && status === "succeeded",
     );
-    expect((await syncline(["pause", "--all", "--reason", "counting"], environment)).code).toBe(0);
+    expect((await runHere(["pause", "--all", "--reason", "counting"], environment)).code).toBe(0);
     await serve.until(({ event }) => event === "pause.set");
     const queued = () => serve.events.filter(({ event }) => event === "slot.queued").length;
     await until(
@@ -87,7 +88,7 @@ describe("/metrics of syncline serve", { timeout: 120_000 }, () => {
       (count) => count === queued(),
       60_000,
     );
-    const history = await syncline(["history", "--json", "--limit", "1000"], environment);
+    const history = await runHere(["history", "--json", "--limit", "1000"], environment);
     const outcomes: { policy: string; status: string }[] = JSON.parse(history.out);
     const samples = await scrape(serve);
     expect(outcomes.length).toBe(queued());

@@ -22,7 +22,7 @@ describe("syncline pause and resume", () => {
     expect(skipped).toMatchObject({ policy: "often", reason: "paused" });
     expect(skipped["note"]).toMatch(/^release 14 \(.+@.+\)$/);
     expect(one.events.find(({ event }) => event === "pause.set")).toMatchObject({ scope: "policy", name: "often" });
-    expect((await fixture.here(prefix, "pause", "--list")).out).toContain("release 14");
+    expect((await fixture.command(prefix, "pause", "--list")).out).toContain("release 14");
     const { out, code } = await command("resume", "often");
     expect([out, code]).toEqual(["policy often resumed", 0]);
     await one.until(({ event }) => event === "pause.cleared");
@@ -34,13 +34,13 @@ describe("syncline pause and resume", () => {
     const states = (await records(prefix, "often")).map(({ state }) => state).join(" ");
     expect(states).toMatch(/^(started )+(skipped )+(started ?)+$/);
     expect((await records(prefix, "other")).every(({ state }) => state === "started")).toBe(true);
-    expect((await fixture.here(prefix, "pause", "--list", "--json")).out).toBe("[]");
+    expect((await fixture.command(prefix, "pause", "--list", "--json")).out).toBe("[]");
   });
 
   it("starts the newest skipped slot once for --catch-up, and its record says so", async () => {
     const prefix = `${fixture.redis.prefix}-catch-up`;
     const command = (...args: string[]) => fixture.command(prefix, ...args);
-    await fixture.here(prefix, "pause", "--all", "--reason", "freeze");
+    await fixture.command(prefix, "pause", "--all", "--reason", "freeze");
     const planner = await fixture.serve(prefix, "--roles", "scheduler");
     await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "often");
     await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "other");
@@ -64,7 +64,7 @@ describe("syncline pause and resume", () => {
   });
 
   it("refuses what would pause nothing, or everything by accident", async () => {
-    const command = (...args: string[]) => fixture.here(fixture.redis.prefix, ...args);
+    const command = (...args: string[]) => fixture.command(fixture.redis.prefix, ...args);
     const slip = await fixture.command(
       fixture.redis.prefix,
       "pause",

@@ -3,8 +3,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
+import { runHere } from "../support/commands-here.ts";
 import { type ListServer, startListServer } from "../support/list-server.ts";
-import { Syncline, syncline } from "../support/processes.ts";
+import { Syncline } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 
 const redis = redisForTest();
@@ -42,7 +43,7 @@ it("loses nothing new when a worker dies reading, and forgets nothing on restart
     await one.until(({ event }) => event === "serve.ready");
     return one;
   };
-  const run = (...more: string[]) => syncline(["run", "news", "--config", file, ...about, ...more], environment);
+  const run = (...more: string[]) => runHere(["run", "news", "--config", file, ...about, ...more], environment);
 
   const first = await serve();
   expect(await run("--wait")).toMatchObject({ code: 0 });
@@ -72,6 +73,6 @@ it("loses nothing new when a worker dies reading, and forgets nothing on restart
   expect(third.out).toContain("new == [] does not hold: count is 5");
   expect(third.out).toContain("- Draft 5 (5)");
   expect(third.out).not.toContain("Draft 4");
-  const { out } = await syncline(["history", "news", ...about], environment);
+  const { out } = await runHere(["history", "news", ...about], environment);
   expect(out.match(/- Draft \d \(\d\)/g)).toEqual(["- Draft 5 (5)", "- Draft 3 (3)", "- Draft 4 (4)"]);
 }, 120_000);

@@ -8,8 +8,9 @@ import { shownLabel } from "../../src/ops/metric-labels.ts";
 import { type MetricFacts, metricTable } from "../../src/ops/metric-table.ts";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { openStore } from "../../src/store/redis.ts";
+import { runHere } from "../support/commands-here.ts";
 import { parseMetrics, sumOf } from "../support/metrics-text.ts";
-import { Syncline, syncline } from "../support/processes.ts";
+import { Syncline } from "../support/processes.ts";
 import { ownFolder, startServer, until } from "../support/redis-servers.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -129,10 +130,10 @@ policies:
         ),
       (count) => count === 1,
     );
-    const audit = await syncline(["audit", "--config", file], environment);
+    const audit = await runHere(["audit", "--config", file], environment);
     const [line = "", time = ""] = /^late (\S+ \S+) was missed: .*$/m.exec(audit.out) ?? [];
     expect(line).toContain("noticed more than 30s late, and catchUp is none");
-    const explained = await syncline(["explain", "late", time.replace(" ", "T"), "--config", file], environment);
+    const explained = await runHere(["explain", "late", time.replace(" ", "T"), "--config", file], environment);
     expect(explained.out).toContain("noticed more than 30s late, and catchUp is none");
   });
 });

@@ -7,6 +7,7 @@ import type { Outcome } from "../../src/model/outcome.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { History } from "../../src/store/history.ts";
 import { openStore } from "../../src/store/redis.ts";
+import { runHere } from "../support/commands-here.ts";
 import { often, Syncline, syncline } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 
@@ -111,7 +112,7 @@ describe("syncline serve", () => {
     // A start is under way, so that the first signal alone would take its time.
     sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 2_000 }]);
     const one = await serve(prefix, "--roles", "worker");
-    const queued = await syncline(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
+    const queued = await runHere(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
     const [task = ""] = JSON.parse(queued.out).tasks;
     await untilArrived();
     one.kill("SIGTERM");
@@ -166,7 +167,7 @@ describe("syncline serve", () => {
       const prefix = `${redis.prefix}-sent-${round}`;
       sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 600 }]);
       const victim = await serve(prefix, "--roles", "worker");
-      const queued = await syncline(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
+      const queued = await runHere(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
       const [task = ""] = JSON.parse(queued.out).tasks;
       await untilArrived();
       victim.kill("SIGKILL");
@@ -184,7 +185,7 @@ describe("syncline serve", () => {
     const prefix = `${redis.prefix}-stopped`;
     sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 2_000 }]);
     const zombie = await serve(prefix, "--roles", "worker");
-    const queued = await syncline(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
+    const queued = await runHere(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
     const [task = ""] = JSON.parse(queued.out).tasks;
     const store = await openStore({ url: redis.url, prefix });
     try {
@@ -272,7 +273,7 @@ describe("syncline run --wait", () => {
     expect(err).toContain("this process works");
     expect(JSON.parse(out)).toMatchObject([{ policy: "by-hand", target: "4", status: "succeeded", origin: "manual" }]);
     expect(code).toBe(0);
-    const history = await syncline(["history", "--prefix", prefix, "--json"], environment());
+    const history = await runHere(["history", "--prefix", prefix, "--json"], environment());
     expect(JSON.parse(history.out)).toHaveLength(1);
   }, 30_000);
 
@@ -289,7 +290,7 @@ describe("syncline run --wait", () => {
   it("exits 1 when nothing was started because the sync job is still running", async () => {
     const prefix = `${redis.prefix}-busy`;
     const one = await serve(prefix, "--roles", "worker");
-    await syncline(["run", "by-hand", "--config", file, "--prefix", prefix], environment());
+    await runHere(["run", "by-hand", "--config", file, "--prefix", prefix], environment());
     await one.until(({ event }) => event === "task.started");
     const { code, out, err } = await syncline(
       ["run", "by-hand", "--config", file, "--prefix", prefix, "--wait", "--json"],
@@ -301,7 +302,7 @@ describe("syncline run --wait", () => {
   }, 30_000);
 
   it("names the policies there are for one that there is not", async () => {
-    const { code, err } = await syncline(["run", "nobody", "--config", file], environment());
+    const { code, err } = await runHere(["run", "nobody", "--config", file], environment());
     expect(code).toBe(2);
     expect(err).toContain("often, by-hand, with-conflict");
   });

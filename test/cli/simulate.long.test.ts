@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { syncline } from "../support/processes.ts";
+import { runHere } from "../support/commands-here.ts";
 
 const example = (name: string) => fileURLToPath(new URL(`../../config/${name}.yaml`, import.meta.url));
 const environment = { SYNC_TOKEN: "secret", SANDBOX_URL: "http://127.0.0.1:4711", SANDBOX_TOKEN: "secret" };
@@ -30,7 +30,7 @@ policies:
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-const simulate = (...args: string[]) => syncline(["simulate", "--config", file, ...from, ...args], environment);
+const simulate = (...args: string[]) => runHere(["simulate", "--config", file, ...from, ...args], environment);
 
 describe("syncline simulate", () => {
   it("tells each policy, service and problem, and what it assumed", async () => {
@@ -111,7 +111,7 @@ describe("syncline simulate", () => {
 
   it("writes all of a long answer before it ends, even to a slow reader", async () => {
     const args = ["--config", example("demo"), ...from, "--to", "+2h", "--list", "--json"];
-    const { code, out } = await syncline(["simulate", ...args], environment);
+    const { code, out } = await runHere(["simulate", ...args], environment);
     expect(code).toBe(0);
     expect(out.length).toBeGreaterThan(1_000_000);
     expect(JSON.parse(out).slots).toHaveLength(9_360);
@@ -124,10 +124,10 @@ describe("syncline simulate", () => {
       ["demo", "+1h"],
     ] as const) {
       const args = ["simulate", "--config", example(name), ...from, "--to", to, "--duration", "2s"];
-      expect(await syncline(args, environment)).toMatchObject({ code: 0, out: expect.stringContaining("Assumed: ") });
+      expect(await runHere(args, environment)).toMatchObject({ code: 0, out: expect.stringContaining("Assumed: ") });
     }
     const tooMany = ["simulate", "--config", example("demo"), ...from, "--to", "+30d"];
-    expect(await syncline(tooMany, environment)).toMatchObject({
+    expect(await runHere(tooMany, environment)).toMatchObject({
       code: 2,
       err: expect.stringContaining("there are more than 1000000 slots, which is the most"),
     });
@@ -135,7 +135,7 @@ describe("syncline simulate", () => {
 });
 
 describe("syncline plan", () => {
-  const plan = (...args: string[]) => syncline(["plan", "--config", file, ...from, ...args], environment);
+  const plan = (...args: string[]) => runHere(["plan", "--config", file, ...from, ...args], environment);
 
   it("names the busiest minutes with their policies", async () => {
     const { out } = await plan("--count", "1", "--peaks", "2");
@@ -161,14 +161,14 @@ describe("syncline plan", () => {
 
   it("estimates the requests a day of each service, and names what it assumes", async () => {
     const args = ["--config", example("watch-only"), "--from", "2026-11-30", "--requests", "--pages", "5"];
-    const { code, out } = await syncline(["plan", ...args], environment);
+    const { code, out } = await runHere(["plan", ...args], environment);
     expect(code).toBe(0);
     // 144 counts of approvals, 24 readings of the triggers (5 pages each), one count of the
     // conflicts.
     expect(out).toMatch(/main +0 +0 +265 +0 +265 +345,600/);
     expect(out).toContain("every list has 5 pages of 100 items");
     expect(out).toContain("nothing fails, so nothing is repeated");
-    const days = JSON.parse((await syncline(["plan", ...args, "--to", "+4d", "--json"], environment)).out);
+    const days = JSON.parse((await runHere(["plan", ...args, "--to", "+4d", "--json"], environment)).out);
     expect(days.requestsPerDay).toEqual([
       { service: "main", starts: 0, feeds: 0, polls: 265, masks: 0, total: 265, possible: 345_600 },
     ]);

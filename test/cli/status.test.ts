@@ -17,7 +17,7 @@ const fixture = commandFixture(`
 describe("syncline status", () => {
   it("shows breaker, throttle, requests, quarantine; exits 1; resume ends quarantine", async () => {
     const prefix = `${fixture.redis.prefix}-status`;
-    const command = (...args: string[]) => fixture.here(prefix, ...args, "--config", fixture.file());
+    const command = (...args: string[]) => fixture.command(prefix, ...args, "--config", fixture.file());
     const well = await command("status");
     expect(well.code).toBe(1);
     expect(well.out).toMatch(/^1 policy: 1 new\n.*\nnew +often +.* UTC +every 1h\n/);
@@ -57,7 +57,7 @@ describe("syncline status", () => {
 
   it("shows which lists are read whole walk after walk, and why, as the doctor does", async () => {
     const prefix = `${fixture.redis.prefix}-feeds`;
-    const command = (...args: string[]) => fixture.here(prefix, ...args, "--config", fixture.file());
+    const command = (...args: string[]) => fixture.command(prefix, ...args, "--config", fixture.file());
     const feed = { service: "main", repository: null, list: "activities" } as const;
     const known = { ...readKnowledge(null), order: "tail", wholeAtMs: 1, pages: 50, items: 5_000, notKept: "sig" };
     const walked = (book: FeedStore, because: WholeReason | undefined) =>

@@ -5,7 +5,8 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
-import { often, Syncline, syncline } from "../support/processes.ts";
+import { runHere } from "../support/commands-here.ts";
+import { often, Syncline, sources } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 
 const redis = redisForTest();
@@ -65,11 +66,8 @@ describe("syncline serve that is told to stop", () => {
       'process.on("newListener", (name) => name === "SIGTERM" && writeSync(1, JSON.stringify({ event: "listens", isLoaded: isLoaded() }) + String.fromCharCode(10)))',
     ].join(";");
     const preload = `--import=data:text/javascript;base64,${Buffer.from(module).toString("base64")}`;
-    const one = new Syncline(["serve", "--config", file, "--prefix", `${redis.prefix}-early`], {
-      REDIS_URL: redis.url,
-      TEST_TOKEN: sandbox.token,
-      NODE_OPTIONS: preload,
-    });
+    const environment = { REDIS_URL: redis.url, TEST_TOKEN: sandbox.token, NODE_OPTIONS: preload };
+    const one = new Syncline(["serve", "--config", file, "--prefix", `${redis.prefix}-early`], environment, sources);
     running.push(one);
     expect(await one.until(({ event }) => event === "listens")).toMatchObject({ isLoaded: false });
     one.kill("SIGTERM");
@@ -98,7 +96,7 @@ describe("syncline serve that is told to stop", () => {
     const one = serve(redis.url, "--prefix", prefix, "--roles", "worker", "--drain", "1s");
     await one.until(({ event }) => event === "serve.ready");
     const before = starts().length;
-    const queued = await syncline(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment);
+    const queued = await runHere(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment);
     const [task = ""] = JSON.parse(queued.out).tasks;
     const client = new Redis(redis.url);
     try {
@@ -131,7 +129,7 @@ describe("syncline serve that is told to stop", () => {
       const one = new Syncline(["serve", ...args, "--roles", "worker"], environment);
       running.push(one);
       await one.until(({ event }) => event === "serve.ready");
-      await syncline(["run", "by-hand", ...args], environment);
+      await runHere(["run", "by-hand", ...args], environment);
       await expect.poll(read, often).toBeGreaterThanOrEqual(10);
       one.kill("SIGINT");
       expect((await one.ended()).code).toBe(0);

@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { commandFixture } from "../support/command-fixture.ts";
+import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
 import { syncline } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
@@ -25,7 +26,7 @@ describe("a start whose answer got lost", () => {
     const { taskId } = await one.until(({ event }) => event === "task.start-confirmed");
     const { slot } = await one.until((event) => event["event"] === "task.finished" && event["taskId"] === taskId);
     const explain = (...more: string[]) =>
-      fixture.here(prefix, "explain", "lost", String(slot), "--config", fixture.file(), ...more);
+      fixture.command(prefix, "explain", "lost", String(slot), "--config", fixture.file(), ...more);
     const [task] = JSON.parse((await explain("--json")).out).tasks;
     expect(task).toMatchObject({
       answered: null,
@@ -53,8 +54,10 @@ describe("what commands tell", () => {
     const prefix = `${fixture.redis.prefix}-inferred`;
     const run = await fixture.command(prefix, "run", "quiet", "--config", fixture.file(), "--wait");
     expect(run.out).toMatch(/sync job 2, by hand .* succeeded \(inferred\)/);
-    expect((await fixture.here(prefix, "history")).out).toMatch(/sync job 2, by hand .* succeeded \(inferred\)/);
-    expect((await fixture.here(prefix, "history", "--status", "failed")).err).toContain("none of those that are kept");
+    expect((await fixture.command(prefix, "history")).out).toMatch(/sync job 2, by hand .* succeeded \(inferred\)/);
+    expect((await fixture.command(prefix, "history", "--status", "failed")).err).toContain(
+      "none of those that are kept",
+    );
   });
 
   it("of a policy or sink that is not known here is not that all is quiet", async () => {
@@ -64,14 +67,14 @@ describe("what commands tell", () => {
       ["failed", "list", "--policy", "nosuch"],
       ["failed", "replay", "--policy", "nosuch", "--reason", "slip", "--yes"],
     ]) {
-      const { code, err } = await fixture.here(prefix, ...args);
+      const { code, err } = await fixture.command(prefix, ...args);
       expect([args.join(" "), code, err]).toEqual([
         args.join(" "),
         2,
         expect.stringContaining("nothing is known of a policy nosuch"),
       ]);
     }
-    const sink = await fixture.here(prefix, "failed", "list", "--sink", "nosuch");
+    const sink = await fixture.command(prefix, "failed", "list", "--sink", "nosuch");
     expect([sink.code, sink.err]).toEqual([2, expect.stringContaining("no worker has had a sink nosuch here")]);
   });
 
@@ -114,7 +117,7 @@ describe("wrong use", () => {
       [["plan", ...config, "--timezone", "Europe/Wien"], "write its English name in the tz database"],
       [["audit", ...config, "--from", "2026-12-02T00:00:00Z", "--to", "2026-12-01T00:00:00Z"], "--to is before --from"],
     ];
-    const answers = await Promise.all(cases.map(([args]) => syncline(args, { REDIS_URL: redis.url })));
+    const answers = await Promise.all(cases.map(([args]) => runHere(args, { REDIS_URL: redis.url })));
     for (const [index, [args, said]] of cases.entries())
       expect([args[0], answers[index]?.code, answers[index]?.err]).toEqual([args[0], 2, expect.stringContaining(said)]);
   });

@@ -2,14 +2,14 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { commandFixture } from "../support/command-fixture.ts";
+import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
-import { syncline } from "../support/processes.ts";
 
 const fixture = commandFixture("  - { name: nightly, service: main, repository: HR, run: { syncJobs: [1] } }");
 const prefix = fixture.redis.prefix;
 
 it("shows what is known under the role web, to owners of a token only", async () => {
-  const made = await syncline(["token", "ana", "--until", "2099-01-01"]);
+  const made = await runHere(["token", "ana", "--until", "2099-01-01"]);
   const token = /shown this once: (\S+)/.exec(made.err)?.[1] ?? "";
   const file = join(folderForTest(), "web-tokens");
   writeFileSync(file, made.out);
@@ -31,7 +31,7 @@ it("shows what is known under the role web, to owners of a token only", async ()
   const { items } = JSON.parse(await (await fetch(`${api}/policies`, { headers })).text());
   expect(items).toMatchObject([{ name: "nightly", health: "new" }]);
   expect((await fetch(`${api}/policies/nightly`, { headers, method: "DELETE" })).status).toBe(403);
-  expect((await fixture.here(prefix, "changes")).out).toMatch(/ana +refused +DELETE \/api\/v1\/policies\/nightly/);
+  expect((await fixture.command(prefix, "changes")).out).toMatch(/ana +refused +DELETE \/api\/v1\/policies\/nightly/);
   // An open stream of events does not keep the process from its end.
   const events = await fetch(`${api.replace("/api/v1", "")}/events`, { headers });
   expect(events.headers.get("content-type")).toBe("text/event-stream");

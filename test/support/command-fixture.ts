@@ -1,5 +1,5 @@
-// What tests of whole commands share: a sandbox, a policy file, and real `syncline` processes that
-// end with each test.
+// What tests of whole commands share: a sandbox, a policy file, commands in the test's own process,
+// and real `syncline serve` processes that end with each test.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,10 +8,10 @@ import { readSettings, type Settings } from "../../src/config/settings.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
 import { runHere } from "./commands-here.ts";
-import { type Ended, Syncline, syncline } from "./processes.ts";
+import { type Ended, Syncline } from "./processes.ts";
 import { redisForTest } from "./redis.ts";
 
-/** Real processes over one policy file. `prefix` keeps tests apart. */
+/** Commands over one policy file. `prefix` keeps tests apart. */
 export interface CommandFixture {
   readonly redis: { readonly url: string; readonly prefix: string };
   /** The policy file. */
@@ -21,13 +21,8 @@ export interface CommandFixture {
   settings(): Settings;
   /** Starts `syncline serve` and waits until it is ready. */
   serve(prefix: string, ...more: string[]): Promise<Syncline>;
-  /** Runs any other command to its end. */
-  command(prefix: string, ...args: string[]): Promise<Ended>;
-  /**
-   * Runs `audit`, `changes`, `explain`, `failed`, `history`, `pause` or `resume` in the test's own
-   * process: what it does and prints is the same, without the start of a process.
-   */
-  here(prefix: string, ...args: string[]): Promise<Pick<Ended, "code" | "out" | "err">>;
+  /** Runs any other command to its end, in the test's own process. */
+  command(prefix: string, ...args: string[]): Promise<Pick<Ended, "out" | "err"> & { readonly code: number }>;
   /** Looks into Redis. */
   inStore<T>(prefix: string, look: (store: Store) => Promise<T>): Promise<T>;
 }
@@ -70,8 +65,7 @@ export function commandFixture(policies: string, mapping = "{}"): CommandFixture
       await one.until(({ event }) => event === "serve.ready");
       return one;
     },
-    command: (prefix, ...args) => syncline([...args, "--prefix", prefix], environment()),
-    here: (prefix, ...args) => runHere([...args, "--prefix", prefix, "--redis-url", redis.url], environment()),
+    command: (prefix, ...args) => runHere([...args, "--prefix", prefix], environment()),
     inStore: async (prefix, look) => {
       const store = await openStore({ url: redis.url, prefix });
       try {

@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** The bundle of this run, else the sources. */
-const mainFile = process.env["TEST_BUNDLE"] ?? fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+/** The program as it stands in `src/`: for what depends on when a module is loaded. */
+export const sources = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /**
  * How what another process does is looked for with `expect.poll`: often enough to meet a request on
@@ -30,9 +30,14 @@ export class Syncline {
   #err = "";
   #waiting: (() => void)[] = [];
 
-  constructor(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  /** `file`: what is started; the bundle of this run unless given, else the sources. */
+  constructor(
+    args: readonly string[],
+    environment: Readonly<Record<string, string>> = {},
+    file: string = process.env["TEST_BUNDLE"] ?? sources,
+  ) {
     const { REDIS_URL: _1, SYNCLINE_TOKEN: _2, SYNCLINE_CONFIG: _3, TEST_BUNDLE: _4, ...inherited } = process.env;
-    this.#child = spawn(process.execPath, [mainFile, ...args], {
+    this.#child = spawn(process.execPath, [file, ...args], {
       env: { ...inherited, ...environment },
       stdio: ["pipe", "pipe", "pipe"],
     });
