@@ -117,6 +117,11 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       lines: { "{{policy}}": `${rise("new_conflicts_total", "policy")} > 0` },
     },
     {
+      title: "Unusual runs an hour",
+      unit: "short",
+      lines: { "{{policy}}": `${rise("unusual_runs_total", "policy")} > 0` },
+    },
+    {
       title: "Retried, stalled, bugs an hour",
       unit: "short",
       lines: {

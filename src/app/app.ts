@@ -27,6 +27,7 @@ import { DeclaredMemory } from "../store/declared-memory.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import { History } from "../store/history.ts";
 import { Leases } from "../store/leases.ts";
+import { readRuns } from "../store/policy-states.ts";
 import { PollStore } from "../store/poll-store.ts";
 import { readPauses } from "../store/quarantines.ts";
 import { createSharedClock, openStore, type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
@@ -238,6 +239,7 @@ function createTaskDependencies(built: Built): ProcessDependencies {
     journal: new StartJournal(store, guard.watch),
     leases: new Leases(store),
     feeds: options.metrics === undefined ? new FeedStore(store) : new MeteredFeedStore(store, options.metrics),
+    runsOf: (run) => readRuns(store, run),
     polls: new PollStore(store),
     sharedReadings: new SharedReadings(store),
     isPolledTogether: (feed) => current.isPolledTogether(feed),

@@ -58,7 +58,7 @@ export function statusToJson({ status, lines, shown, isWell }: FullStatus): stri
 }
 
 function lineToJson(line: DetailedLine, nowMs: number): object {
-  const { policy, health, worst, usualMs, nextMs, pauses, slot, late, acknowledged } = line;
+  const { policy, health, worst, usualMs, nextMs, pauses, slot, late, acknowledged, unusual } = line;
   const { name, service, labels = {}, closed } = policy;
   return {
     policy: name,
@@ -71,6 +71,7 @@ function lineToJson(line: DetailedLine, nowMs: number): object {
     timezone: closed.timezone,
     last: worst === undefined ? null : lastToJson(worst),
     usualMs: usualMs ?? null,
+    unusual: unusual === undefined ? null : { target: unusual.target, findings: unusual.last.findings },
     next: toIso(nextMs),
     late: late === undefined ? null : { deadline: toIso(late.atMs), since: toIso(late.sinceMs), why: late.why },
     pauses,

@@ -33,6 +33,14 @@ export const policyDefaults = {
   pollNotifyOn: "change",
   /** Wakes a night shift once, and ends by itself after a repair in the morning. */
   quarantineForMs: 21_600_000,
+  /** Twice as long is no news of a busy service. */
+  unusualFactor: 3,
+  /** A run that ends within ten minutes keeps no person waiting. */
+  unusualFloorMs: 600_000,
+  /** Fewer items come and go by chance. */
+  unusualItemsFloor: 20,
+  /** With fewer runs, an odd one moves the median. */
+  unusualRuns: 10,
   /** Long enough to gather the failures of one outage, short enough not to delay the message. */
   groupWaitMs: 30_000,
   /** The OData form; both are equivalent. Source: service-interface §4. */

@@ -175,6 +175,7 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
         ? undefined
         : { after: quarantine.after, forMs: toMs(quarantine.for) ?? policyDefaults.quarantineForMs },
     ...(input.expect === undefined ? {} : { expect: toExpectation(input.expect) }),
+    unusual: action.kind === "run" ? toUnusual(input.unusual ?? defaults.unusual ?? {}) : undefined,
     ...(notify.length === 0 ? {} : { notify: notify.map(toRule) }),
     ...(input.heartbeat === undefined ? {} : { heartbeat: { url: input.heartbeat.url } }),
     where,
@@ -186,10 +187,21 @@ function toExpectation({ successBy, on = "*", within }: NonNullable<PolicyInput[
   return { kind: "successBy", at: successBy ?? impossible("a deadline without a kind"), on };
 }
 
-/** A run by hand tells no sink and ends in no quarantine: a person looks at it. */
+function toUnusual(unusual: NonNullable<PolicyInput["unusual"]>): Policy["unusual"] {
+  if (unusual === "off") return undefined;
+  const { unusualFactor, unusualFloorMs, unusualItemsFloor, unusualRuns } = policyDefaults;
+  const { factor = unusualFactor, floor, itemsFloor = unusualItemsFloor, runs = unusualRuns } = unusual;
+  return { factor, floorMs: toMs(floor) ?? unusualFloorMs, itemsFloor, runs };
+}
+
+/** A run by hand tells no sink, is never unusual or in quarantine: a person looks at it. */
 function toByHand(defaults: DefaultsInput): Policy {
   const input = { name: runByHand, service: "", run: { syncJobs: [] } };
-  const { after: _none, ...policy } = toPolicy(input, { ...defaults, notify: [], quarantine: "off" }, nowhere);
+  const { after: _none, ...policy } = toPolicy(
+    input,
+    { ...defaults, notify: [], quarantine: "off", unusual: "off" },
+    nowhere,
+  );
   return policy;
 }
 
@@ -281,6 +293,7 @@ function toRule(item: NotifyItem): NotifyRule {
     unknown: has("unknown", "change"),
     missed: has("missed", "change"),
     drift: has("drift", "change"),
+    unusual: has("unusual", "change"),
     recovery: has("recovery", "change"),
     stale: has("stale"),
     late: has("late", "change"),

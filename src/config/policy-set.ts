@@ -5,6 +5,7 @@ import { type DeclaredObject, objectName } from "../core/declared-object.ts";
 import type { ListName } from "../core/list-name.ts";
 import type { Notice } from "../model/notice.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
+import type { UnusualRule } from "../model/unusual.ts";
 
 /** What the fields of a list's items mean: CEL expressions over `item`. */
 export interface ItemMapping {
@@ -188,6 +189,8 @@ export interface NotifyRule {
   readonly unknown: boolean;
   readonly missed: boolean;
   readonly drift: boolean;
+  /** A run that is unusual, or goes on for unusually long. */
+  readonly unusual: boolean;
   /** The end of what it was notified of. */
   readonly recovery: boolean;
   readonly stale: boolean;
@@ -231,6 +234,8 @@ export interface Policy {
   readonly quarantine?: { readonly after: number; readonly forMs: number } | undefined;
   /** By when it must have ended well; undefined: no deadline. */
   readonly expect?: Expectation;
+  /** When a run that ended well is unusual; undefined: never. */
+  readonly unusual?: UnusualRule | undefined;
   /** The rules of each sink, once a sink; undefined: no sink. */
   readonly notify?: readonly NotifyRule[];
   /** Requested after each success. The URL may be a secret. */

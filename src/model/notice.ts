@@ -14,6 +14,7 @@ export const noticeKinds = [
   "service-up",
   "token-expiring",
   "drift",
+  "unusual",
   "items",
 ] as const;
 

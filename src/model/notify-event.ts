@@ -2,9 +2,21 @@
 // records the outcome or slot writes the event, so that no notice is lost.
 import type { Outcome } from "./outcome.ts";
 
+/** A run that goes on for unusually long, as seen at `atMs`. */
+export interface LongRun {
+  readonly policy: string;
+  readonly taskId: string;
+  readonly target: string;
+  readonly slotMs: number;
+  readonly sentAtMs: number;
+  readonly atMs: number;
+  readonly usualMs: number;
+}
+
 /** One event, in the order of recording. `id`: its place in the stream. */
 export type NotifyEvent =
   | { readonly id: string; readonly kind: "outcome"; readonly outcome: Outcome }
+  | ({ readonly id: string; readonly kind: "run-long" } & LongRun)
   | {
       readonly id: string;
       readonly kind: "slot-missed";

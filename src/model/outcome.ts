@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 import { taskKinds } from "./task.ts";
+import { type RunFigures, type Unusual, unusualFields, unusualWords } from "./unusual.ts";
 
 /** How a task can end. */
 export const outcomeStatuses = [
@@ -119,6 +120,8 @@ export const outcomeSchema = z.object({
   newConflicts: z.int().nullable(),
   goneConflicts: z.int().exactOptional(),
   stillConflicts: z.int().exactOptional(),
+  activities: z.int().exactOptional(),
+  ...unusualFields,
   count: z.int().nullable(),
   changed: z.boolean().exactOptional(),
   offending: z.int().exactOptional(),
@@ -131,6 +134,8 @@ export const outcomeSchema = z.object({
  * - `startedAt`: when the request was permitted; `durationMs`: from then to the end.
  * - `answerLost`: the request went out, and no answer came. `sends`: requests, where more than one.
  * - `goneConflicts`, `stillConflicts`: of conflicts from earlier runs, where known.
+ * - `activities`: of a run whose mapping tells them. `unusual`: in what it differs from this sync
+ * job's newest runs, which `usualMs` and the like are the medians of.
  * - `count`: of a poll. `changed`: it ended otherwise than the poll before, or found new offending
  * items. `offendingItems`: the first of them, by label and id.
  */
@@ -162,6 +167,29 @@ const weights: Readonly<Record<OutcomeStatus, "good" | "bad" | "nothing">> = {
 export function weightOf({ status, reason }: Pick<Outcome, "status" | "reason">): "good" | "bad" | "nothing" {
   if (reason === "cancelled") return "nothing";
   return reason === "expectation-not-met" ? "good" : weights[status];
+}
+
+/** The figures of a run. */
+export function figuresOf({ durationMs, activities, newConflicts }: Outcome): RunFigures {
+  return { durationMs: durationMs ?? undefined, activities, conflicts: newConflicts ?? undefined };
+}
+
+const usualNames = { duration: "usualMs", activities: "usualActivities", conflicts: "usualConflicts" } as const;
+
+/** What is unusual about a run. */
+export function findingsOf(outcome: Outcome): readonly Unusual[] {
+  const { duration, activities, conflicts } = usualNames;
+  const { durationMs, newConflicts } = outcome;
+  const values = { duration: durationMs, activities: outcome.activities, conflicts: newConflicts };
+  const usual = { duration: outcome[duration], activities: outcome[activities], conflicts: outcome[conflicts] };
+  return (outcome.unusual ?? []).map((what) => ({ what, value: values[what] ?? 0, usual: usual[what] ?? 0 }));
+}
+
+/** The outcome of a run with what is unusual about it, also in its detail. */
+export function withFindings(outcome: Outcome, findings: readonly Unusual[]): Outcome {
+  const usual = Object.fromEntries(findings.map((finding) => [usualNames[finding.what], finding.usual]));
+  const detail = `${outcome.detail}; unusual: ${unusualWords(findings)}`;
+  return { ...outcome, ...usual, detail, unusual: findings.map(({ what }) => what) };
 }
 
 /** What an ending says of the health of its sync job, from best to worst. */

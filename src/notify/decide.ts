@@ -8,8 +8,10 @@
 // more.
 import { type NotifyRule, type Policy, targetsOf } from "../config/policy-set.ts";
 import type { Notice } from "../model/notice.ts";
-import { healths } from "../model/outcome.ts";
+import type { LongRun } from "../model/notify-event.ts";
+import { findingsOf, healths } from "../model/outcome.ts";
 import { targetFromMasks } from "../model/task.ts";
+import type { Unusual } from "../model/unusual.ts";
 import type { BadHealth, Brief, Notified, PolicyAlertState, ServiceAlertState, TargetState } from "./alert-state.ts";
 import { withFailure, withSignOfLife } from "./decide-service.ts";
 import { type AlertEvent, isWork, type MasksRead } from "./health.ts";
@@ -17,10 +19,12 @@ import {
   type AddressedNotice,
   driftNotice,
   failingNotice,
+  longRunNotice,
   missedNotice,
   outcomeNotice,
   recoveredNotice,
   removedNotice,
+  unusualNotice,
 } from "./notices.ts";
 
 /** The alert state of a policy and of its service. */
@@ -37,7 +41,7 @@ export interface PolicyDecision {
 
 /** Decides after an ending. The same ending and alert states give the same notices. */
 export function decideEvent(policy: Policy, before: AlertStates, ending: AlertEvent): AlertStates & PolicyDecision {
-  const each = [...everyNotices(policy, ending), ...driftNotices(policy, ending)];
+  const each = [...everyNotices(policy, ending), ...driftNotices(policy, ending), ...unusualNotices(policy, ending)];
   const { brief, health, atMs, news } = ending;
   if (health === undefined) return { ...before, notices: each };
   const isOutage = ending.outage === "yes" || (ending.outage === "while-down" && before.service.phase !== "calm");
@@ -121,6 +125,20 @@ function everyNotices(policy: Policy, { outcome, brief }: AlertEvent): Addressed
 function driftNotices(policy: Policy, { outcome }: AlertEvent): AddressedNotice[] {
   if (outcome?.reason !== "drift-corrected") return [];
   return forSinks(policy, driftNotice(policy, outcome), ({ drift }) => drift);
+}
+
+/** An unusual run: one notice, unless it was told while it went on. */
+function unusualNotices(policy: Policy, { outcome }: AlertEvent): AddressedNotice[] {
+  if (outcome === undefined) return [];
+  const isTold = ({ what, value, usual }: Unusual) => what === "duration" && value > usual && outcome.toldLong === true;
+  const findings = findingsOf(outcome).filter((finding) => !isTold(finding));
+  if (findings.length === 0) return [];
+  return forSinks(policy, unusualNotice(policy, outcome, findings), ({ unusual }) => unusual);
+}
+
+/** The notices of a run that goes on for unusually long. */
+export function longRunNotices(policy: Policy, run: LongRun): AddressedNotice[] {
+  return forSinks(policy, longRunNotice(policy, run), ({ unusual }) => unusual);
 }
 
 /** A poll may ask for a notice although its policy's health is the same. */

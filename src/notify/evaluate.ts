@@ -4,7 +4,14 @@ import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts
 import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
 import type { PolicyAlertState, ServiceAlertState } from "./alert-state.ts";
-import { decideEvent, decideMasks, type PolicyDecision, releasePolicy, removeUnnamed } from "./decide.ts";
+import {
+  decideEvent,
+  decideMasks,
+  longRunNotices,
+  type PolicyDecision,
+  releasePolicy,
+  removeUnnamed,
+} from "./decide.ts";
 import { decideService, outageSinks, type ServiceMoment } from "./decide-service.ts";
 import { isWork, toAlertEvent, toMasksRead } from "./health.ts";
 import { type AddressedNotice, lateNotice, madeUpNotice, staleNotice, tokenNotice } from "./notices.ts";
@@ -49,6 +56,7 @@ export class Evaluation {
   /** Evaluates one event; they come in order. Skips a policy that is not configured any more. */
   onEvent(event: NotifyEvent): void {
     this.#change(policyOf(event), (policy, before, service) => {
+      if (event.kind === "run-long") return { policy: before, notices: longRunNotices(policy, event) };
       if (event.kind === "masks-read") return decideMasks(policy, before, toMasksRead(event));
       const notifyOn = policy.action.kind === "poll" ? policy.action.notifyOn : undefined;
       const ending = toAlertEvent(event, this.world.breakers.get(policy.service) !== undefined, notifyOn);

@@ -63,7 +63,7 @@ export function isWork(health: Health | undefined): health is "good" | "conflict
 }
 
 /** The end of a task, or of a slot that has none. */
-type EndingEvent = Exclude<NotifyEvent, { kind: "masks-read" }>;
+type EndingEvent = Exclude<NotifyEvent, { kind: "masks-read" | "run-long" }>;
 
 /** Interprets an event. `notifyOn`: the poll's own wish; undefined for other actions. */
 export function toAlertEvent(event: EndingEvent, isBreakerOpen: boolean, notifyOn?: "change" | "always"): AlertEvent {

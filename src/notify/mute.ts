@@ -24,9 +24,12 @@ export function isMuted(timing: MuteTiming | undefined, nowMs: number): timing i
   return minute >= fromMinute || minute < toMinute;
 }
 
-/** Where a notice waits: a newer one of the same policy or service replaces the older one. */
+/**
+ * Where a notice waits: a newer one of the same policy or service replaces the older one. One that
+ * does not say how that is now stands apart.
+ */
 export function waitingField({ sink, notice }: AddressedNotice): string {
-  return `${sink}/${notice.kind === "token-expiring" ? "token/" : ""}${notice.orderKey}`;
+  return `${sink}/${notice.kind === "token-expiring" || notice.kind === "unusual" ? `${notice.kind}/` : ""}${notice.orderKey}`;
 }
 
 /** Sorts notices in order into those that go out and those that wait. `known`: what waits. */

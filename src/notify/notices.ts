@@ -7,7 +7,9 @@ import { cutText } from "../core/plain-text.ts";
 import { hashText } from "../core/stable-hash.ts";
 import type { Late } from "../model/deadline.ts";
 import type { Notice } from "../model/notice.ts";
+import type { LongRun } from "../model/notify-event.ts";
 import type { Outcome } from "../model/outcome.ts";
+import { type Unusual, unusualWords } from "../model/unusual.ts";
 import type { BadHealth, Brief, Notified, ServiceAlertState, TargetState } from "./alert-state.ts";
 
 /** A notice for one sink. */
@@ -49,6 +51,29 @@ export function driftNotice({ name, service }: Named, outcome: Outcome): Notice 
   return make("drift", { policy: name, service, at: finishedAt, title }, [
     taskId,
     { status, reason, target, slot, task: taskId, detail: cutText(detail, detailCharactersMax) },
+  ]);
+}
+
+/** A run ended well, and otherwise than is usual for its sync job. */
+export function unusualNotice({ name, service }: Named, outcome: Outcome, findings: readonly Unusual[]): Notice {
+  const { taskId, status, reason, target, slot, finishedAt, detail, durationMs, newConflicts } = outcome;
+  const title = `${name}: unusual run (${unusualWords(findings)})${targetText(target)}`;
+  const unusual = findings.map((finding) => ({ ...finding }));
+  const figures = { durationMs, activities: outcome.activities ?? null, newConflicts, unusual };
+  return make("unusual", { policy: name, service, at: finishedAt, title }, [
+    taskId,
+    { status, reason, target, slot, task: taskId, detail: cutText(detail, detailCharactersMax), ...figures },
+  ]);
+}
+
+/** A run takes unusually long and goes on. */
+export function longRunNotice({ name, service }: Named, run: LongRun): Notice {
+  const { taskId, target, slotMs, sentAtMs, atMs, usualMs } = run;
+  const [took, usual] = [atMs - sentAtMs, usualMs].map((ms) => formatRoughly(ms, Math.round));
+  const title = `${name}: runs for ${took}, usually ${usual}, and goes on${targetText(target)}`;
+  return make("unusual", { policy: name, service, at: toIso(atMs), title }, [
+    `${taskId}/goes-on`,
+    { target, slot: toIso(slotMs), task: taskId, since: toIso(sentAtMs), usualMs },
   ]);
 }
 

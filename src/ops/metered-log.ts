@@ -45,10 +45,13 @@ export const countedEvents: Readonly<Record<string, Count>> = {
     metrics.add("syncline_tasks_total", { policy, status: field("status") });
     if (field("status") === "unknown" && field("kind") !== "poll")
       metrics.add("syncline_unknown_starts_total", { policy });
+    // One that was told while it went on is counted already.
+    if (field("unusual") !== "" && field("toldLong") === "") metrics.add("syncline_unusual_runs_total", { policy });
     metrics.add("syncline_new_conflicts_total", { policy }, number("newConflicts"));
     if (field("startedAt") !== "")
       metrics.observe("syncline_settle_duration_seconds", { kind: field("kind") }, number("durationMs") / 1_000);
   },
+  "run.long": (metrics, field) => metrics.add("syncline_unusual_runs_total", { policy: field("policy") }),
   "task.sent-again": (metrics) => metrics.add("syncline_starts_repeated_total", {}),
   "task.retried": (metrics) => metrics.add("syncline_tasks_retried_total", {}),
   "task.stalled": (metrics) => metrics.add("syncline_tasks_stalled_total", {}),

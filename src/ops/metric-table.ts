@@ -49,6 +49,10 @@ export const metricTable = {
   syncline_unknown_starts_total: counter(["policy"], "Ended tasks, except polls, whose effect is not known."),
   syncline_settle_duration_seconds: histogram(["kind"], "Time from the permission to send to the outcome.", runBuckets),
   syncline_new_conflicts_total: counter(["policy"], "New conflicts of followed runs."),
+  syncline_unusual_runs_total: counter(
+    ["policy"],
+    "Runs unlike the newest 20 of their sync job: in duration, activities or conflicts.",
+  ),
   syncline_tasks_retried_total: counter([], "Failed attempts that are repeated."),
   syncline_tasks_stalled_total: counter([], "Tasks taken over from a worker that died or hung."),
   syncline_tasks_abandoned_total: counter([], "Tasks that the queue gave up and that could not be ended."),

@@ -8,6 +8,7 @@ import type { Acknowledgement } from "../store/policy-states.ts";
 import {
   acknowledgementWords,
   describeLate,
+  describeUnusual,
   needsPerson,
   type PolicyHealth,
   type PolicyLine,
@@ -63,6 +64,7 @@ export async function readAttention({ set, store, target }: QueryContext): Promi
     ...lines.flatMap((line) => (needsPerson[line.health] ? [policyItem(line, nowMs)] : [])),
     ...sinkItems(status),
     ...status.feeds.map(listItem),
+    ...lines.flatMap(unusualItem),
   ];
   const isNew = ({ acknowledged }: AttentionItem) => acknowledged === undefined;
   return { nowMs, items: [...items.filter(isNew), ...items.filter((item) => !isNew(item))], counts, lines, status };
@@ -140,6 +142,21 @@ function policyItem(line: PolicyLine, nowMs: number): AttentionItem {
     slotMs: worst?.last.origin === "schedule" ? worst.last.slotMs : undefined,
     nextStep: nextStepOf(line),
   };
+}
+
+/** A run that ended well and is unusual: a person should look whether it did what it should. */
+function unusualItem({ policy, health, unusual }: PolicyLine): AttentionItem[] {
+  if (unusual === undefined || needsPerson[health]) return [];
+  const { last } = unusual;
+  const times = { sinceMs: last.finishedMs, lastGoodMs: last.finishedMs };
+  const slotMs = last.origin === "schedule" ? last.slotMs : undefined;
+  const nextStep = "Look at the run, and at what changed at the service; `unusual` of the policy sets when it is told";
+  return [
+    {
+      ...{ ...none, ...times, slotMs, nextStep, about: "policy", name: policy.name },
+      ...{ state: "unusual", what: describeUnusual(unusual) },
+    },
+  ];
 }
 
 /** Since when a policy is as it is, where that is known. */

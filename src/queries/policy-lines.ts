@@ -7,6 +7,7 @@ import type { Late } from "../model/deadline.ts";
 import { type Health, healthOfStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
+import { unusualWords } from "../model/unusual.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import {
@@ -78,6 +79,8 @@ export interface PolicyLine {
   readonly missedMs: number | undefined;
   /** The slot that is due and not planned. */
   readonly unplannedMs: number | undefined;
+  /** The first target whose newest run is unusual, and why. */
+  readonly unusual: Pick<TargetState, "target" | "last"> | undefined;
   /** Who knows of what a person must look at, while it is no worse. */
   readonly acknowledged: Acknowledgement | undefined;
   /** The deadline that it missed and has not made up for. */
@@ -171,6 +174,7 @@ function toLine(
           : source?.next(nowMs),
     pauses,
     late,
+    unusual: state?.targets.find(({ target, last }) => last.findings.length > 0 && isCurrent?.(target) !== false),
     missedMs: missedMs > (worst?.last.finishedMs ?? 0) ? missedMs : undefined,
     unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
   };
@@ -227,6 +231,11 @@ function healthOf({
   return health === "good" ? "ok" : health;
 }
 
+/** What is unusual, and of what: `unusual: sync job 42 took 47m, usually 12m`. */
+export function describeUnusual({ target, last }: NonNullable<PolicyLine["unusual"]>): string {
+  return `unusual: ${targetWords({ kind: last.kind, target })} ${unusualWords(last.findings)}`;
+}
+
 /** An acknowledgement for machines. */
 export function toAcknowledged(acknowledged: Acknowledgement | undefined) {
   if (acknowledged === undefined) return null;
@@ -270,7 +279,7 @@ export function describeLate({ atMs, sinceMs, why }: Late, policy: Policy, nowMs
 }
 
 function otherNote(line: DetailedLine, nowMs: number): string {
-  const { policy, pauses, unplannedMs, slot, worst } = line;
+  const { policy, health, pauses, unplannedMs, slot, worst, unusual } = line;
   const clock = (instantMs: number) => showClock(instantMs, policy.closed.timezone, nowMs);
   const [pause] = pauses;
   const { acknowledged } = line;
@@ -281,9 +290,10 @@ function otherNote(line: DetailedLine, nowMs: number): string {
   }
   if (unplannedMs !== undefined)
     return `slot ${clock(unplannedMs)} is due for ${formatRoughly(nowMs - unplannedMs)} and not planned`;
+  if (unusual !== undefined && !needsPerson[health]) return describeUnusual(unusual);
   const isNews = slot !== undefined && slot.slotMs > (worst?.last.slotMs ?? 0);
   if (!isNews || (slot.state !== "missed" && slot.state !== "skipped"))
-    return worst !== undefined && line.isOfSeveral && needsPerson[line.health]
+    return worst !== undefined && line.isOfSeveral && needsPerson[health]
       ? targetWords({ kind: policy.action.kind, target: worst.target })
       : "";
   return `slot ${clock(slot.slotMs)} ${slot.state} (${slot.detail})${slot.note === undefined ? "" : `: ${slot.note}`}`;

@@ -36,6 +36,14 @@ export function notifyStreamKey({ key }: Pick<Store, "key">): string {
 /** The place of the first part among the keys of `notify/save`; the others follow in order. */
 const firstPartKey = 4;
 
+const longRunSchema = z.object({
+  taskId: z.string(),
+  target: z.string(),
+  sentAtMs: z.int(),
+  atMs: z.int(),
+  usualMs: z.number(),
+});
+
 /** How long an unreadable event blocks those after it: as long as a rolling upgrade may take. */
 const leftToNewerMs = 600_000;
 
@@ -168,6 +176,8 @@ function toEvent(id: string, flat: readonly string[]): NotifyEvent[] {
   const masks = fields.get("m");
   if (masks !== undefined)
     return [{ id, kind: "masks-read", policy, slotMs, syncJobs: z.array(z.string()).parse(JSON.parse(masks)) }];
+  const long = fields.get("l");
+  if (long !== undefined) return [{ id, kind: "run-long", policy, slotMs, ...longRunSchema.parse(JSON.parse(long)) }];
   const record: unknown = JSON.parse(fields.get("r") ?? "null");
   const read = isJsonObject(record) ? readSlotRecord({ ...record, slotMs }) : undefined;
   if (read === undefined) return [];

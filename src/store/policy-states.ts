@@ -2,20 +2,35 @@
 // row, and how long its good runs took. history.ts writes it with each outcome, in one step;
 // `status` and `report` read it. A hash a policy: lua/include/policy-state.lua.
 import * as z from "zod";
-import { healthOfStatus, healths, isGood, type Outcome, outcomeSchema, weightOf } from "../model/outcome.ts";
+import {
+  figuresOf,
+  findingsOf,
+  healthOfStatus,
+  healths,
+  isGood,
+  type Outcome,
+  outcomeSchema,
+  weightOf,
+} from "../model/outcome.ts";
 import { taskId } from "../model/task-id.ts";
+import { measures, medianOf, type RunFigures, type Unusual } from "../model/unusual.ts";
 import { batchesOf } from "./batches.ts";
 import type { Store } from "./redis.ts";
 import { asFlag, createScript } from "./script.ts";
 
 const { kind, status, evidence, confidence, reason, origin } = outcomeSchema.shape;
-const lastSchema = z.tuple([kind, status, evidence, confidence.unwrap().nullable(), reason, origin, z.int()]);
+const findingSchema = z.tuple([z.enum(measures), z.number(), z.number()]);
+const lastSchema = z.tuple([
+  ...[kind, status, evidence, confidence.unwrap().nullable(), reason, origin, z.int(), z.array(findingSchema)],
+] as const);
 
 /** How a target's last task ended. */
 interface LastOutcome extends Pick<Outcome, "taskId" | "kind" | "status" | "evidence" | "reason" | "origin"> {
   readonly confidence: Outcome["confidence"];
   readonly slotMs: number;
   readonly finishedMs: number;
+  /** What is unusual about a run. */
+  readonly findings: readonly Unusual[];
 }
 
 /** The state of one target (a sync job, list or object) of a policy. */
@@ -33,6 +48,8 @@ export interface TargetState {
   readonly inARow: number;
   readonly lastGoodMs: number | undefined;
   readonly lastBadMs: number | undefined;
+  /** The newest 20 that ended well, oldest first. */
+  readonly runs: readonly RunFigures[];
 }
 
 const acknowledgementSchema = z.object({
@@ -59,8 +76,6 @@ export interface PolicyState {
   readonly targets: readonly TargetState[];
   /** When targets were last left out, because there were more than 150. */
   readonly cutMs: number | undefined;
-  /** How long the last 20 good runs took, oldest first; `usualDurationMs` is their median. */
-  readonly durationsMs: readonly number[];
   readonly acknowledged: Acknowledgement | undefined;
 }
 
@@ -108,11 +123,19 @@ export function worstTarget(
   return worst;
 }
 
-/** The median of the last good runs; undefined without any. */
-export function usualDurationMs({ durationsMs }: Pick<PolicyState, "durationsMs">): number | undefined {
-  const sorted = durationsMs.toSorted((a, b) => a - b);
-  const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.floor(sorted.length / 2)]];
-  return low === undefined || high === undefined ? undefined : (low + high) / 2;
+/** The median of the newest good runs of all targets; undefined without any. */
+export function usualDurationMs({ targets }: Pick<PolicyState, "targets">): number | undefined {
+  return medianOf(targets.flatMap(({ runs }) => runs.flatMap(({ durationMs }) => durationMs ?? [])));
+}
+
+/** Reads the newest good runs of one target of a policy, oldest first. */
+export async function readRuns(
+  store: Store,
+  { policy, target }: Pick<Outcome, "policy" | "target">,
+): Promise<readonly RunFigures[]> {
+  const name = JSON.stringify(target);
+  const line = await store.redis.hget(policyStateKey(store, policy), name);
+  return line === null ? [] : parseTarget(policy, name, line).runs;
 }
 
 /** Key of a policy's state. */
@@ -129,15 +152,15 @@ export function outcomeCountKey({ key }: Pick<Store, "key">): string {
 export function stateArguments(outcome: Outcome): (string | number)[] {
   const { kind, target, status, evidence, confidence = null, reason, origin, slot } = outcome;
   const sign = { good: "+", bad: "-", nothing: "" }[weightOf(outcome)];
-  const last: z.infer<typeof lastSchema> = [kind, status, evidence, confidence, reason, origin, Date.parse(slot)];
-  const durationMs = sign === "+" ? outcome.durationMs : null;
-  const digits = durationMs === null ? "" : toDigits(durationMs);
+  const findings = findingsOf(outcome).map(({ what, value, usual }) => [what, value, usual] as const);
+  const known = [kind, status, evidence, confidence, reason, origin, Date.parse(slot), findings] as const;
+  const run = sign === "+" && outcome.durationMs !== null ? toDigits(figuresOf(outcome)) : "";
   const health = healthOfStatus[status];
   return [
     JSON.stringify(target),
     sign,
-    digits,
-    JSON.stringify(last),
+    run,
+    JSON.stringify(known),
     health === undefined ? "" : healths.indexOf(health),
   ];
 }
@@ -154,33 +177,61 @@ function parseState(
     firstMs: Number(head.slice(0, 13)),
     targets: targets.toSorted((a, b) => b.last.finishedMs - a.last.finishedMs),
     cutMs: cutMs === 0 ? undefined : cutMs,
-    durationsMs: (head.slice(26).match(/.{7}/g) ?? []).map((digits) => Number.parseInt(digits, 36)),
     acknowledged: acknowledged === undefined ? undefined : acknowledgementSchema.parse(JSON.parse(acknowledged)),
   };
 }
 
-/** Seven digits to the base of 36: up to two years. */
-function toDigits(durationMs: number): string {
-  return Math.min(Math.round(durationMs), 36 ** 7 - 1)
-    .toString(36)
-    .padStart(7, "0");
+/** How many digits to the base of 36 each figure has: a duration of up to two years. */
+const figureWidths = [
+  ["durationMs", 7],
+  ["activities", 5],
+  ["conflicts", 4],
+] as const;
+const runWidth = 16;
+
+/** The figures of one run without a gap; hyphens where one is not known. */
+function toDigits(run: RunFigures): string {
+  const texts = figureWidths.map(([figure, width]) => {
+    const value = run[figure];
+    if (value === undefined) return "-".repeat(width);
+    return Math.min(Math.round(value), 36 ** width - 1)
+      .toString(36)
+      .padStart(width, "0");
+  });
+  return texts.join("");
+}
+
+function parseRuns(text: string): RunFigures[] {
+  const figureAt = (from: number, to: number) =>
+    text[from] === "-" ? undefined : Number.parseInt(text.slice(from, to), 36);
+  return Array.from({ length: text.length / runWidth }, (_, index) => {
+    const from = index * runWidth;
+    return {
+      durationMs: figureAt(from, from + 7),
+      activities: figureAt(from + 7, from + 12),
+      conflicts: figureAt(from + 12, from + 16),
+    };
+  });
 }
 
 function parseTarget(policy: string, target: string, line: string): TargetState {
-  const [finished = "", sign = "", since = "", inARow = "", good = "", bad = "", last = ""] = line.split("\t");
-  const [kind, status, evidence, confidence, reason, origin, slotMs] = lastSchema.parse(JSON.parse(last));
+  const [finished = "", sign = "", since = "", inARow = "", good = "", bad = "", runs = "", last = ""] =
+    line.split("\t");
+  const [kind, status, evidence, confidence, reason, origin, slotMs, findings] = lastSchema.parse(JSON.parse(last));
   const identity = { policy, kind, target: String(JSON.parse(target)), slotMs, origin };
   return {
     target: identity.target,
     last: {
       ...{ taskId: taskId(identity), kind, status, evidence, confidence: confidence ?? undefined, reason, origin },
       ...{ slotMs, finishedMs: Number(finished) },
+      findings: findings.map(([what, value, usual]) => ({ what, value, usual })),
     },
     weight: sign === "" ? undefined : sign === "+" ? "good" : "bad",
     sinceMs: toNumber(since),
     inARow: Number(inARow),
     lastGoodMs: toNumber(good),
     lastBadMs: toNumber(bad),
+    runs: parseRuns(runs),
   };
 }
 

@@ -47,6 +47,10 @@ export interface StartEntry {
   readonly readyAtMs: number | undefined;
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
+  /** From when on the run is unusually long; Infinity: that cannot be said. */
+  readonly longAtMs: number | undefined;
+  /** When it was told that the run is unusually long and goes on. */
+  readonly toldLongAtMs: number | undefined;
   /** Until when limits block the verification of the start. */
   readonly limitedUntilMs: number | undefined;
   /** The sync jobs of a run over masks, from the plan until their tasks replace this one. */
@@ -96,6 +100,8 @@ export function toEntry(fields: readonly string[]): StartEntry {
     doubt: entry.has("doubt") ? toDoubt(entry.get("doubt")) : undefined,
     readyAtMs: instant("readyAtMs"),
     finishSeenAtMs: instant("finishSeenAtMs"),
+    longAtMs: instant("longAtMs"),
+    toldLongAtMs: instant("toldLongAtMs"),
     limitedUntilMs: instant("limitedUntilMs"),
     targets: toTexts(entry.get("targets")),
     cancelled: entry.get("cancelled"),

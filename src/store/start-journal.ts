@@ -16,6 +16,7 @@ import { randomUUID } from "node:crypto";
 import { systemClock } from "../core/clock.ts";
 import { type Denied, isDenied, noVerdict, type Permit } from "../core/limiter.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
+import type { LongRun } from "../model/notify-event.ts";
 import type { Task } from "../model/task.ts";
 import { pairsOf } from "./batches.ts";
 import { feedStatusKey } from "./feed-store.ts";
@@ -62,6 +63,7 @@ const closeScript = createScript("start/close", asNothing);
 const planFanOutScript = createScript("start/plan-fan-out", asFlag);
 const fannedOutScript = createScript("start/fanned-out", asNothing);
 const noteOnceScript = createScript("start/note-once", asText);
+const noteLongScript = createScript("start/note-long", asFlag);
 const finishSeenScript = createScript("start/finish-seen", asOptional(asNumber));
 const attributeScript = createScript("start/attribute", (answer) => {
   const [tasks = [], inFlight = [], losses = []] = asList(answer).map(asTexts);
@@ -277,6 +279,18 @@ export class StartJournal {
   /** Notes that an observation was unreadable; answers when the first such one was. */
   async unreadable(taskId: string, nowMs: number): Promise<number> {
     return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["unreadableAtMs", nowMs]));
+  }
+
+  /** Notes from when on the run is unusually long. The first note stays; answers that one. */
+  async longFrom(taskId: string, longAtMs: number): Promise<number> {
+    return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["longAtMs", longAtMs]));
+  }
+
+  /** Notes that the run is unusually long and goes on, and notifies sinks; false: it was told. */
+  async noteLong({ policy, taskId, slotMs, ...run }: LongRun, isNotified: boolean): Promise<boolean> {
+    const keys = [this.#key(taskId), notifyStreamKey(this.#store)];
+    const text = JSON.stringify({ taskId, ...run });
+    return noteLongScript(this.#store, keys, [text, policy, slotMs, isNotified ? 1 : 0]);
   }
 
   /** Notes until when limits block the verification of the start. */

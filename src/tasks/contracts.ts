@@ -9,6 +9,7 @@ import type { ActivePredicate, ItemMapper } from "../feeds/mapping.ts";
 import type { EnqueueTasks, FindJobStatus, FollowChains } from "../model/contracts.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
+import type { RunFigures } from "../model/unusual.ts";
 import type { SyncService } from "../service/client.ts";
 import type { FeedStore } from "../store/feed-store.ts";
 import type { Leases } from "../store/leases.ts";
@@ -62,8 +63,13 @@ export interface FollowedLists {
   readonly requestWalk: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
 }
 
+/** How the newest runs of a sync job went that ended well, oldest first. */
+export interface KnownRuns {
+  readonly runsOf: (run: Pick<Task, "policy" | "target">) => Promise<readonly RunFigures[]>;
+}
+
 /** What a run needs: a start, and the lists that show it. */
-export interface RunDependencies extends StartDependencies, FollowedLists {}
+export interface RunDependencies extends StartDependencies, FollowedLists, KnownRuns {}
 
 /** What reading a list together needs. */
 export interface ReadDependencies
@@ -94,7 +100,7 @@ export interface FanOutDependencies extends Configured, Pick<Runtime, "nowMs"> {
 }
 
 /** What ending a task needs. */
-export interface FinishDependencies extends Configured, Pick<Runtime, "nowMs" | "log"> {
+export interface FinishDependencies extends Configured, KnownRuns, Pick<Runtime, "nowMs" | "log"> {
   readonly polls: PollStore;
   readonly chains: FollowChains;
   readonly journal: Pick<StartJournal, "entry">;

@@ -1,7 +1,8 @@
 // The end of a task: its ending becomes an outcome, and is recorded. Called by process-task.ts.
 import { errorText } from "../core/errors.ts";
-import { coveredSlotsMax, type Outcome } from "../model/outcome.ts";
+import { coveredSlotsMax, figuresOf, type Outcome, withFindings } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
+import { judgeRun } from "../model/unusual.ts";
 import type { RecordResult } from "../store/history.ts";
 import type { FinishDependencies } from "./contracts.ts";
 import { pollChange } from "./poll.ts";
@@ -32,7 +33,8 @@ export async function finish(
   const final = fence === "loss" ? lostWithRedis : ending;
   const finishedAtMs = Math.max(await deps.nowMs(), final.startedAtMs ?? 0);
   const poll = await pollChange(task, final, deps);
-  const outcome = toOutcome(task, final, { finishedAtMs, attempts, changed: poll?.changed });
+  const facts = { finishedAtMs, attempts, changed: poll?.changed };
+  const outcome = await compareWithUsual(toOutcome(task, final, facts), deps);
   const recorded = await recorder.record(outcome, from, poll?.note);
   const isAwaited = recorded === "recorded-awaited" || recorded === "already-recorded";
   if (isAwaited) await advanceChains(task, deps);
@@ -81,6 +83,18 @@ export async function advanceChains(
   });
 }
 
+/** Says of a run that ended well what is unusual about it. */
+async function compareWithUsual(outcome: Outcome, { policy, runsOf }: FinishDependencies): Promise<Outcome> {
+  const rule = policy(outcome.policy)?.unusual;
+  const isJudged = outcome.kind === "run" && (outcome.status === "succeeded" || outcome.status === "conflicts");
+  if (rule === undefined || !isJudged) return outcome;
+  const figures = figuresOf(outcome);
+  // That there are too many conflicts is said already.
+  const run = outcome.status === "conflicts" ? { ...figures, conflicts: undefined } : figures;
+  const findings = judgeRun(run, await runsOf(outcome), rule);
+  return findings.length === 0 ? outcome : withFindings(outcome, findings);
+}
+
 interface OutcomeFacts {
   readonly finishedAtMs: number;
   readonly attempts: number;
@@ -91,7 +105,7 @@ interface OutcomeFacts {
 export function toOutcome(task: Task, ending: TaskEnding, { finishedAtMs, attempts, changed }: OutcomeFacts): Outcome {
   const { id: taskId, policy, service, repository, kind, target, origin } = task;
   const { status, evidence, reason, detail, startedAtMs, sends = 1 } = ending;
-  const { confidence, goneConflicts, stillConflicts, offending, offendingItems } = ending;
+  const { confidence, goneConflicts, stillConflicts, activities, toldLong, offending, offendingItems } = ending;
   return {
     ...{ v: 1, taskId, policy, service, repository, kind, target, origin },
     slot: toIso(task.slotMs),
@@ -108,6 +122,8 @@ export function toOutcome(task: Task, ending: TaskEnding, { finishedAtMs, attemp
     newConflicts: ending.newConflicts ?? null,
     ...(goneConflicts === undefined ? {} : { goneConflicts }),
     ...(stillConflicts === undefined ? {} : { stillConflicts }),
+    ...(activities === undefined ? {} : { activities }),
+    ...(toldLong === undefined ? {} : { toldLong }),
     count: ending.count ?? null,
     ...(changed === undefined ? {} : { changed }),
     ...(offending === undefined ? {} : { offending }),

@@ -11,7 +11,9 @@
 // sequence instead. Such a run usually takes the fast path (fast-path.ts). A permitted request is
 // never sent twice (P2), unless it surely stayed on this machine or the policy allows it.
 import type { Policy } from "../config/policy-set.ts";
+import { isNotified } from "../model/notify-event.ts";
 import type { Task } from "../model/task.ts";
+import { longFromMs, usualMsOf } from "../model/unusual.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { activateFirst, activatesFirst } from "./activate-first.ts";
@@ -124,6 +126,7 @@ async function followRun(
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
   const sent = {
     ...{ startedAtMs: sentAtMs, answerLost: hasLostAnswer(entry), sends: entry.sends },
+    toldLong: entry.toldLongAtMs === undefined ? undefined : true,
     from: { state: "answered" },
   } as const;
   if (policy.follow.until === "accepted")
@@ -142,11 +145,44 @@ async function followRun(
   const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, isAnswered, finishSeenAtMs, approvals });
   if (ending !== undefined)
     return complete({ ...ending, ...(await conflictChange(task, deps, { entry, appeared, ending })), ...sent });
+  await tellLong(task, policy, { deps, entry, nowMs, sentAtMs });
   const { attributable } = appeared;
   const { blockedAfterMs, unreadableForMs } = policy.follow;
   const patienceMs = Math.min(blockedAfterMs ?? unreadableForMs, unreadableForMs);
   const run = { nowMs, sentAtMs, deadlineMs, finishSeenAtMs, attributable, patienceMs };
   return snooze(nextCheckMs(run, deps.timing));
+}
+
+/** Tells once that a run is unusually long and goes on. It reads what is usual once a run. */
+async function tellLong(
+  task: Task,
+  policy: Policy,
+  {
+    deps,
+    entry,
+    nowMs,
+    sentAtMs,
+  }: { readonly deps: RunDependencies; readonly entry: StartEntry; readonly nowMs: number; readonly sentAtMs: number },
+): Promise<void> {
+  const { unusual: rule, name } = policy;
+  if (rule === undefined || entry.toldLongAtMs !== undefined || nowMs - sentAtMs < rule.floorMs) return;
+  const readUsual = () => deps.runsOf(task);
+  const longAtMs =
+    entry.longAtMs ??
+    (await deps.journal.longFrom(task.id, sentAtMs + (longFromMs(await readUsual(), rule) ?? Infinity)));
+  if (nowMs < longAtMs) return;
+  const usualMs = usualMsOf(await readUsual()) ?? 0;
+  const run = {
+    policy: name,
+    taskId: task.id,
+    target: task.target,
+    slotMs: task.slotMs,
+    sentAtMs,
+    atMs: nowMs,
+    usualMs,
+  };
+  if (await deps.journal.noteLong(run, isNotified(policy)))
+    deps.log.warn("run.long", { policy: name, taskId: task.id, target: task.target, forMs: nowMs - sentAtMs, usualMs });
 }
 
 /** Why a start counts as accepted: the service said so, or an activity shows it. */

@@ -107,12 +107,12 @@ function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnd
 }
 
 function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: TaskEnding["evidence"]): TaskEnding {
-  const { newConflicts } = evidence;
+  const { newConflicts, ours, others, confidence, perhapsNewConflicts } = evidence;
+  const counts = isFinished(evidence) ? { activities: ours.length } : {};
   if (newConflicts !== undefined && newConflicts > (follow.conflictsMax ?? 0)) {
     const detail = `finished with ${newConflicts} new conflict${newConflicts === 1 ? "" : "s"} (at most ${follow.conflictsMax ?? 0} allowed)`;
-    return { status: "conflicts", evidence: kind, reason: "new-conflicts", detail, newConflicts };
+    return { status: "conflicts", evidence: kind, reason: "new-conflicts", detail, newConflicts, ...counts };
   }
-  const { ours, others, confidence, perhapsNewConflicts } = evidence;
   if (perhapsNewConflicts > (follow.conflictsMax ?? 0)) {
     const detail = `finished; ${perhapsNewConflicts} conflict${perhapsNewConflicts === 1 ? "" : "s"} may be of it or older, since they could not be read right before the start`;
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail };
@@ -122,7 +122,7 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
   const detail = isFinished(evidence)
     ? `${activities(ours.length)} finished${whose}`
     : "the activities grew and then stayed quiet";
-  return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts };
+  return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts, ...counts };
 }
 
 function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {

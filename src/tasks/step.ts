@@ -38,6 +38,10 @@ export interface TaskEnding {
   /** Of a run that is over: conflicts from before the start that are gone, and that remain. */
   readonly goneConflicts?: number | undefined;
   readonly stillConflicts?: number | undefined;
+  /** Of a run that is over: how many activities are of it, where the mapping tells. */
+  readonly activities?: number | undefined;
+  /** A notice said while the run went on that it takes unusually long. */
+  readonly toldLong?: true | undefined;
   readonly count?: number | undefined;
   readonly offending?: number | undefined;
   readonly offendingItems?: readonly string[] | undefined;

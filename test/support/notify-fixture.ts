@@ -20,6 +20,7 @@ export const changeRule: NotifyRule = {
   unknown: true,
   missed: true,
   drift: true,
+  unusual: true,
   recovery: true,
   stale: false,
   late: true,
@@ -36,6 +37,7 @@ export const silentRule: NotifyRule = {
   missed: false,
   drift: false,
   late: false,
+  unusual: false,
   recovery: false,
 };
 

@@ -7,6 +7,7 @@ import { silentLog } from "../../src/core/event-log.ts";
 import { DeclaredMemory } from "../../src/store/declared-memory.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
 import { Leases } from "../../src/store/leases.ts";
+import { readRuns } from "../../src/store/policy-states.ts";
 import { PollStore } from "../../src/store/poll-store.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { SharedReadings } from "../../src/store/shared-readings.ts";
@@ -31,6 +32,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
     journal: new StartJournal(store),
     leases: new Leases(store),
     feeds: new FeedStore(store),
+    runsOf: (run) => readRuns(store, run),
     polls: new PollStore(store),
     sharedReadings: new SharedReadings(store),
     isPolledTogether: () => false,

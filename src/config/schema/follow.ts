@@ -1,6 +1,7 @@
 // The behaviour between a slot and its outcome: catch-up, overlap, following, lost answers. The
 // same keys stand in a policy and under `defaults`.
 import { z } from "zod";
+import { runsKept } from "../../model/unusual.ts";
 import { notifySchema } from "./notify.ts";
 import { durationSchema, optional, required, whole } from "./primitives.ts";
 
@@ -60,6 +61,33 @@ const quarantineSchema = z.union([z.literal("off"), quarantineObject], {
       : 'write { after: 5, for: 6h }, or "off" for a policy that is never left out',
 });
 
+const unusualObject = z.strictObject({
+  factor: optional(
+    z.number().min(1.5).max(100),
+    "A run is long, or has many activities or conflicts, from so many times the usual on.",
+    5,
+    3,
+  ),
+  floor: optional(
+    durationSchema("1s", "7d"),
+    "A shorter run is never long. A run is short with a tenth of the usual duration, where that is at least this.",
+    "30m",
+    "10m",
+  ),
+  itemsFloor: optional(
+    whole(1, 1_000_000),
+    "Fewer activities or conflicts are never many. A run has few with a tenth of the usual number, where that is at least this.",
+    100,
+    20,
+  ),
+  runs: optional(whole(5, runsKept), "How many runs of the sync job must have ended well before.", 20, 10),
+});
+
+const unusualSchema = z.union([z.literal("off"), unusualObject], {
+  error: (issue) =>
+    typeof issue.input === "object" ? undefined : 'write { factor: 3, floor: 10m }, or "off" to judge no run',
+});
+
 /** The keys that a policy and `defaults` share. */
 export const behaviourFields = {
   catchUp: optional(
@@ -96,6 +124,11 @@ export const behaviourFields = {
     "After `after` failed slots in a row, the policy's slots are skipped for `for` (6h), until a good run by hand or `syncline resume` (docs/day-to-day.md#quarantine).",
     { after: 5, for: "6h" },
     "off",
+  ),
+  unusual: optional(
+    unusualSchema,
+    "When a `run` that ended well is unusual, against the newest 20 of its sync job (docs/outcomes.md#unusual-runs). `off`: never. Default: with the defaults of its keys.",
+    { factor: 5, floor: "30m" },
   ),
   notify: notifySchema.exactOptional(),
 } as const;

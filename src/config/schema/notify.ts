@@ -25,6 +25,7 @@ export const ruleWords = [
   "unknown",
   "missed",
   "drift",
+  "unusual",
   "stale",
   "late",
   "token-expiring",
@@ -61,7 +62,7 @@ export const notifySchema = z
   .max(20)
   .meta({
     description:
-      "Which sinks are notified of what: names of sinks (each change), or `{ sink, on }` with rules: `change`, `every`, `failure` or `{ failure: 3 }`, `recovery`, `conflicts` or `{ conflicts: 10 }`, `blocked`, `unknown`, `missed`, `drift`, `stale`, `late`, `token-expiring` (docs/notifications.md). [] for no sink.",
+      "Which sinks are notified of what: names of sinks (each change), or `{ sink, on }` with rules: `change`, `every`, `failure` or `{ failure: 3 }`, `recovery`, `conflicts` or `{ conflicts: 10 }`, `blocked`, `unknown`, `missed`, `drift`, `unusual`, `stale`, `late`, `token-expiring` (docs/notifications.md). [] for no sink.",
     examples: [["ops"], [{ sink: "ops", on: [{ failure: 3 }, "recovery"] }]],
   });
 

@@ -6,7 +6,7 @@ import type { Pause } from "../../model/pause.ts";
 import { type AttentionItem, sinceOf } from "../../queries/attention.ts";
 import type { HandRun } from "../../queries/hand-runs.ts";
 import type { PolicyDay } from "../../queries/policy-days.ts";
-import { needsPerson, type PolicyLine, toAcknowledged } from "../../queries/policy-lines.ts";
+import { describeUnusual, needsPerson, type PolicyLine, toAcknowledged } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import type { Status } from "../../queries/status.ts";
 
@@ -32,6 +32,7 @@ export function toPolicyAnswer(line: PolicyLine) {
     last: worst === undefined ? null : toLastAnswer(worst),
     lastGood: toIso(worst?.lastGoodMs),
     usualDurationMs: line.usualMs ?? null,
+    unusual: line.unusual === undefined ? null : describeUnusual(line.unusual),
     next: toIso(line.nextMs),
     late: late === undefined ? null : { deadline: toIso(late.atMs), since: toIso(late.sinceMs), why: late.why },
     pause: pause === undefined ? null : toPauseAnswer(pause),

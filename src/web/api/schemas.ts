@@ -53,6 +53,7 @@ export const policySchema = z
     last: lastSchema.nullable(),
     lastGood: instant.nullable(),
     usualDurationMs: z.number().nullable(),
+    unusual: z.string().nullable(),
     next: instant.nullable(),
     late: z.object({ deadline: instant, since: instant, why: z.string() }).nullable(),
     pause: pauseSchema.nullable(),

@@ -67,12 +67,12 @@ function isHealth(state: string): state is Marked {
   return policyHealths.some((health) => health === state);
 }
 
-function markOfItem({ state }: AttentionItem): Html {
-  return isHealth(state) ? mark(state) : tag("bad", "triangle", state);
+function markOfItem({ state }: Pick<AttentionItem, "state">): Html {
+  return isHealth(state) ? mark(state) : tag(toneOfItem({ state }), "triangle", state);
 }
 
-function toneOfItem({ state }: AttentionItem): string {
-  return isHealth(state) ? toneOf(state) : "bad";
+function toneOfItem({ state }: Pick<AttentionItem, "state">): ReturnType<typeof toneOf> {
+  return isHealth(state) ? toneOf(state) : state === "unusual" ? "warn" : "bad";
 }
 
 function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {

@@ -36,7 +36,7 @@ describe("the state of a policy", () => {
     await end("nightly", 4, { status: "skipped", reason: "overlap" });
     const bad = { target: "42", weight: "bad", sinceMs: atMs(2), inARow: 2 };
     const { targets, ...state } = await stateOf("nightly");
-    expect(state).toEqual({ policy: "nightly", firstMs: atMs(1), cutMs: undefined, durationsMs: [1_000] });
+    expect(state).toEqual({ policy: "nightly", firstMs: atMs(1), cutMs: undefined, acknowledged: undefined });
     expect(targets).toMatchObject([{ ...bad, lastGoodMs: atMs(1), lastBadMs: atMs(3), last: { status: "skipped" } }]);
     await end("nightly", 5, { confidence: "likely", evidence: "inferred", origin: "manual" });
     const last = {
@@ -46,11 +46,13 @@ describe("the state of a policy", () => {
       evidence: "inferred",
       confidence: "likely",
     };
-    const when = { reason: "completed", origin: "manual", slotMs: atMs(5), finishedMs: atMs(5) };
+    const when = { reason: "completed", origin: "manual", slotMs: atMs(5), finishedMs: atMs(5), findings: [] };
+    const runs = [1_000, 5_000].map((durationMs) => ({ durationMs, activities: undefined, conflicts: 0 }));
     expect((await stateOf("nightly")).targets).toEqual([
       {
         ...{ target: "42", weight: "good", sinceMs: atMs(5), inARow: 1, lastGoodMs: atMs(5), lastBadMs: atMs(3) },
         last: { ...last, ...when },
+        runs,
       },
     ]);
   });
@@ -84,7 +86,8 @@ describe("the state of a policy", () => {
     for (let minute = 1; minute <= 25; minute += 1) await end("long", minute);
     await end("long", 99, { status: "failed", reason: "run-failed" });
     const state = await stateOf("long");
-    expect(state.durationsMs).toEqual(Array.from({ length: 20 }, (_, index) => (index + 6) * 1_000));
+    const figures = (index: number) => ({ durationMs: (index + 6) * 1_000, activities: undefined, conflicts: 0 });
+    expect(state.targets[0]?.runs).toEqual(Array.from({ length: 20 }, (_, index) => figures(index)));
     expect(usualDurationMs(state)).toBe(15_500);
     await end("accepted", 1, { durationMs: null });
     expect(usualDurationMs(await stateOf("accepted"))).toBeUndefined();

@@ -60,6 +60,7 @@ describe("a policy file without mistakes", () => {
       holidays: ["2026-12-25"],
     };
     const waits = { quietForMs: 30_000, unreadableForMs: 300_000, blockedAfterMs: 300_000 };
+    const unusual = { factor: 3, floorMs: 600_000, itemsFloor: 20, runs: 10 };
     expect(loaded.set.policies).toEqual([
       {
         name: "contracts-nightly",
@@ -79,6 +80,7 @@ describe("a policy file without mistakes", () => {
         overlap: "queue",
         follow: { ...waits, until: "settled", deadlineMs: 14_400_000, conflictsMax: 0 },
         onUnknown: "verify",
+        unusual,
         where: { file, line: 13 },
       },
       {
@@ -107,6 +109,7 @@ describe("a policy file without mistakes", () => {
         overlap: "queue",
         follow: { ...waits, until: "settled", deadlineMs: 14_400_000, conflictsMax: undefined },
         onUnknown: "verify",
+        unusual,
         where: { file, line: 25 },
       },
     ]);

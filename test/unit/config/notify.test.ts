@@ -22,7 +22,15 @@ describe("notify", () => {
     const { policies } = await setOf(
       file(", notify: [ops, { sink: boss, on: [{ failure: 3 }, recovery, { conflicts: 10 }, stale, token-expiring] }]"),
     );
-    const change = { every: false, blocked: true, unknown: true, missed: true, drift: true, recovery: true };
+    const change = {
+      every: false,
+      blocked: true,
+      unknown: true,
+      missed: true,
+      drift: true,
+      unusual: true,
+      recovery: true,
+    };
     expect(policies[0]?.notify).toEqual([
       { sink: "ops", ...change, failuresInRow: 1, conflicts: "judged", stale: false, late: true, tokenExpiring: false },
       {
@@ -35,6 +43,7 @@ describe("notify", () => {
           unknown: false,
           missed: false,
           drift: false,
+          unusual: false,
         },
         ...{ recovery: true, stale: true, late: false, tokenExpiring: true },
       },
@@ -61,7 +70,7 @@ describe("notify", () => {
     [", notify: [{ sink: ops, on: [] }]", "5:77 notify.0.on: needs at least 1"],
     [
       ", notify: [{ sink: ops, on: [failures] }]",
-      "5:82 notify.0.on.0: a rule is every, change, failure, recovery, conflicts, blocked, unknown, missed, drift, stale, late, token-expiring, { failure: 3 } or { conflicts: 10 }",
+      "5:82 notify.0.on.0: a rule is every, change, failure, recovery, conflicts, blocked, unknown, missed, drift, unusual, stale, late, token-expiring, { failure: 3 } or { conflicts: 10 }",
     ],
     [", heartbeat: { url: 'ftp://x' }", "5:73 heartbeat.url: must start with https:// or http://"],
     [", heartbeat: { url: 'https://u:p@x' }", "5:73 heartbeat.url: must not hold credentials"],

@@ -1,12 +1,12 @@
 -- A policy's state is one hash; store/policy-states.ts reads it. The field `policy`, without a gap:
---   first outcome, last time that targets had no room (ms, 13 digits each), durations of good runs
+--   first outcome, last time that targets had no room (ms, 13 digits each)
 -- A field for each target (JSON), with tabs between:
---   last end (ms), weight, since when (ms), how many in a row, last good (ms), last bad (ms), last
---   outcome (JSON)
+--   last end (ms), weight, since when (ms), how many in a row, last good (ms), last bad (ms), the
+--   newest good runs without a gap, last outcome (JSON)
 -- The field `acknowledged`, while a person knows of the trouble (JSON): who, why, since when, and
 -- `targets`, the rank of the trouble of each target. No target is called so: targets are JSON.
 -- In one text, a hundred targets would cost a start a tenth: Lua is slow with long ones.
-local stateTargetsMax, stateTargetsSpare, durationsWidth = 100, 50, 20 * 7
+local stateTargetsMax, stateTargetsSpare, runsWidth = 100, 50, 20 * 16
 
 -- Drops targets down to those that ended last.
 local function dropStates(stateKey)
@@ -39,17 +39,16 @@ local function updateAcknowledgement(stateKey, text, target, rank)
   end
 end
 
--- Notes an outcome. `last`: its JSON; `weight`: '+' good, '-' bad, '' neither; `duration`: of a
--- good run, 7 digits to the base of 36, else ''; `rank`: see updateAcknowledgement.
-local function notePolicyState(stateKey, finishedMs, target, weight, duration, last, rank)
+-- Notes an outcome. `last`: its JSON; `weight`: '+' good, '-' bad, '' neither; `run`: the figures
+-- of a good one, 16 characters, else ''; `rank`: see updateAcknowledgement.
+local function notePolicyState(stateKey, finishedMs, target, weight, run, last, rank)
   local found = redis.call('HMGET', stateKey, 'policy', target, 'acknowledged')
   local head, line = found[1] or (finishedMs .. '0000000000000'), found[2]
   local firstMs, cutMs = string.sub(head, 1, 13), string.sub(head, 14, 26)
-  local durations = string.sub(string.sub(head, 27) .. duration, -durationsWidth)
-  local lastMs, known, since, inARow, goodMs, badMs, before = '0', '', '', 0, '', '', nil
+  local lastMs, known, since, inARow, goodMs, badMs, runs, before = '0', '', '', 0, '', '', '', nil
   if line then
-    lastMs, known, since, inARow, goodMs, badMs, before =
-      string.match(line, '^(%d+)\t([+-]?)\t(%d*)\t(%d+)\t(%d*)\t(%d*)\t(.*)$')
+    lastMs, known, since, inARow, goodMs, badMs, runs, before =
+      string.match(line, '^(%d+)\t([+-]?)\t(%d*)\t(%d+)\t(%d*)\t(%d*)\t([^\t]*)\t(.*)$')
   elseif redis.call('HLEN', stateKey) > stateTargetsMax + stateTargetsSpare then
     dropStates(stateKey)
     cutMs = finishedMs
@@ -67,6 +66,7 @@ local function notePolicyState(stateKey, finishedMs, target, weight, duration, l
     inARow = inARow + 1
   end
   if not isLate then updateAcknowledgement(stateKey, found[3], target, rank) end
-  line = table.concat({ finishedMs, known, since, inARow, goodMs, badMs, last }, '\t')
-  redis.call('HSET', stateKey, 'policy', firstMs .. cutMs .. durations, target, line)
+  runs = string.sub(runs .. run, -runsWidth)
+  line = table.concat({ finishedMs, known, since, inARow, goodMs, badMs, runs, last }, '\t')
+  redis.call('HSET', stateKey, 'policy', firstMs .. cutMs, target, line)
 end

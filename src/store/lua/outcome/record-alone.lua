@@ -2,8 +2,8 @@
 -- KEYS: outcomes, index, failed tasks, outcomes-kept, policy state, outcome count, month of the
 -- day summary
 -- ARGV: task, outcome, placeMs, policy, '1' when doing it over may help, finishedMs; for the
--- policy's state: target (JSON), weight, duration, last outcome (JSON), rank of its trouble; the
--- change of the day's summary
+-- policy's state: target (JSON), weight, figures of a good run, last outcome (JSON), rank of its
+-- trouble; the change of the day's summary
 -- Answers 1 when it did, 0 when the task has one.
 local outcomesKey, indexKey, failedKey, keptKey, stateKey, outcomeCountKey, daysKey = unpack(KEYS)
 local task, outcome, placeMs, policy, isReplayable, finishedMs = unpack(ARGV, 1, 6)

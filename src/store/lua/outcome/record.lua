@@ -8,8 +8,8 @@
 -- answer; retention of the entry, time to publish, retention of a last success ('' when this is
 -- none); outcomes to keep, place before which one is too old; changes of the troubles; '1' for a
 -- task of the schedule; '1' to publish to sinks; for the policy's state: target (JSON), weight,
--- duration, last outcome (JSON), rank of its trouble; the change of the day's summary; for a poll:
--- revision, feed, state, count, atMs, '1' when it saw items, their digests
+-- figures of a good run, last outcome (JSON), rank of its trouble; the change of the day's summary;
+-- for a poll: revision, feed, state, count, atMs, '1' when it saw items, their digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
 local successKey, troublesKey, counterKey, streamKey, pollKey, stateKey, outcomeCountKey, daysKey = unpack(KEYS, 9, 16)
