@@ -33,7 +33,8 @@ export async function acknowledge(policy: Policy, { store, by }: Parts): Promise
     const isNamed = named === undefined || named.includes(target.target);
     return bad === undefined || bad === "good" || !isNamed ? [] : [[target.target, bad] as const];
   });
-  const isOfSlots = health === "missed" || health === "unplanned";
+  // What no sync job shows is about the slots: missed, unplanned, late.
+  const isOfSlots = health !== "quarantined" && !own.some(([, bad]) => bad === health);
   const troubles = isOfSlots ? [...own, ["", "missed"] as const] : own;
   const known = new Set<string>([health, ...troubles.map(([, bad]) => bad)]);
   const acknowledgement = {

@@ -64,7 +64,7 @@ export interface FollowedLists {
 }
 
 /** How the newest runs of a sync job went that ended well, oldest first. */
-export interface KnownRuns {
+interface KnownRuns {
   readonly runsOf: (run: Pick<Task, "policy" | "target">) => Promise<readonly RunFigures[]>;
 }
 

@@ -114,6 +114,9 @@ describe("syncline acknowledge", () => {
     expect(await one.order()).toEqual(["contracts", "masks"]);
     await one.acknowledge();
     expect(await one.order()).toEqual(["contracts: ticket 7", "masks"]);
+    await one.ends("contracts", "42");
+    await miss();
+    expect(await one.order()).toEqual(["contracts", "masks"]);
   });
 
   it("refuses a policy that is well, an unknown one, and one that has just changed", async () => {
