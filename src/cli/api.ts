@@ -50,8 +50,7 @@ interface ApiCommandOptions extends ApiOptions, ReasonOption {
 }
 
 const help = `
-What changes something is asked about first, or takes --yes; it stands in \`syncline changes\` afterwards. A deletion takes the exact name of
-the sync job as guard. Nothing is followed or judged here: \`syncline run\` and \`syncline delete\` do that, too.
+What changes something is asked about first, or takes --yes; it stands in \`syncline changes\` afterwards. A deletion takes the exact name of the sync job as guard. Nothing is followed or judged here: \`syncline run\` and \`syncline delete\` do that, too.
 
 Examples:
   $ syncline api GetActivities --config policies/ --all

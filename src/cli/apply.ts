@@ -9,7 +9,7 @@ import { describeBlock, describeChanges, describePrecondition } from "../apply/d
 import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { counted, cutText, wrapLines } from "../core/plain-text.ts";
+import { counted, cutText } from "../core/plain-text.ts";
 import type { FieldChange } from "../model/applied-record.ts";
 import { createLogger } from "../ops/logger.ts";
 import { escapeControls } from "../service/error-body.ts";
@@ -17,7 +17,7 @@ import { Leases } from "../store/leases.ts";
 import type { Store } from "../store/redis.ts";
 import { explainServiceError } from "./api-error.ts";
 import { byHand } from "./changes.ts";
-import { type CommandIo, type ExitCode, isConfirmed } from "./command-io.ts";
+import { type CommandIo, type ExitCode, isConfirmed, type Screen } from "./command-io.ts";
 import { type ObjectState, stateOf, stateToText } from "./declared/plan-state.ts";
 import { type InspectedItem, inspectAll, withDeclared } from "./declared/session.ts";
 import {
@@ -65,7 +65,7 @@ export function applyCommand(io: CommandIo): Command {
       await withDeclared(session, async (items, store) => {
         const inspected = await inspectAll(items, io);
         const todo = inspected.filter((item) => stateOf(item) === "differs");
-        if (options.json !== true) io.out(wrapLines(stateToText(inspected, io.colours), io.columns));
+        if (options.json !== true) io.out(stateToText(inspected, io));
         if (todo.length > 0 && !(await isConfirmed(`Change ${counted(todo.length, "object")}?`, options, io))) {
           io.err("nothing was changed");
           io.exitCode = 1;
@@ -77,7 +77,7 @@ export function applyCommand(io: CommandIo): Command {
         for (const item of inspected) reports.push(await applyOne(item, io, { store, log, by }));
         io.progress?.("");
         if (options.json) io.out(JSON.stringify(reportToJson(reports)));
-        else if (todo.length > 0) io.out(wrapLines(`\n${reportToText(reports, io.colours)}`, io.columns));
+        else if (todo.length > 0) io.out(`\n${reportToText(reports, io)}`);
         io.exitCode = exitCodeOf(reports);
       });
     });
@@ -160,14 +160,14 @@ function isWell(applied: Applied): boolean {
 }
 
 /** A table of all objects. */
-function reportToText(reports: readonly ItemReport[], colours: boolean): string {
+function reportToText(reports: readonly ItemReport[], screen: Screen): string {
   const rows = reports.map((report) => {
     const { outcome, detail } = outcomeOf(report);
     const isGood = outcome === "applied" || outcome === "nothing-to-do";
-    const word = paint(isGood ? "green" : "red", outcome, colours);
+    const word = paint(isGood ? "green" : "red", outcome, screen.colours);
     return [report.policy.name, showObject(report.object), word, escapeControls(detail)];
   });
-  return toTable(["policy", "object", "outcome", ""], rows, { colours });
+  return toTable(["policy", "object", "outcome", ""], rows, screen);
 }
 
 /** The same for machines. */

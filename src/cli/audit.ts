@@ -5,7 +5,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
-import { counted, wrapLines } from "../core/plain-text.ts";
+import { counted } from "../core/plain-text.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { type AuditFinding, type AuditReport, auditPolicy, taskPlaces } from "../queries/audit-policy.ts";
 import type { SlotAudit } from "../schedule/audit-slots.ts";
@@ -45,10 +45,8 @@ const meaning = {
 } as const satisfies Record<AuditFinding["problem"], string>;
 
 const help = `
-Recomputes which slots were due and holds them against the ledger: a slot without a record, a record without a slot, a
-started slot with a task that has neither an outcome nor a place in the queue. Exit 1 when something is off.
-It looks as far back as the ledger remembers (1,000 slots a policy, since the present schedule) and says where that begins;
-tasks of slots that are older than the outcomes that their policy keeps are not looked for, and it says so, too.
+Recomputes which slots were due and holds them against the ledger: a slot without a record, a record without a slot, a started slot with a task that has neither an outcome nor a place in the queue. Exit 1 when something is off.
+It looks as far back as the ledger remembers (1,000 slots a policy, since the present schedule) and says where that begins; tasks of slots that are older than the outcomes that their policy keeps are not looked for, and it says so, too.
 Times: ${timeForms}.
 
 Examples:
@@ -147,7 +145,7 @@ function printMissed(reports: readonly AuditReport[], io: CommandIo): void {
   const all = reports.flatMap(({ policy, missed }) => missed.map((slot) => ({ policy, ...slot })));
   const newest = all.toSorted((a, b) => b.slotMs - a.slotMs);
   for (const { policy, slotMs, why } of newest.slice(0, missedLinesMax))
-    io.out(wrapLines(`${policy} ${showInstant(slotMs)} was missed: ${why}`, io.columns));
+    io.out(`${policy} ${showInstant(slotMs)} was missed: ${why}`);
   if (newest.length > missedLinesMax)
     io.out(`and ${newest.length - missedLinesMax} older missed slots; --json lists all`);
 }

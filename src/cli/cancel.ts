@@ -34,9 +34,7 @@ const outcomeWithinMs = 10_000;
 const readEveryMs = 100;
 
 const help = `
-TASK is an id, as \`syncline running --ids\` shows it, or the name of a policy with one task in flight. Before its request, nothing is sent any more:
-the task ends as skipped (cancelled). After its request, Syncline stops to follow the run and releases its sync job: the task ends as
-unknown (cancelled). The service has no way to stop a run: it goes on there, and the next slot may start another one beside it.
+TASK is an id, as \`syncline running --ids\` shows it, or the name of a policy with one task in flight. Before its request, nothing is sent any more: the task ends as skipped (cancelled). After its request, Syncline stops to follow the run and releases its sync job: the task ends as unknown (cancelled). The service has no way to stop a run: it goes on there, and the next slot may start another one beside it.
 Exit codes: 0 cancelled, 1 it had ended before or the answer was no, 2 wrong use or configuration, 3 Redis is out of reach.
 
 Examples:

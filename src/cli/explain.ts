@@ -5,7 +5,6 @@ import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
-import { wrapLines } from "../core/plain-text.ts";
 import { showSubject } from "../model/pause.ts";
 import { parseTaskId } from "../model/task-id.ts";
 import { taskPlaces } from "../queries/audit-policy.ts";
@@ -26,8 +25,7 @@ const tasksShownMax = 50;
 const coversShownMax = 5;
 
 const help = `
-Of a policy the slot at TIME is told, or without TIME its newest slot or run by hand; of a task the task alone. TIME is read in the
-policy's zone: ${timeForms}. Of a day, the first slot is meant.
+Of a policy the slot at TIME is told, or without TIME its newest slot or run by hand; of a task the task alone. TIME is read in the policy's zone: ${timeForms}. Of a day, the first slot is meant.
 Tells what became of it, of its tasks, and what they wait for; or why there is no slot at that time.
 Exit code 1 when no process with the role scheduler or worker is alive.
 
@@ -56,11 +54,7 @@ export function explainCommand(io: CommandIo): Command {
           undefined,
           set.policies.filter((policy) => policy.name === story.policy),
         );
-        io.out(
-          options.json
-            ? JSON.stringify({ v: 1, ...story })
-            : wrapLines(storyText(story, timezone, io.colours), io.columns),
-        );
+        io.out(options.json ? JSON.stringify({ v: 1, ...story }) : storyText(story, timezone, io.colours));
         if (describeMissingRoles(story.processes).length > 0) io.exitCode = 1;
       });
     });

@@ -53,8 +53,7 @@ interface ActionOptions extends GroupOptions, ReasonOption {
 const whyShownMax = 100;
 
 const help = `
-Failed tasks are outcomes of the history, as long as it keeps them: failed, not-started, missed, timed-out, unknown. Deliveries are notices that a sink refused or
-that were tried for too long. Both stay until they are replayed or discarded, or are too old (docs/notifications.md).
+Failed tasks are outcomes of the history, as long as it keeps them: failed, not-started, missed, timed-out, unknown. Deliveries are notices that a sink refused or that were tried for too long. Both stay until they are replayed or discarded, or are too old (docs/notifications.md).
 
 Examples:
   $ syncline failed list

@@ -14,6 +14,7 @@ import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import { describeAssumptions } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
+import type { Screen } from "./command-io.ts";
 import { toTable } from "./table.ts";
 import { showTimes } from "./time-argument.ts";
 
@@ -68,14 +69,14 @@ function addDue(
 }
 
 /** The busiest minutes for people. */
-export function peaksToText({ peaks, question: { range, timezone } }: LoadAnswer, colours: boolean): string {
+export function peaksToText({ peaks, question: { range, timezone } }: LoadAnswer, screen: Screen): string {
   const title = `The minutes with most starts due, ${showTimes(range, timezone)} (without what is closed):`;
   if (peaks.length === 0) return `${title} nothing is due.`;
-  return `${title}\n${toTable(["starts due", "minute (utc)", "of"], peaks.map(showMinute), { colours })}`;
+  return `${title}\n${toTable(["starts due", "minute (utc)", "of"], peaks.map(showMinute), screen)}`;
 }
 
 /** The requests a day for people, with all assumptions. */
-export function requestsToText({ requests, question }: LoadAnswer, colours: boolean): string {
+export function requestsToText({ requests, question }: LoadAnswer, screen: Screen): string {
   const rows = [...requests].map(([service, counts]) => {
     const daily = aDay(counts, question.range);
     const numbers = [daily.starts, daily.feeds, daily.polls, daily.masks, daily.total].map(grouped);
@@ -83,10 +84,10 @@ export function requestsToText({ requests, question }: LoadAnswer, colours: bool
     return [service, ...numbers, possible === undefined ? "" : grouped(possible)];
   });
   const heading = ["service", "starts", "reading feeds", "polls", "masks", "requests a day", "possible a day"];
-  const table = toTable(heading, rows, { colours });
+  const table = toTable(heading, rows, screen);
   const assumed = describeRequestAssumptions(question);
   const title = `Requests a day, estimated from ${showTimes(question.range, question.timezone)}:`;
-  return `${title}\n${table}\nAssumed: ${assumed.join(";\n  ")}.`;
+  return `${title}\n${table}\nAssumed: ${assumed.join("; ")}.`;
 }
 
 /** The requested peaks and requests for machines. */

@@ -3,7 +3,7 @@
 import { targetsOf, timezoneOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock, toIso } from "../core/instant.ts";
-import { counted, someNames, wrapLines } from "../core/plain-text.ts";
+import { counted, someNames } from "../core/plain-text.ts";
 import { parseTaskId } from "../model/task-id.ts";
 import { actionWords } from "../queries/task-words.ts";
 import type { TimeLine } from "../queries/time-line.ts";
@@ -33,7 +33,7 @@ export function timeLineToText({ line, range, timezone }: ToldLine, screen: Scre
   const names = someNames([...new Set(unknown.map(({ policy }) => policy.name))]);
   const zone = timezone === "UTC" ? undefined : timezone;
   return [
-    wrapLines(`${title} of ${counted(policies, "policy", "policies")}.`, screen.columns),
+    `${title} of ${counted(policies, "policy", "policies")}.`,
     toTable(["slot", "policy", "starts", "ends about", "expected"], cells, screen),
     ...(cutMs === undefined
       ? []

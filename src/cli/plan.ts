@@ -7,7 +7,6 @@ import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
-import { wrapLines } from "../core/plain-text.ts";
 import { readTimeLine } from "../queries/time-line.ts";
 import type { DstDay } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
@@ -63,16 +62,12 @@ const lookingAhead = [
 ];
 
 const help = `
-Without --to: the next slots of each policy. With --to: one time line over all policies, with what each slot starts, when it ends, and
-which runs of one sync job meet, and what overlap does then. It takes durations and pauses from Redis: the median of the last 20 good
-runs of a policy, or what --duration says.
---peaks and --requests look at what is due between --from and --to. Requests are an estimate: what it assumes is printed with it, and set
-with --duration, --mask-jobs, --request-time and --pages.
+Without --to: the next slots of each policy. With --to: one time line over all policies, with what each slot starts, when it ends, and which runs of one sync job meet, and what overlap does then. It takes durations and pauses from Redis: the median of the last 20 good runs of a policy, or what --duration says.
+--peaks and --requests look at what is due between --from and --to. Requests are an estimate: what it assumes is printed with it, and set with --duration, --mask-jobs, --request-time and --pages.
 "about" is when a policy that follows another would begin for the next slot, if all goes well: as long after it as --duration says.
 Times: ${timeForms}. With --json: an array of policies; with --to, --peaks or --requests an object.
 
---state reads the service and what Redis remembers, and changes nothing. Exit codes then: 0 nothing to do, 2 something differs (or wrong use,
-said on standard error), 1 an object is not there or cannot be read, 3 Redis or the service is out of reach.
+--state reads the service and what Redis remembers, and changes nothing. Exit codes then: 0 nothing to do, 2 something differs (or wrong use, said on standard error), 1 an object is not there or cannot be read, 3 Redis or the service is out of reach.
 
 Examples:
   $ syncline plan
@@ -172,10 +167,9 @@ async function showNext(options: PlanOptions, set: PolicySet, io: CommandIo): Pr
   }
   io.out(toText(plans, io));
   for (const { policy, deleted: targets = [] } of plans)
-    for (const target of targets)
-      io.out(wrapLines(`${policy.name} ${tellDeleted(target)}: ${cureOf(target)}`, io.columns));
-  if (load !== undefined && wanted.peaks) io.out(`\n${peaksToText(load, io.colours)}`);
-  if (load !== undefined && wanted.requests) io.out(`\n${requestsToText(load, io.colours)}`);
+    for (const target of targets) io.out(`${policy.name} ${tellDeleted(target)}: ${cureOf(target)}`);
+  if (load !== undefined && wanted.peaks) io.out(`\n${peaksToText(load, io)}`);
+  if (load !== undefined && wanted.requests) io.out(`\n${requestsToText(load, io)}`);
 }
 
 function refuseIdleOf(chosen: Command, options: PlanOptions): void {

@@ -5,17 +5,22 @@ import { Command, CommanderError } from "commander";
 import { readSettings } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
-import { wrapLines } from "../core/plain-text.ts";
 import { withoutCutSecrets, withoutKnownSecrets, withoutSecrets } from "../core/secrets.ts";
 import { version } from "../core/version.ts";
 import { type CommandIo, untilStopped } from "./command-io.ts";
 import { commandGroups, loadCommand } from "./commands.ts";
 import { refuseRepeats } from "./repeated-options.ts";
+import { cutToWidth, wrapLines } from "./width.ts";
 
 const inputBytesMax = 1_048_576;
 const takenWithinMs = 2_000;
 /** The width of a terminal that does not tell it. */
 const columnsDefault = 80;
+/** By how much a line that goes on stands further right. */
+const hang = 2;
+/** Commands that print files, scripts and answers, and options for it: their lines stay whole. */
+const verbatim = new Set(["api", "completion", "discover", "feed", "import", "sandbox", "schema", "serve", "token"]);
+const verbatimOptions = ["--json", "--ndjson", "--markdown", "--wide"];
 
 /** Runs the command until it ends or `stop` aborts it; returns the exit code. Never throws. */
 export async function main(args: string[], stop: AbortController): Promise<number> {
@@ -28,8 +33,21 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
     });
   }
   netUnder(process.stderr);
+  const exitCode = await runCommandLine(args, createStreams(stop.signal));
+  await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
+  return hasReader ? exitCode : 0;
+}
+
+/** What `runCommandLine` needs: lines go out as they come, however wide. */
+type Streams = CommandIo & {
+  /** The width of the terminal of standard error; unset: no limit. */
+  readonly errColumns?: number | undefined;
+};
+
+/** Runs a command line until it ends, within the width of the terminal. Never throws. */
+async function runCommandLine(args: readonly string[], streams: Streams): Promise<number> {
   let leftOut: readonly string[] | undefined;
-  const io = createIo(args, stop.signal, (columns) => {
+  const io = withinWidth(args, streams, (columns) => {
     leftOut = [...new Set([...(leftOut ?? []), ...columns])];
   });
   const exitCode = await runProgram(args, io);
@@ -37,8 +55,35 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
     const without = leftOut.length === 0 ? "" : `, without ${leftOut.join(", ")}`;
     io.err(`cut to the width of the terminal${without}: --wide shows all`);
   }
-  await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
-  return hasReader ? exitCode : 0;
+  return exitCode;
+}
+
+/** The one place that wraps what commands say. */
+function withinWidth(
+  args: readonly string[],
+  { errColumns, ...streams }: Streams,
+  onCut: NonNullable<CommandIo["onCut"]>,
+): CommandIo {
+  const { out, err, progress, ask } = streams;
+  const isVerbatim = verbatim.has(commandOf(args) ?? "") || verbatimOptions.some((option) => args.includes(option));
+  const columns = args.includes("--wide") ? undefined : streams.columns;
+  return {
+    ...streams,
+    columns,
+    onCut,
+    out: isVerbatim ? out : (line) => out(wrapLines(line, columns, hang)),
+    err: (line) => err(wrapLines(line, errColumns, hang)),
+    ...(progress === undefined
+      ? {}
+      : { progress: (text) => progress(errColumns === undefined ? text : cutToWidth(text, errColumns - 1)) }),
+    ...(ask === undefined ? {} : { ask: (question) => ask(wrapLines(question, errColumns, hang)) }),
+  };
+}
+
+/** The command that the arguments name, also after `help`. */
+function commandOf(args: readonly string[]): string | undefined {
+  const [first, second] = args.filter((arg) => !arg.startsWith("-"));
+  return first === "help" ? second : first;
 }
 
 /** Runs the command that the arguments name; returns the exit code. Never throws. */
@@ -79,8 +124,7 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
       "after",
       "\nExit codes: 0 fine, 1 the outcome is not good, 2 wrong use or configuration, 3 Redis or the service is out of reach. A command that has more to say about them does so in its --help.",
     );
-  const [first, second] = args.filter((arg) => !arg.startsWith("-"));
-  const named = first === "help" ? second : first;
+  const named = commandOf(args);
   const chosen = await loadCommand(named, io);
   for (const [heading, descriptions] of Object.entries(commandGroups))
     for (const [name, description] of Object.entries(descriptions)) {
@@ -94,7 +138,13 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
       .showHelpAfterError(usageOf(command))
       .configureOutput({
         writeOut: (text) => io.out(wrapLines(text.trimEnd(), io.columns)),
-        writeErr: (text) => io.err(text.trimEnd().replace(" is invalid. ", " is invalid: ")),
+        writeErr: (text) => {
+          const said = text.trimEnd().replace(" is invalid. ", " is invalid: ");
+          // Help has paragraphs, which have no hanging indent.
+          io.err(said.startsWith("Usage:") ? wrapLines(said, io.columns) : said);
+        },
+        getOutHelpWidth: () => io.columns ?? columnsDefault,
+        getErrHelpWidth: () => io.columns ?? columnsDefault,
       });
   }
   return program;
@@ -123,7 +173,7 @@ export function describeBug(error: unknown): string {
   return withoutSecrets(`bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
 }
 
-function createIo(args: readonly string[], signal: AbortSignal, onCut: NonNullable<CommandIo["onCut"]>): CommandIo {
+function createStreams(signal: AbortSignal): Streams {
   const settings = readSettings();
   const isTerminal = process.stdout.isTTY === true;
   return {
@@ -131,8 +181,8 @@ function createIo(args: readonly string[], signal: AbortSignal, onCut: NonNullab
     err: (line) => process.stderr.write(`${line}\n`),
     ...(process.stderr.isTTY === true ? { progress: (text) => process.stderr.write(`\r\u001b[K${text}`) } : {}),
     colours: isTerminal && !settings.noColor,
-    columns: isTerminal && !args.includes("--wide") ? process.stdout.columns || columnsDefault : undefined,
-    onCut,
+    columns: isTerminal ? process.stdout.columns || columnsDefault : undefined,
+    errColumns: process.stderr.isTTY === true ? process.stderr.columns || columnsDefault : undefined,
     settings,
     taken: () => takenBy(process.stdout, signal),
     readInput,

@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { formatTook } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
-import { counted, wrapLines } from "../core/plain-text.ts";
+import { counted } from "../core/plain-text.ts";
 import {
   badKinds,
   dayAfter,
@@ -105,9 +105,7 @@ function show(report: Report, options: ReportOptions, io: CommandIo): void {
     const toRows = options.markdown
       ? toMarkdown
       : (cells: readonly string[][]) => toTable(heading, cells, io, ["longest", "p95"]);
-    io.out(
-      `${options.markdown ? "## " : ""}${headline(report)}\n\n${wrapLines(summary(report), options.markdown ? undefined : io.columns)}\n`,
-    );
+    io.out(`${options.markdown ? "## " : ""}${headline(report)}\n\n${summary(report)}\n`);
     io.out(shown.length === 0 ? none : toRows(shown.map((row) => toCells(row, io.colours && !options.markdown))));
   }
   const cut = `only ${shown.length} of ${counted(rows.length, "policy", "policies")}; --limit shows more`;

@@ -17,8 +17,7 @@ interface ResumeOptions extends SubjectOptions {
 }
 
 const help = `
-Ends the pause, or the quarantine, of exactly that policy, service or label, or the one of all. The slots in between stay skipped. With --catch-up a
-policy is queued once now, for the newest slot that the pause skipped, if that lies within its catch-up window.
+Ends the pause, or the quarantine, of exactly that policy, service or label, or the one of all. The slots in between stay skipped. With --catch-up a policy is queued once now, for the newest slot that the pause skipped, if that lies within its catch-up window.
 
 Examples:
   $ syncline resume contracts-nightly

@@ -47,7 +47,7 @@ SIGTERM or Ctrl-C ends it within --drain: no new starts, steps in work end, the 
 Examples:
   $ syncline serve --config policies/
   $ syncline serve --config policies/ --roles worker
-  $ syncline serve --config policies/ --roles scheduler,worker,web  # and the dashboard at http://127.0.0.1:4780
+  $ syncline serve --config policies/ --roles scheduler,worker,web
   $ REDIS_URL=redis://redis:6379 syncline serve --config policies/ --prefix '{team-a}'`;
 
 /** The command `serve`. */

@@ -12,6 +12,7 @@ import { type Counts, noCounts, type Totals } from "../simulate/totals.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { describeAssumptions, showRange } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
+import type { Screen } from "./command-io.ts";
 import { toTable } from "./table.ts";
 import { showTimes } from "./time-argument.ts";
 
@@ -74,7 +75,7 @@ export function findLimits(options: LimitOptions, totals: Counts, peak: number):
 const rowsMax = 50;
 
 /** The report for people. */
-export function reportToText(report: SimulationReport, colours: boolean): string {
+export function reportToText(report: SimulationReport, screen: Screen): string {
   const { policies, time, timezone, assumptions, totals, limits, rows } = report;
   const scheduled = policies.filter(isPlanned);
   const unscheduled = policies.filter((policy) => !isPlanned(policy)).map(({ name }) => name);
@@ -84,12 +85,12 @@ export function reportToText(report: SimulationReport, colours: boolean): string
     `Assumed: ${describeAssumptions(assumptions, scheduled).join("; ")}.`,
     ...(unscheduled.length === 0 ? [] : [`Not simulated, without a schedule: ${someNames(unscheduled)}.`]),
     "",
-    policyTable(scheduled, totals, colours),
+    policyTable(scheduled, totals, screen),
     "",
-    serviceTable(report, colours),
+    serviceTable(report, screen),
     ...deadlineLines(scheduled, totals),
-    ...problemLines(totals, colours),
-    ...(rows === undefined ? [] : ["", slotTable(rows, colours)]),
+    ...problemLines(totals, screen),
+    ...(rows === undefined ? [] : ["", slotTable(rows, screen)]),
     ...limitLines(limits),
   ];
   return parts.join("\n");
@@ -107,7 +108,7 @@ function limitLines(limits: readonly LimitResult[]): string[] {
     : ["", ...over.map(({ limit, max, is }) => `over the limit: ${limit} ${is}, at most ${max}`)];
 }
 
-function policyTable(policies: readonly Policy[], totals: Totals, colours: boolean): string {
+function policyTable(policies: readonly Policy[], totals: Totals, screen: Screen): string {
   const countsOf = ({ name }: Policy) => totals.byPolicy.get(name) ?? noCounts();
   const trouble = (policy: Policy) => {
     const { overlaps, missed, skipped } = limitedCounts(countsOf(policy));
@@ -118,7 +119,7 @@ function policyTable(policies: readonly Policy[], totals: Totals, colours: boole
   const rows = shown.map((policy) => countRow(policy.name, countsOf(policy)));
   if (policies.length > 1) rows.push(countRow("all", totals.all));
   const heading = ["policy", "slots", "started", "coalesced", "skipped", "missed", "tasks", "not started"];
-  const table = toTable([...heading, "at once", "waited", "longest wait"], rows, { colours });
+  const table = toTable([...heading, "at once", "waited", "longest wait"], rows, screen);
   return isLong ? `${table}\n(the ${rowsMax} policies with most trouble; --json has all ${policies.length})` : table;
 }
 
@@ -153,10 +154,10 @@ function roundedDuration(durationMs: number): string {
   return formatDuration(durationMs < 1_000 ? durationMs : Math.round(durationMs / 1_000) * 1_000);
 }
 
-function serviceTable({ load, loads }: SimulationReport, colours: boolean): string {
+function serviceTable({ load, loads }: SimulationReport, screen: Screen): string {
   const rows = [...loads].map(([service, one]) => loadRow(service, one));
   if (loads.size !== 1) rows.push(loadRow("all", load));
-  return toTable(["service", "starts", "most runs at once", "busiest minute", "of"], rows, { colours });
+  return toTable(["service", "starts", "most runs at once", "busiest minute", "of"], rows, screen);
 }
 
 function loadRow(name: string, { starts, busiest, runsAtOnce }: Load): string[] {
@@ -176,7 +177,7 @@ function deadlineLines(policies: readonly Policy[], { byPolicy }: Totals): strin
   return lines.length === 0 ? [] : ["", "Deadlines:", ...lines];
 }
 
-function problemLines({ problems, problemsCount }: Totals, colours: boolean): string[] {
+function problemLines({ problems, problemsCount }: Totals, screen: Screen): string[] {
   if (problemsCount === 0) return ["", "No problem."];
   const rows = problems.map(({ policy, slotMs, target, problem, why }) => [
     policy.name,
@@ -188,10 +189,10 @@ function problemLines({ problems, problemsCount }: Totals, colours: boolean): st
   ]);
   const title =
     problems.length < problemsCount ? `The first ${problems.length} of ${problemsCount} problems:` : "Problems:";
-  return ["", title, toTable(["policy", "slot (local)", "slot (utc)", "target", "problem", "why"], rows, { colours })];
+  return ["", title, toTable(["policy", "slot (local)", "slot (utc)", "target", "problem", "why"], rows, screen)];
 }
 
-function slotTable(slots: readonly SlotRow[], colours: boolean): string {
+function slotTable(slots: readonly SlotRow[], screen: Screen): string {
   const rows = slots.map((row) => [
     row.policy.name,
     showInstant(row.slotMs, row.policy.closed.timezone),
@@ -202,7 +203,7 @@ function slotTable(slots: readonly SlotRow[], colours: boolean): string {
     reasons({ overlap: row.overlap, "too late": row.tooLate, "at once": row.atOnce }).replace(/^0$/, ""),
     row.longestWaitMs === 0 ? "" : roundedDuration(row.longestWaitMs),
   ]);
-  return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, { colours });
+  return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, screen);
 }
 
 /** The report for machines: all policies, and the problems that were kept. */

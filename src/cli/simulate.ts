@@ -5,7 +5,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { nextTurn, systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
-import { counted, wrapLines } from "../core/plain-text.ts";
+import { counted } from "../core/plain-text.ts";
 import type { Pause } from "../model/pause.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { DeadlineMeter } from "../simulate/deadline-meter.ts";
@@ -48,8 +48,7 @@ const eventsPerTurn = 5_000;
 const busyMinutes = 3;
 
 const help = `
-The planner is the real one: schedules, clock changes, spread, blackouts, holidays and catch-up are as in \`serve\`. The service is
-assumed: how long runs and requests take. What overlaps is decided as in \`serve\`, per sync job and across policies.
+The planner is the real one: schedules, clock changes, spread, blackouts, holidays and catch-up are as in \`serve\`. The service is assumed: how long runs and requests take. What overlaps is decided as in \`serve\`, per sync job and across policies.
 Times: ${timeForms}.
 In --to, +7d counts from --from; in --outage and --pause the first time counts from --from, the second one from the first.
 Exit 1 when a limit (--max-…) is exceeded.
@@ -103,11 +102,7 @@ export function simulateCommand(io: CommandIo): Command {
       }
       if (known !== undefined)
         io.err(`durations of ${counted(known.usualMs.size, "policy", "policies")}: the median of the last good runs`);
-      io.out(
-        options.json
-          ? JSON.stringify({ v: 1, ...reportToJson(report) })
-          : wrapLines(reportToText(report, io.colours), io.columns),
-      );
+      io.out(options.json ? JSON.stringify({ v: 1, ...reportToJson(report) }) : reportToText(report, io));
       if (report.limits.some(({ isOver }) => isOver)) io.exitCode = 1;
     });
 }

@@ -5,7 +5,6 @@ import { Command } from "commander";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
-import { wrapLines } from "../core/plain-text.ts";
 import { sendTrial } from "../notify/trial.ts";
 import { isStuck, readSinks, type SinkState } from "../queries/sinks.ts";
 import { redisTimeMs } from "../store/redis.ts";
@@ -115,8 +114,7 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
     if (options.json)
       return io.out(safeJson({ v: 1, sink: name, to, taken: false, reason: problem.what, cure: problem.cure }));
     io.out(`nothing was sent to ${name}, ${to}`);
-    for (const { what, cure } of problems)
-      io.out(wrapLines(`${alarming(oneLine(what), io.colours)}\n→ ${oneLine(cure ?? "")}`, io.columns));
+    for (const { what, cure } of problems) io.out(`${alarming(oneLine(what), io.colours)}\n→ ${oneLine(cure ?? "")}`);
     return;
   }
   const { notice, receipt, durationMs, cure } = await sendTrial(sink, {
@@ -151,7 +149,7 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
   const answer = status === undefined ? "written" : `answered with status ${status}`;
   if (isTaken) return io.out(`taken: ${answer} after ${durationMs} ms`);
   const text = `${alarming(`not taken: ${oneLine(reason ?? "stopped")} after ${durationMs} ms`, io.colours)}\n→ ${cure}`;
-  io.out(wrapLines(text, io.columns));
+  io.out(text);
 }
 
 function findSink({ sinks }: PolicySet, name: string): SinkSettings {

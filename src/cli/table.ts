@@ -1,19 +1,19 @@
-// Tables and colours for people. Commands print these without `--json`. A table never wraps:
-// columns share the width of the terminal, and a cell that does not fit ends with "…".
-import { stripVTControlCharacters, styleText } from "node:util";
+// Tables and colours for people. Commands print these without `--json`. Columns share the width of
+// the terminal: prose is wrapped or goes below its row, and a name that does not fit ends with "…".
+import { styleText } from "node:util";
 import { Option } from "commander";
-import stringWidth from "string-width";
 import { isGood, type Outcome, type OutcomeStatus } from "../model/outcome.ts";
 import type { Screen } from "./command-io.ts";
+import { cutToWidth, widthOf, wrapLines } from "./width.ts";
 
 const gap = "  ";
-/** The last text of a row is prose: it gives way first, down to this width. */
-const proseMin = 16;
+/** Texts wider than this may go below their row. */
+const shortMax = 24;
+/** A cell of prose is wrapped down to this width; where it gets less, it goes below its row. */
+const wrapMin = 40;
 /** Cells of times, numbers and durations: cut last, as a cut number says something else. */
 const figure = /^$|^\p{Nd}[\d:.TZ+-]*( ?[\d:.+-]+Z?| ?[A-Z]{2,5})*$/u;
-
-const plainText = /^[\x20-\x7e…]*$/;
-const segmenter = new Intl.Segmenter();
+const instant = /\b(\d{4}-)(\d\d-\d\d \d\d:\d\d):\d\d(?=Z| [A-Z]{2,5}\b)/g;
 
 /** A text in a colour, if `colours` is set. */
 export function paint(style: Parameters<typeof styleText>[0], text: string, colours: boolean): string {
@@ -26,8 +26,9 @@ export function wideOption(): Option {
 }
 
 /**
- * Formats rows under a heading, without borders, no wider than the screen. `leaveOut`: columns that
- * go before a name is cut, the first of these first.
+ * Formats rows under a heading, without borders, no wider than the screen. Where they are wider,
+ * times lose their seconds and their year, prose is wrapped or goes below its row, and `leaveOut`
+ * columns go, the first of these first; only then a name is cut.
  */
 export function toTable(
   heading: readonly string[],
@@ -35,88 +36,104 @@ export function toTable(
   screen: Screen,
   leaveOut: readonly string[] = [],
 ): string {
-  const cells = [heading.map((title) => paint("bold", title, screen.colours)), ...rows].map((row) =>
-    row.map((cell) => cell.split("\n")),
-  );
-  const columns = heading.map((title, column) => ({
-    title,
-    natural: cells.reduce((widest, row) => Math.max(widest, ...(row[column] ?? []).map(widthOf)), 0),
-    isText: rows.some((row) => !figure.test(row[column] ?? "")),
-  }));
-  const widths = widthsFor(columns, screen.columns ?? Number.POSITIVE_INFINITY, leaveOut);
-  const left = heading.filter((_, column) => widths[column] === undefined);
-  if (widths.some((width, column) => width !== columns[column]?.natural)) screen.onCut?.(left);
-  return cells.flatMap((row) => toLines(row, widths)).join("\n");
-}
-
-/** The lines of one row: a cell may have several. */
-function toLines(row: readonly (readonly string[])[], widths: readonly (number | undefined)[]): string[] {
-  const height = Math.max(1, ...row.map((cell) => cell.length));
-  return Array.from({ length: height }, (_, index) =>
-    widths
-      .flatMap((width, column) => (width === undefined ? [] : [pad(row[column]?.[index] ?? "", width)]))
-      .join(gap)
-      .trimEnd(),
-  );
+  const titles = heading.map((title) => paint("bold", title, screen.colours));
+  const most = screen.columns ?? Number.POSITIVE_INFINITY;
+  const isWhole = excessOf(measure(heading, rows), most) <= 0;
+  const cells = isWhole ? rows : withShortTimes(rows);
+  const columns = measure(heading, cells);
+  const isCut = giveWidths(columns, most, leaveOut);
+  const left = columns.filter(({ place }) => place === "out").map(({ title }) => title);
+  if (isCut || cells !== rows || left.length > 0) screen.onCut?.(left);
+  return [titles, ...cells].flatMap((row) => toLines(row, columns, most)).join("\n");
 }
 
 interface Column {
   readonly title: string;
   readonly natural: number;
   readonly isText: boolean;
+  /** Its width; or on lines of its own below the row; or left out. */
+  place: number | "below" | "out";
 }
 
-/** The width of each column; undefined: left out. Leaves out as few as make room for the texts. */
-function widthsFor(columns: readonly Column[], most: number, leaveOut: readonly string[]): (number | undefined)[] {
-  for (let count = 0; ; count += 1) {
-    const gone = leaveOut.slice(0, count);
-    const kept = columns.filter(({ title }) => !gone.includes(title));
-    const last = kept.findLastIndex(({ isText }) => isText);
-    const room = most - gap.length * (kept.length - 1);
-    const widths = kept.map(({ natural }) => natural);
-    const isFit = narrow(widths, [last], proseMin, room);
-    if (!isFit && count < leaveOut.length) continue;
-    const texts = kept.flatMap(({ isText }, index) => (isText ? [index] : [])).reverse();
-    for (const floor of [12, 8]) narrow(widths, texts, floor, room);
-    narrow(widths, widths.map((_, index) => index).reverse(), 1, room);
-    return columns.map((column) => widths[kept.indexOf(column)]);
-  }
+function measure(heading: readonly string[], rows: readonly (readonly string[])[]): Column[] {
+  return heading.map((title, column) => {
+    const widest = (most: number, row: readonly string[]) =>
+      Math.max(most, ...(row[column] ?? "").split("\n").map(widthOf));
+    const natural = rows.reduce(widest, widthOf(title));
+    return { title, natural, place: natural, isText: rows.some((row) => !figure.test(row[column] ?? "")) };
+  });
 }
 
-/** Narrows these columns, one after the other, until all fit into the room; false: they do not. */
-function narrow(widths: number[], which: readonly number[], floor: number, room: number): boolean {
-  for (const column of which) {
-    const width = widths[column] ?? 0;
-    const excess = widths.reduce((sum, one) => sum + one, 0) - room;
-    if (excess > 0) widths[column] = Math.max(Math.min(width, floor), width - excess);
+/** By how much the columns are too wide. */
+function excessOf(columns: readonly Column[], most: number): number {
+  const widths = columns.flatMap(({ place }) => (typeof place === "number" ? [place] : []));
+  return widths.reduce((sum, width) => sum + width, gap.length * (widths.length - 1)) - most;
+}
+
+/** `11-23 03:04Z` for `2026-11-23 03:04:20Z`; the year stays where there are several. */
+function withShortTimes(rows: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  const years = new Set(
+    rows.flatMap((row) => row.flatMap((cell) => [...cell.matchAll(instant)].map(([, year]) => year))),
+  );
+  if (years.size === 0) return rows;
+  const short = years.size > 1 ? "$1$2" : "$2";
+  return rows.map((row) => row.map((cell) => cell.replaceAll(instant, short)));
+}
+
+/** Gives each column its place; true when names had to be cut. */
+function giveWidths(columns: readonly Column[], most: number, leaveOut: readonly string[]): boolean {
+  for (const title of [undefined, ...leaveOut, undefined, undefined]) {
+    const excess = excessOf(columns, most);
+    if (excess <= 0) return false;
+    const column = title === undefined ? proseIn(columns) : columns.find((one) => one.title === title);
+    if (typeof column?.place !== "number") continue;
+    if (title !== undefined) column.place = "out";
+    else column.place = column.place - excess >= wrapMin ? column.place - excess : "below";
   }
-  return widths.reduce((sum, one) => sum + one, 0) <= room;
+  let isCut = false;
+  for (const [floor, isMeant] of [[8, (column: Column) => column.isText] as const, [1, () => true] as const]) {
+    while (excessOf(columns, most) > 0) {
+      const widths = columns.map((one) => (isMeant(one) && typeof one.place === "number" ? one.place : 0));
+      const widest = Math.max(...widths);
+      const column = columns[widths.indexOf(widest)];
+      if (column === undefined || widest <= floor) break;
+      column.place = widest - 1;
+      isCut = true;
+    }
+  }
+  return isCut;
+}
+
+/** The last column of prose that still stands in the row; the first column names the row. */
+function proseIn(columns: readonly Column[]): Column | undefined {
+  return columns.findLast(
+    ({ isText, natural, place }, index) => index > 0 && isText && natural > shortMax && typeof place === "number",
+  );
+}
+
+/** The lines of one row: a cell may have several, and some stand below. */
+function toLines(row: readonly string[], columns: readonly Column[], most: number): string[] {
+  const beside = columns.flatMap(({ place }, index) => {
+    const cell = row[index] ?? "";
+    if (typeof place !== "number") return [];
+    return [{ place, lines: (place < wrapMin ? cell : wrapLines(cell, place)).split("\n") }];
+  });
+  const below = columns.flatMap(({ place }, index) => (place === "below" ? [row[index] ?? ""] : []));
+  const height = Math.max(1, ...beside.map(({ lines }) => lines.length));
+  return [
+    ...Array.from({ length: height }, (_, index) =>
+      beside
+        .map(({ place, lines }) => pad(lines[index] ?? "", place))
+        .join(gap)
+        .trimEnd(),
+    ),
+    ...below.filter((cell) => cell !== "").map((cell) => wrapLines(cell.replaceAll(/^/gm, gap), most)),
+  ];
 }
 
 function pad(cell: string, width: number): string {
   const is = widthOf(cell);
-  return is <= width ? cell + " ".repeat(width - is) : pad(cutCell(cell, width), width);
-}
-
-/** Cuts a text to a width and keeps the colour around it. */
-function cutCell(cell: string, width: number): string {
-  const plain = stripVTControlCharacters(cell);
-  const start = Math.max(0, cell.indexOf(plain));
-  return `${cell.slice(0, start)}${cutPlain(plain, width - 1).trimEnd()}…${cell.slice(start + plain.length)}`;
-}
-
-function cutPlain(text: string, width: number): string {
-  if (plainText.test(text)) return text.slice(0, width);
-  let kept = "";
-  for (const { segment } of segmenter.segment(text)) {
-    if (stringWidth(kept + segment) > width) break;
-    kept += segment;
-  }
-  return kept;
-}
-
-function widthOf(text: string): number {
-  return plainText.test(text) ? text.length : stringWidth(text);
+  return is <= width ? cell + " ".repeat(width - is) : pad(cutToWidth(cell, width), width);
 }
 
 const statusColour = {

@@ -1,5 +1,4 @@
 // Makes texts fit for an outcome, a notice or a terminal: one line, no secrets, limited length.
-import { stripVTControlCharacters } from "node:util";
 import { withoutSecrets } from "./secrets.ts";
 
 const namesShownMax = 20;
@@ -35,19 +34,4 @@ export function showName(name: string | null | undefined): string {
 /** `1 task`, `2 tasks`. `many`: a plural that does not end in s alone. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
-}
-
-/**
- * Breaks long lines at blanks, for a terminal of this width. What follows keeps the indent of its
- * line. Examples of commands stay whole.
- */
-export function wrapLines(text: string, columns = Number.POSITIVE_INFINITY): string {
-  const lines = text.split("\n").map((line) => {
-    if (stripVTControlCharacters(line).length <= columns || line.startsWith("  $ ")) return line;
-    const [indent = ""] = /^ */.exec(line) ?? [];
-    const width = Math.max(columns - indent.length, 1);
-    const parts = line.slice(indent.length).replaceAll(new RegExp(`(.{1,${width}})(?: +|$)`, "g"), `${indent}$1\n`);
-    return parts.trimEnd();
-  });
-  return lines.join("\n");
 }

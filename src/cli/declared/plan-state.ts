@@ -4,11 +4,11 @@ import { describeBlock, showValue } from "../../apply/describe.ts";
 import { type FieldDifference, knownValue } from "../../apply/differences.ts";
 import { declaredKinds, objectName, showObject } from "../../core/declared-object.ts";
 import { toIso } from "../../core/instant.ts";
-import { counted, wrapLines } from "../../core/plain-text.ts";
+import { counted } from "../../core/plain-text.ts";
 import { escapeControls } from "../../service/error-body.ts";
 import type { DeclaredMemory } from "../../store/declared-memory.ts";
 import { explainServiceError } from "../api-error.ts";
-import type { ExitCode } from "../command-io.ts";
+import type { ExitCode, Screen } from "../command-io.ts";
 import { paint, showPlace, toTable } from "../table.ts";
 import { type DeclaredItem, type InspectedItem, inspectAll, type SessionOptions, withDeclared } from "./session.ts";
 
@@ -26,7 +26,7 @@ export async function showState(
     const fields = await readOnlyFields(items);
     if (isJson) io.out(JSON.stringify({ v: 1, objects: stateToJson(inspected), readOnlyFields: fields }));
     else {
-      io.out(wrapLines(stateToText(inspected, io.colours), io.columns));
+      io.out(stateToText(inspected, io));
       for (const { service, field, since, said } of fields)
         io.out(`${service} does not take ${field}, found ${since}${said === "" ? "" : `: ${said}`}`);
     }
@@ -79,14 +79,14 @@ export function stateOf({ inspection }: InspectedItem): ObjectState {
 }
 
 /** One table a policy, and a line with the counts. */
-export function stateToText(inspected: readonly InspectedItem[], colours: boolean): string {
+export function stateToText(inspected: readonly InspectedItem[], screen: Screen): string {
   if (inspected.length === 0) return "No policy declares anything (apply).";
   const policies = [...new Set(inspected.map(({ policy }) => policy))];
   const blocks = policies.map((policy) => {
-    const rows = inspected.filter((item) => item.policy === policy).flatMap((item) => rowsOf(item, colours));
+    const rows = inspected.filter((item) => item.policy === policy).flatMap((item) => rowsOf(item, screen.colours));
     const title = `${policy.name} (${showPlace(policy.service, policy.repository)})`;
-    const table = toTable(["object", "state", "field", "declared", "live", "last applied", ""], rows, { colours });
-    return `${paint("bold", title, colours)}\n${table}`;
+    const table = toTable(["object", "state", "field", "declared", "live", "last applied", ""], rows, screen);
+    return `${paint("bold", title, screen.colours)}\n${table}`;
   });
   return [...blocks, countLine(inspected)].join("\n\n");
 }

@@ -9,7 +9,7 @@ import { errorText, OutOfReachError, UsageError } from "../../core/errors.ts";
 import { type EventLog, silentLog } from "../../core/event-log.ts";
 import { toIso } from "../../core/instant.ts";
 import { NewerVersionError } from "../../core/newer-version.ts";
-import { counted, wrapLines } from "../../core/plain-text.ts";
+import { counted } from "../../core/plain-text.ts";
 import { isRedisOutage } from "../../core/redis-outage.ts";
 import { notedLengthMin } from "../../core/secrets.ts";
 import { readStatus } from "../../queries/status.ts";
@@ -52,9 +52,7 @@ interface DoctorOptions extends SetOptions {
 const servicesAtOnce = 4;
 
 const help = `
-Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at every sync
-job and mask that a policy names, at triggers, mappings, zones, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file,
-what waits; nothing is sent), and at who is alive. It only reads.
+Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at every sync job and mask that a policy names, at triggers, mappings, zones, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file, what waits; nothing is sent), and at who is alive. It only reads.
 Without --config it checks the policies that run; of addresses that may be secret, such as a token URL's query, Redis keeps the host only.
 Tokens, certificates and files are looked for on this machine: run it where \`syncline serve\` runs, in a pod.
 Each line is ok, a warning (it works, but) or a problem (it will not), with what to do about it.
@@ -76,7 +74,7 @@ export function doctorCommand(io: CommandIo): Command {
       const redis = await checkRedis(target);
       const { findings, slots } = await examine({ ...redis, target }, options, io).finally(() => redis.store?.close());
       io.progress?.("");
-      io.out(options.json ? reportToJson(findings, slots) : wrapLines(reportToText(findings, io.colours), io.columns));
+      io.out(options.json ? reportToJson(findings, slots) : reportToText(findings, io.colours));
       if (findings.some(({ level }) => level === "problem")) io.exitCode = 1;
     });
 }

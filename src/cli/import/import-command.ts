@@ -38,10 +38,8 @@ interface ImportOptions {
 }
 
 const help = `
-The output is a policy file of its own, with the service in it. In the folder that describes the service already, use --policies-only; with
---cron-jobs and --crontab give --config, and the services are found there by their addresses.
-CronJobs and crontabs: what calls run or activate by curl, wget or httpie becomes a policy. What a policy does not keep, and what is left
-out, is said line by line, and stands in the file as comments. Tokens are never written.
+The output is a policy file of its own, with the service in it. In the folder that describes the service already, use --policies-only; with --cron-jobs and --crontab give --config, and the services are found there by their addresses.
+CronJobs and crontabs: what calls run or activate by curl, wget or httpie becomes a policy. What a policy does not keep, and what is left out, is said line by line, and stands in the file as comments. Tokens are never written.
 Exit codes: 0 everything was read, 1 something could not be, or a call was left out, 2 wrong use or configuration, 3 the service is out of reach.
 
 Examples:

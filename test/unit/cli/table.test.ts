@@ -2,6 +2,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import { paint, toTable } from "../../../src/cli/table.ts";
+import { wrapLines } from "../../../src/cli/width.ts";
 
 const heading = ["finished", "policy", "status", "detail"];
 const at = "2026-11-22 02:30:00Z";
@@ -24,31 +25,49 @@ describe("a table", () => {
     ).toBe("a   b\n1\n22  x\n    y");
   });
 
-  it("fits into 80 columns: the last text gives way, times and names stay whole", () => {
+  it("fits into 80 columns: times get shorter, prose is wrapped, nothing else is lost", () => {
     let cuts = 0;
-    const screen = { colours: true, columns: 80, onCut: () => (cuts += 1) };
+    const screen = { colours: true, columns: 90, onCut: () => (cuts += 1) };
     const lines = stripVTControlCharacters(toTable(heading, rows, screen)).split("\n");
-    expect(Math.max(...lines.map((line) => line.length))).toBe(80);
-    expect(lines[1]).toBe(`${at}  contracts-nightly  succeeded  the service said so, in its…`);
-    expect(lines[2]).toMatch(/verträge-für-köln +failed +500$/);
+    expect(lines).toEqual([
+      "finished      policy             status     detail",
+      "11-22 02:30Z  contracts-nightly  succeeded  the service said so, in its activities, and no",
+      "                                            conflict was found",
+      "11-22 02:30Z  verträge-für-köln  failed     500",
+      "                                            - item 1",
+    ]);
     expect(cuts).toBe(1);
+  });
+
+  it("puts prose below its row where it would get less than 40 columns", () => {
+    const lines = stripVTControlCharacters(toTable(heading, rows, { colours: false, columns: 60 })).split("\n");
+    expect(lines).toEqual([
+      "finished      policy             status",
+      "  detail",
+      "11-22 02:30Z  contracts-nightly  succeeded",
+      "  the service said so, in its activities, and no conflict",
+      "  was found",
+      "11-22 02:30Z  verträge-für-köln  failed",
+      "  500",
+      "  - item 1",
+    ]);
   });
 
   it("leaves columns out before it cuts a name, and says which", () => {
     const told: (readonly string[])[] = [];
-    const screen = { colours: false, columns: 52, onCut: (columns: readonly string[]) => told.push(columns) };
+    const screen = { colours: false, columns: 28, onCut: (columns: readonly string[]) => told.push(columns) };
     const lines = toTable(heading, rows.slice(0, 1), screen, ["finished", "status"]).split("\n");
-    expect(lines[0]).toBe("policy             status     detail");
-    expect(lines[1]).toMatch(/^contracts-nightly {2}succeeded {2}the service said so,…$/);
+    expect(lines[0]).toBe("policy             status");
+    expect(lines[2]).toBe("contracts-nightly  succeeded");
     expect(told).toEqual([["finished"]]);
   });
 
-  it("keeps a colour whole when it cuts the text, and figures longer than texts", () => {
-    const lines = toTable(["at", "what"], [[at, paint("red", "a b c d e f g h i", true)]], {
+  it("keeps a colour whole when it cuts a name, and figures longer than names", () => {
+    const lines = toTable(["at", "what"], [["02:30:00.123456789Z", paint("red", "a b c d e f g h i", true)]], {
       colours: true,
       columns: 30,
     });
-    expect(lines.split("\n")[1]).toBe(`${at}  \u001b[31ma b c d…\u001b[39m`);
+    expect(lines.split("\n")[1]).toBe("02:30:00.123456789Z  \u001b[31ma b c d…\u001b[39m");
     expect(toTable(["n", "wide"], [["7", "日本語日本語"]], { colours: false, columns: 10 })).toContain("7  日本語…");
   });
 
@@ -57,5 +76,19 @@ describe("a table", () => {
     const before = process.cpuUsage();
     toTable(heading, many, { colours: false, columns: 80 });
     expect(process.cpuUsage(before).user).toBeLessThan(2_000_000);
+  });
+});
+
+describe("long lines", () => {
+  it("break at blanks, with the indent of their line and a hanging one", () => {
+    expect(wrapLines("one two three")).toBe("one two three");
+    expect(wrapLines("  one two three", 9)).toBe("  one two\n  three");
+    expect(wrapLines("one two three", 7, 2)).toBe("one two\n  three");
+    expect(wrapLines("\u001b[31mone two\u001b[39m", 7)).toBe("\u001b[31mone two\u001b[39m");
+  });
+
+  it("can be copied to a shell where they are commands", () => {
+    const example = "  $ syncline run x --reason 'it was down' --wait";
+    expect(wrapLines(example, 30)).toBe("  $ syncline run x --reason \\\n      'it was down' --wait");
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cutText, someNames, toPlainText, wrapLines } from "../../../src/core/plain-text.ts";
+import { cutText, someNames, toPlainText } from "../../../src/core/plain-text.ts";
 
 describe("a text that is too long", () => {
   it("ends with a sign that it is cut, and is no longer than allowed", () => {
@@ -17,14 +17,5 @@ describe("a list of names", () => {
     expect(someNames(names.slice(0, 20))).toMatch(/p18, p19$/);
     expect(someNames(names)).toMatch(/p18, p19 and 180 more$/);
     expect(someNames(names, "--json")).toMatch(/p19 and 180 more \(--json shows all\)$/);
-  });
-});
-
-describe("long lines", () => {
-  it("break at blanks for a terminal; commands stay whole", () => {
-    expect(wrapLines("one two three\n  $ syncline run x", 9)).toBe("one two\nthree\n  $ syncline run x");
-    expect(wrapLines("one two three")).toBe("one two three");
-    expect(wrapLines("  one two three", 9)).toBe("  one two\n  three");
-    expect(wrapLines("\u001b[31mone two\u001b[39m", 7)).toBe("\u001b[31mone two\u001b[39m");
   });
 });
