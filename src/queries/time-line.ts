@@ -1,9 +1,11 @@
 // What is planned between two times, over all policies: each slot, when its runs end, and which
-// runs of one sync job meet. By the real planner on a virtual clock. Called by `syncline plan`.
+// runs of one sync job meet. By the real planner on a virtual clock. Called by `syncline plan` and
+// by next-day.ts.
 
 import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import type { Pause } from "../model/pause.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
+import type { SimulationEvent } from "../simulate/events.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import { SlotList, type SlotRow } from "../simulate/slot-list.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
@@ -49,6 +51,8 @@ export interface TimeLineQuestion {
   /** Whether durations without a policy's name hold for those that have none. */
   readonly isDurationAssumed: boolean;
   readonly rowsMax: number;
+  /** Goes on without rows until so many slots were seen; otherwise rows end it. */
+  readonly seenMax?: number;
 }
 
 /** The slots in the order in which they begin. */
@@ -56,6 +60,8 @@ export interface TimeLine {
   readonly rows: readonly SlotRow[];
   /** From when on slots are left out, as there are more than asked for; undefined: none is. */
   readonly cutMs: number | undefined;
+  /** The same for slots that are not even seen. */
+  readonly seenUntilMs: number | undefined;
   /** The listed policies whose ends are not known, nor when their followers begin. */
   readonly untimed: ReadonlySet<string>;
 }
@@ -68,7 +74,13 @@ const settledWithinMs = 3_600_000;
 
 /** @throws UsageError when there are too many slots. */
 export function readTimeLine(question: TimeLineQuestion): TimeLine {
-  const { set, range, pauses, assumptions, rowsMax } = question;
+  const steps = followTimeLine(question);
+  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
+}
+
+/** The same event by event, for a caller that counts them, or gives others their turn. */
+export function* followTimeLine(question: TimeLineQuestion): Generator<SimulationEvent, TimeLine, void> {
+  const { set, range, pauses, assumptions, rowsMax, seenMax } = question;
   const byName = new Map(set.policies.map((policy) => [policy.name, policy]));
   const policies = concerned(question, byName);
   const names = new Set(question.shown.map(({ name }) => name));
@@ -77,23 +89,29 @@ export function readTimeLine(question: TimeLineQuestion): TimeLine {
   const fromMs = range.fromMs - 1 - Math.min(warmUpMs, warmUpMax);
   const time = { fromMs, toMs: range.toMs, outages: [], pauses };
   const list = new SlotList(rowsMax);
-  let cutMs: number | undefined;
-  for (const event of simulate(policies, { time, assumptions, concurrencyOf: concurrencyIn(set), slotsMax })) {
+  let [cutMs, seenUntilMs]: (number | undefined)[] = [];
+  let seen = 0;
+  // One that stops by itself needs no refusal beforehand.
+  const most = seenMax === undefined ? slotsMax : Number.POSITIVE_INFINITY;
+  for (const event of simulate(policies, { time, assumptions, concurrencyOf: concurrencyIn(set), slotsMax: most })) {
     const atMs = event.event === "planned" ? event.nowMs : event.atMs;
-    if (cutMs !== undefined && atMs > cutMs + settledWithinMs) break;
+    if (seenUntilMs !== undefined && atMs > seenUntilMs + settledWithinMs) break;
     if (event.event !== "planned") list.add(event);
-    else if (names.has(event.policy.name) && cutMs === undefined) {
+    else if (names.has(event.policy.name)) {
       const plans = event.plans.filter(({ slotMs }) => slotMs >= range.fromMs);
-      if (list.rows.length + plans.length > rowsMax) cutMs = atMs;
-      else list.add({ ...event, plans });
+      seen += plans.length;
+      if (list.rows.length + plans.length > rowsMax) cutMs ??= atMs;
+      if (cutMs === undefined) list.add({ ...event, plans });
+      else if (seen > (seenMax ?? 0)) seenUntilMs ??= atMs;
     }
+    if (atMs >= range.fromMs && seenUntilMs === undefined) yield event;
   }
   const isTimed = ({ action, name }: Policy) =>
     question.isDurationAssumed || action.kind !== "run" || assumptions.durations.byPolicy.has(name);
   const untimed = new Set(
     question.shown.filter((policy) => !chainOf(policy, byName).every(isTimed)).map(({ name }) => name),
   );
-  return { rows: list.rows, cutMs, untimed };
+  return { rows: list.rows, cutMs, seenUntilMs, untimed };
 }
 
 /** The policies to simulate: those shown, those that start the same sync jobs, and their chains. */

@@ -12,14 +12,16 @@ export class FeedWalks {
   /** Walks so far, of each list. */
   walks = 0;
   readonly #walkMs: number;
+  readonly #onWalk: (atMs: number) => void;
   readonly #ends = new MinHeap<undefined>();
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #nextMs = Number.POSITIVE_INFINITY;
   #freshAtMs = 0;
 
-  /** `walkMs`: how long one walk takes. */
-  constructor(walkMs: number) {
+  /** `walkMs`: how long one walk takes. `onWalk` hears of each. */
+  constructor(walkMs: number, onWalk: (atMs: number) => void = () => {}) {
     this.#walkMs = walkMs;
+    this.#onWalk = onWalk;
   }
 
   /** A run begins. `endsAtMs`: until when it is followed; undefined: it only needs a baseline. */
@@ -47,6 +49,7 @@ export class FeedWalks {
 
   #walk(atMs: number): void {
     this.walks += 1;
+    this.#onWalk(atMs);
     this.#startedAtMs = atMs;
   }
 
@@ -78,10 +81,16 @@ export interface RequestAssumptions {
   readonly showsActive: (service: string) => boolean;
   readonly pages: number;
   readonly requestMs: number;
+  /** Hears when how many requests are sent. */
+  readonly onRequests?: (service: string, atMs: number, count: number) => void;
 }
 
 /** Activities and conflict details; approvals have walks of their own. */
 const feedsOfRun = 2;
+
+function totalOf({ starts, feeds, polls, masks }: Requests): number {
+  return starts + feeds + polls + masks;
+}
 
 function startRequests({ action, service }: Policy, { showsActive }: RequestAssumptions): number {
   if (action.kind === "activate") return showsActive(service) ? 2 : 1;
@@ -107,11 +116,14 @@ export class RequestMeter {
 
   add(event: SimulationEvent): void {
     if (event.event === "planned" || event.event === "not-started") return;
-    const requests = this.#requestsOf(event.task.service);
+    const { service } = event.task;
+    const requests = this.#requestsOf(service);
+    const before = totalOf(requests);
     if (event.event === "masks") requests.masks += this.#assumed.pages;
     else if (event.task.kind === "poll") requests.polls += this.#pollPagesOf(event.policy);
     else if (event.task.kind === "apply") this.#apply(event.task, requests);
     else requests.starts += startRequests(event.policy, this.#assumed);
+    this.#assumed.onRequests?.(service, event.atMs, totalOf(requests) - before);
     if (event.event === "started" && event.task.kind === "run") this.#follow(event);
   }
 
@@ -135,7 +147,9 @@ export class RequestMeter {
     const key = JSON.stringify([task.service, task.repository]);
     const walkMs = this.#assumed.pages * this.#assumed.requestMs;
     const { service } = task;
-    const known = this.#walks.get(key) ?? { service, walks: new FeedWalks(walkMs), approvals: new FeedWalks(walkMs) };
+    const walksOf = (lists: number) =>
+      new FeedWalks(walkMs, (walkedMs) => this.#assumed.onRequests?.(service, walkedMs, lists * this.#assumed.pages));
+    const known = this.#walks.get(key) ?? { service, walks: walksOf(feedsOfRun), approvals: walksOf(1) };
     this.#walks.set(key, known);
     const { until, blockedAfterMs } = policy.follow;
     known.walks.begin(atMs, until === "accepted" ? undefined : heldUntilMs);

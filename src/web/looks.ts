@@ -4,31 +4,36 @@ import type { Clock } from "../core/clock.ts";
 import type { QueryContext } from "../queries/query-context.ts";
 
 const freshMs = 1_500;
+/** How long a look ahead holds: it takes long where there is much, and changes little. */
+export const aheadMs = 30_000;
 const keptMax = 500;
 
-/** Answers of the last one and a half seconds, by what was asked and what the asker may see. */
+/** Answers of the last moments, by what was asked and what the asker may see. */
 export class Looks {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #kept = new Map<string, { readonly atMs: number; readonly answer: Promise<unknown> }>();
+  readonly #kept = new Map<string, { readonly untilMs: number; readonly answer: Promise<unknown> }>();
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
   }
 
   /** The answer of `read`, or the one that it gave just before. `name`: what is asked. */
-  async of<Answer>(name: string, context: QueryContext, read: (context: QueryContext) => Promise<Answer>) {
+  async of<Answer>(
+    name: string,
+    context: QueryContext,
+    read: (context: QueryContext) => Promise<Answer>,
+    forMs = freshMs,
+  ): Promise<Answer> {
     const { set, isNarrowed } = context;
     const key = JSON.stringify([name, set.contentHash, isNarrowed ? [...set.services.keys()] : null]);
     const nowMs = this.#clock.monotonicMs();
     const kept = this.#kept.get(key);
-    if (kept !== undefined && nowMs - kept.atMs < freshMs) return (await kept.answer) as Answer;
+    if (kept !== undefined && nowMs < kept.untilMs) return (await kept.answer) as Answer;
     const answer = read(context);
     this.#kept.delete(key);
-    this.#kept.set(key, { atMs: nowMs, answer });
-    for (const [oldest, { atMs }] of this.#kept) {
-      if (this.#kept.size <= keptMax && nowMs - atMs < freshMs) break;
-      this.#kept.delete(oldest);
-    }
+    this.#kept.set(key, { untilMs: nowMs + forMs, answer });
+    for (const [oldest, { untilMs }] of this.#kept)
+      if (this.#kept.size > keptMax || nowMs >= untilMs) this.#kept.delete(oldest);
     return answer;
   }
 }

@@ -5,10 +5,12 @@ import { withoutSecretShapes } from "../../core/secrets.ts";
 import type { Pause } from "../../model/pause.ts";
 import { type AttentionItem, sinceOf } from "../../queries/attention.ts";
 import type { HandRun } from "../../queries/hand-runs.ts";
+import { hoursOf, type NextDay, type Stretch } from "../../queries/next-day.ts";
 import type { PolicyDay } from "../../queries/policy-days.ts";
 import { describeUnusual, needsPerson, type PolicyLine, toAcknowledged } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import type { Status } from "../../queries/status.ts";
+import { slotsOf } from "../../queries/time-line-words.ts";
 
 type ServiceStatus = Status["services"][number];
 
@@ -81,6 +83,24 @@ export function toServiceAnswer(one: ServiceStatus, { services, policies }: Poli
     throttledUntil: toIso(one.throttledUntilMs),
     inFlight: one.inFlight,
     policies: policies.filter(({ service }) => service === one.service).length,
+  };
+}
+
+/** What is planned, as the API has it. */
+export function toPlanAnswer({ range, line, services, peaks }: NextDay) {
+  const stretch = ({ slots, away, meets, requests }: Stretch) => ({ slots, away, meets, requests });
+  return {
+    ...{ from: toIso(range.fromMs), to: toIso(range.toMs), cutAt: toIso(line.cutMs) },
+    countedUntil: toIso(line.seenUntilMs),
+    services: services.map((one) => ({
+      ...{ service: one.service, policies: one.policies.size, ...stretch(one.all) },
+      hours: hoursOf(one).map((hour) => ({ from: toIso(hour.fromMs), ...stretch(hour) })),
+    })),
+    peaks: peaks.map(({ fromMs, starts, policies }) => ({
+      ...{ from: toIso(fromMs), starts, policies: policies.map(({ policy }) => policy) },
+    })),
+    slots: slotsOf(line),
+    durationsUnknown: [...line.untimed],
   };
 }
 

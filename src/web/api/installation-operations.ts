@@ -4,8 +4,10 @@ import * as z from "zod";
 import { toIso } from "../../core/instant.ts";
 import { version } from "../../core/version.ts";
 import { readAttention } from "../../queries/attention.ts";
+import { readNextDay } from "../../queries/next-day.ts";
+import { aheadMs } from "../looks.ts";
 import { notFound } from "../problem.ts";
-import { toAttentionAnswer, toServiceAnswer } from "./answers.ts";
+import { toAttentionAnswer, toPlanAnswer, toServiceAnswer } from "./answers.ts";
 import { type Asked, type Operation, operation } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
@@ -20,6 +22,15 @@ export const installationOperations: readonly Operation[] = [
       const { items, counts } = await looks.of("attention", context, readAttention);
       return { items: items.map(toAttentionAnswer), counts: Object.fromEntries(counts) };
     },
+  }),
+  operation({
+    path: "/plan",
+    name: "planAhead",
+    summary: "What is planned for the next hours: slots, which runs meet, about how many requests",
+    query: z.strictObject({ hours: z.coerce.number().int().min(1).max(24).default(24) }),
+    answer: schemas.planSchema,
+    read: async ({ context, looks }, { hours }) =>
+      toPlanAnswer(await looks.of(`next ${hours}`, context, (at) => readNextDay(at, hours), aheadMs)),
   }),
   operation({
     path: "/services",

@@ -273,6 +273,48 @@ export const validatedSchema = z
   })
   .meta({ id: "Validated" });
 
+const stretchShape = { slots: z.int(), away: z.int(), meets: z.int(), requests: z.int() };
+
+/**
+ * What is planned. `away`: will not start; `meets`: tasks that meet a run of their sync job;
+ * `slots`: the first ones; `cutAt`, `countedUntil`: from when on slots, and numbers, are left out.
+ */
+export const planSchema = z
+  .object({
+    from: instant,
+    to: instant,
+    cutAt: instant.nullable(),
+    countedUntil: instant.nullable(),
+    services: z.array(
+      z.object({
+        service: z.string(),
+        policies: z.int(),
+        ...stretchShape,
+        hours: z.array(z.object({ from: instant, ...stretchShape })),
+      }),
+    ),
+    peaks: z.array(z.object({ from: instant, starts: z.int(), policies: z.array(z.string()) })),
+    slots: z.array(
+      z.object({
+        policy: z.string(),
+        service: z.string(),
+        timezone: z.string(),
+        slot: instant,
+        begins: instant.nullable(),
+        ends: instant.nullable(),
+        state: z.string(),
+        detail: z.string(),
+        kind: z.string(),
+        targets: z.array(z.string()).nullable(),
+        clashes: z.array(
+          z.object({ target: z.string(), what: z.string(), by: z.string().optional(), waitMs: z.number() }),
+        ),
+      }),
+    ),
+    durationsUnknown: z.array(z.string()),
+  })
+  .meta({ id: "Plan" });
+
 /** A problem, as RFC 9457 has it. */
 export const problemSchema = z
   .object({

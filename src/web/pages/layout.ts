@@ -20,6 +20,7 @@ export interface Frame {
 const places = {
   now: ["/", "Now"],
   policies: ["/policies", "Policies"],
+  next: ["/next", "Next 24 h"],
   services: ["/services", "Services"],
   changes: ["/changes", "Changes"],
 } as const;

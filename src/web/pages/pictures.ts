@@ -134,3 +134,59 @@ export function timeLine(task: {
   const tick = usual === undefined ? "" : html`<path class="usual" d="M${usual} 0v20"/>`;
   return html`<svg class="timeline" viewBox="0 0 1000 20" preserveAspectRatio="none" aria-hidden="true"><rect class="waited" x="0" y="7" width="${waited}" height="6"/><rect class="ran ${tone}" x="${waited}" y="4" width="${Math.max(ran, 3)}" height="12"/>${tick}</svg>`;
 }
+
+/** A slot in a lane. `from`, `to`: 0 to 1. `away`: it will not start; `meets`: another run. */
+export interface LaneBar {
+  readonly from: number;
+  readonly to: number;
+  readonly kind: "due" | "away" | "meets";
+  readonly title: string;
+}
+
+/** What a lane says of itself; `now`: 0 to 1. */
+interface Lane {
+  readonly title: string;
+  readonly now: number;
+}
+
+const [laneWidth, laneHeight, countHeight] = [960, 18, 44];
+/** The least width of a bar: 0 seconds are seen, too. */
+const barMin = 4;
+
+/** One policy's slots: full while it runs, hollow where it falls away, notched where runs meet. */
+export function slotLane(bars: readonly LaneBar[], lane: Lane): Html {
+  const drawn = bars.map(({ from, to, kind, title }) => {
+    const x = Math.round(from * laneWidth * 10) / 10;
+    const width = Math.max(barMin, Math.round((Math.min(to, 1) - from) * laneWidth * 10) / 10);
+    const notch =
+      kind === "meets" ? html`<path class="notch" d="M${x} 1h${Math.max(width, 6)}v3h-${Math.max(width, 6)}z"/>` : "";
+    return html`<g><title>${title}</title><rect class="slot ${kind}" x="${x}" y="6" width="${width}" height="9"/>${notch}</g>`;
+  });
+  return laneSvg(drawn, lane, laneHeight);
+}
+
+/** Counts, a bar each: full for what starts, hollow above for what falls away. */
+export function countLane(
+  counts: readonly { readonly count: number; readonly away: number; readonly isMarked: boolean }[],
+  lane: Lane,
+): Html {
+  const most = Math.max(1, ...counts.map(({ count, away }) => count + away));
+  const width = laneWidth / counts.length;
+  const tall = (count: number) => (count === 0 ? 0 : Math.max(1.5, Math.round((count / most) * 340) / 10));
+  const drawn = counts.map(({ count, away, isMarked }, index) => {
+    const x = Math.round(index * width * 10) / 10 + 0.5;
+    const [full, hollow] = [tall(count), tall(away)];
+    const bar = (kind: string, y: number, height: number) =>
+      height === 0
+        ? ""
+        : html`<rect class="slot ${kind}" x="${x}" y="${countHeight - y - height}" width="${Math.max(width - 1.5, 1)}" height="${height}"/>`;
+    return html`${bar("due", 0, full)}${bar("away", full, hollow)}${isMarked ? html`<path class="notch" d="M${x} 1h${width - 1.5}v4h-${width - 1.5}z"/>` : ""}`;
+  });
+  return laneSvg(drawn, lane, countHeight);
+}
+
+function laneSvg(drawn: readonly Html[], { title, now }: Lane, height: number): Html {
+  const hours = Array.from({ length: 7 }, (_, index) => `M${(index + 1) * 120} 0v${height}`).join("");
+  const x = Math.round(now * laneWidth * 10) / 10;
+  return html`<svg class="hours" viewBox="0 0 ${laneWidth} ${height}" height="${height}" preserveAspectRatio="none" role="img" aria-label="${title}"><path class="grid" d="${hours}"/>${drawn}<path class="now" d="M${x} 0v${height}"/></svg>`;
+}

@@ -3,6 +3,7 @@ import type { Hono } from "hono";
 import { readAttention } from "../../queries/attention.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
 import { readHandRuns } from "../../queries/hand-runs.ts";
+import { readNextDay } from "../../queries/next-day.ts";
 import { readPolicyDays } from "../../queries/policy-days.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
@@ -15,13 +16,14 @@ import {
 } from "../../queries/records.ts";
 import { readSlotStrips } from "../../queries/slot-strips.ts";
 import { policyOf } from "../api/operation.ts";
-import type { Looks } from "../looks.ts";
+import { aheadMs, type Looks } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { changesPage, changesShown } from "./changes.ts";
 import { handRunsPage, handRunsShown } from "./hand-runs.ts";
 import { type Frame, page } from "./layout.ts";
 import type { Html } from "./marks.ts";
+import { hoursAhead, nextDayPage } from "./next-day.ts";
 import { nowPage, nowTitle } from "./now.ts";
 import { policiesPage, readFilter, selectLines, stripSlots } from "./policies.ts";
 import { policyPage, policySlots } from "./policy.ts";
@@ -51,6 +53,7 @@ const pages: Readonly<Record<string, (asked: Asked) => Promise<Page>>> = {
   "/policies/:name/slots/:instant": slot,
   "/tasks/:id": task,
   "/by-hand": (asked) => handRuns(asked, undefined),
+  "/next": nextDay,
   "/services": services,
   "/changes": changes,
 };
@@ -128,6 +131,11 @@ async function task({ context, looks, param }: Asked): Promise<Page> {
 async function handRuns({ context, looks }: Asked, name: string | undefined): Promise<Page> {
   const runs = await looks.of(`by hand ${name ?? "-"}`, context, (at) => readHandRuns(at, name, handRunsShown));
   return { title: "By hand", here: "policies", content: handRunsPage(runs, name, await readNowMs(context)) };
+}
+
+async function nextDay({ context, looks }: Asked): Promise<Page> {
+  const day = await looks.of(`next ${hoursAhead}`, context, (at) => readNextDay(at, hoursAhead), aheadMs);
+  return { title: "Next 24 hours", here: "next", content: nextDayPage(day) };
 }
 
 async function services({ context, looks }: Asked): Promise<Page> {

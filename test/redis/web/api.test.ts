@@ -138,6 +138,20 @@ it("tells one task, also of a run by hand, and who asked for it", async () => {
   expect((await get("/tasks/invoices__run__42__1")).status).toBe(404);
 });
 
+it("plans the next hours: what starts, falls away and meets, hour by hour", async () => {
+  const { services, slots, cutAt } = (await get("/plan")).body;
+  const [main] = services;
+  expect([services.length, main.hours.length, cutAt]).toEqual([1, 24, null]);
+  const states = Map.groupBy(slots, ({ state }: Record<string, string>) => state);
+  expect([states.get("started")?.length, states.get("skipped")?.length]).toEqual([main.slots, main.away]);
+  expect([...new Set(states.get("skipped")?.map(({ policy }: Record<string, string>) => policy))]).toEqual([
+    "suspended",
+  ]);
+  // All of them start sync job 42: the first of each instant runs, the others meet it.
+  expect(main.meets).toBeGreaterThanOrEqual(main.slots * 0.7);
+  expect(main.requests).toBeGreaterThan(main.slots - main.meets);
+});
+
 it("says who asks, which sinks wait, and which policies hang on a service", async () => {
   expect((await get("/me")).body).toEqual({ name: "local", scope: "read", services: null });
   expect((await get("/services/main")).body.policies[0]).toEqual({ name: "invoices", health: "failing" });

@@ -1,0 +1,175 @@
+// The next 24 hours: a lane a policy, or counts where there are many; what falls away, which runs
+// meet, and about how many requests each service gets an hour.
+import { html } from "hono/html";
+import { showClock } from "../../core/instant.ts";
+import { counted, someNames } from "../../core/plain-text.ts";
+import { hoursOf, type NextDay, type ServiceAhead } from "../../queries/next-day.ts";
+import { actionWords } from "../../queries/task-words.ts";
+import type { TimeLine } from "../../queries/time-line.ts";
+import { clashesOf, endOf, expectedWords } from "../../queries/time-line-words.ts";
+import { type Html, mark, tag } from "./marks.ts";
+import { policyLink, table } from "./parts.ts";
+import { countLane, type LaneBar, slotLane } from "./pictures.ts";
+
+/** How many hours the page looks ahead. */
+export const hoursAhead = 24;
+const lanesMax = 25;
+const slotsOfLaneMax = 300;
+const rowsShown = 200;
+
+type SlotRow = TimeLine["rows"][number];
+
+/** Shows the time ahead. */
+export function nextDayPage(day: NextDay): Html {
+  const { services, line, nowMs, timezone, peaks } = day;
+  const sum = (of: "slots" | "away" | "meets") => services.reduce((total, { all }) => total + all[of], 0);
+  const policies = services.reduce((total, one) => total + one.policies.size, 0);
+  const slots = `${counted(sum("slots"), "slot")} of ${counted(policies, "policy", "policies")}`;
+  const facts = [
+    html`<li>${mark("started", slots)}</li>`,
+    sum("away") === 0 ? "" : html`<li>${mark("skipped", `${sum("away")} fall away`)}</li>`,
+    sum("meets") === 0 ? "" : html`<li>${tag("warn", "merge", `${sum("meets")} meet a run of their sync job`)}</li>`,
+  ];
+  const until = line.seenUntilMs;
+  const cut =
+    until === undefined
+      ? ""
+      : html`<p class="notice">${tag("warn", "triangle", "cut")} There are so many slots that the pictures and numbers end at ${showClock(until, timezone, nowMs)}.</p>`;
+  const unknown = [...line.untimed];
+  const untimed =
+    unknown.length === 0
+      ? ""
+      : html`<p class="quiet">Not known yet how long these take, so no meeting of theirs is foreseen: ${someNames(unknown)}.</p>`;
+  return html`<h1>Next ${hoursAhead} hours</h1>
+<ul class="facts-row">${facts}</ul>
+${cut}
+<p class="quiet">Planned as the scheduler will, with pauses in force and the usual durations, as of ${showClock(nowMs, timezone, nowMs)}. Times are in ${timezone}.</p>
+${services.length === 0 ? html`<p class="none">No policy has a slot in this time.</p>` : services.map((one) => serviceSection(one, day))}
+${untimed}
+${(peaks[0]?.starts ?? 0) > 1 ? peakTable(day) : ""}
+${line.rows.length === 0 ? "" : slotTable(day)}`;
+}
+
+function serviceSection(one: ServiceAhead, day: NextDay): Html {
+  const { service, policies, all } = one;
+  const rows = day.line.rows.filter(({ policy }) => policy.service === service);
+  const isWhole = day.line.cutMs === undefined && policies.size <= lanesMax;
+  const hours = hoursOf(one);
+  const most = Math.max(...hours.map(({ requests }) => requests));
+  const why = isWhole
+    ? ""
+    : html`<p class="quiet">${counted(policies.size, "policy", "policies")}: too many for a lane each, so each bar counts the slots of a quarter of an hour.</p>`;
+  const meets = all.meets === 0 ? "" : `, ${all.meets} meet another`;
+  const away = all.away === 0 ? "" : `, ${all.away} fall away`;
+  const id = `service-${service}`;
+  return html`<section aria-labelledby="${id}"><h2 id="${id}"><a href="/policies?service=${service}">${service}</a></h2>${why}
+<div class="lanes">${axis(day)}
+${
+  isWhole
+    ? policyLanes(rows, day)
+    : laneRow(
+        "slots",
+        countLane(
+          one.quarters.map(({ slots, away: gone, meets: met }) => ({ count: slots, away: gone, isMarked: met > 0 })),
+          { title: `${service}: ${counted(all.slots, "slot")}${away}${meets}`, ...placeOf(day) },
+        ),
+      )
+}
+${laneRow(
+  "requests an hour",
+  countLane(
+    hours.map(({ requests }) => ({ count: requests, away: 0, isMarked: false })),
+    { title: `${service}: about ${all.requests} requests, at most ${most} an hour`, ...placeOf(day) },
+  ),
+)}
+</div>
+<p class="quiet">About ${all.requests} requests, at most ${most} an hour.</p>
+${hourTable(one, hours, day)}</section>`;
+}
+
+/** Where now is, from 0 to 1. */
+function placeOf({ range, nowMs }: NextDay): { readonly now: number } {
+  return { now: (nowMs - range.fromMs) / (range.toMs - range.fromMs) };
+}
+
+function axis({ range, timezone, nowMs }: NextDay): Html {
+  const labels = Array.from({ length: hoursAhead / 3 }, (_, index) => {
+    const atMs = range.fromMs + index * 3 * 3_600_000;
+    return html`<span>${showClock(atMs, timezone, atMs).slice(0, 5)}</span>`;
+  });
+  return html`<div class="axis" aria-hidden="true"><span></span><div data-now="${showClock(nowMs, timezone, nowMs)}">${labels}</div></div>`;
+}
+
+function laneRow(name: Html | string, picture: Html): Html {
+  return html`<div class="lane"><span>${name}</span>${picture}</div>`;
+}
+
+function policyLanes(rows: readonly SlotRow[], day: NextDay): Html[] {
+  const { range, line } = day;
+  const at = (ms: number) => (ms - range.fromMs) / (range.toMs - range.fromMs);
+  const byPolicy = [...Map.groupBy(rows, ({ policy }) => policy)].toSorted(([a], [b]) => (a.name < b.name ? -1 : 1));
+  return byPolicy.map(([policy, own]) => {
+    const bars = own.slice(0, slotsOfLaneMax).map((row): LaneBar => {
+      const kind = row.state !== "started" ? "away" : clashesOf(row, line).length > 0 ? "meets" : "due";
+      return { from: at(row.plannedMs), to: at(endOf(row, line) ?? row.plannedMs), kind, title: barTitle(row, day) };
+    });
+    const more = own.length > slotsOfLaneMax ? `, the first ${slotsOfLaneMax} are drawn` : "";
+    const title = `${policy.name}: ${counted(own.length, "slot")}${more}`;
+    return laneRow(policyLink(policy.name), slotLane(bars, { title, ...placeOf(day) }));
+  });
+}
+
+function barTitle(row: SlotRow, { line, timezone, nowMs }: NextDay): string {
+  const words = expectedWords(row, line, timezone);
+  return `${showClock(row.slotMs, timezone, nowMs)}${row.state === "started" ? "" : ` ${row.state}`}${words === "" ? "" : `: ${words}`}`;
+}
+
+function hourTable(one: ServiceAhead, hours: ReturnType<typeof hoursOf>, { timezone, nowMs }: NextDay): Html {
+  const rows = hours.map(({ fromMs, slots, away, meets, requests }) => [
+    showClock(fromMs, timezone, nowMs),
+    ...[slots, away, meets, requests].map((count) => (count === 0 ? html`<span class="none">0</span>` : `${count}`)),
+  ]);
+  const numbers = ["slots", "fall away", "meet another", "requests"].map((label) => ({
+    label,
+    isNumber: true as const,
+  }));
+  return html`<details><summary>The same as a table</summary>${table(`${one.service} by the hour`, [{ label: "hour" }, ...numbers], rows)}</details>`;
+}
+
+function peakTable({ peaks, timezone, nowMs }: NextDay): Html {
+  const rows = peaks.map(({ fromMs, starts, policies, policiesCount }) => [
+    showClock(fromMs, timezone, nowMs),
+    `${starts}`,
+    html`${policies.map(({ policy }) => html`${policyLink(policy)} `)}${policiesCount > policies.length ? `and ${policiesCount - policies.length} more` : ""}`,
+  ]);
+  const columns = [
+    { label: "minute" },
+    { label: "starts", isNumber: true as const },
+    { label: "of", isWide: true as const },
+  ];
+  return html`<section aria-labelledby="peaks"><h2 id="peaks">Busiest minutes</h2>${table("Busiest minutes", columns, rows)}</section>`;
+}
+
+function slotTable({ line, timezone, nowMs }: NextDay): Html {
+  const rows = line.rows.slice(0, rowsShown).map((row) => {
+    const endsMs = endOf(row, line);
+    return [
+      showClock(row.slotMs, timezone, nowMs),
+      policyLink(row.policy.name),
+      row.state === "started" ? actionWords(row.policy.action) : mark(row.state === "missed" ? "missed" : row.state),
+      endsMs === undefined ? "" : showClock(endsMs, timezone, nowMs),
+      expectedWords(row, line, timezone),
+    ];
+  });
+  const columns = [
+    { label: "due" },
+    { label: "policy" },
+    { label: "starts" },
+    { label: "ends about" },
+    { label: "expected", isWide: true as const },
+  ];
+  const more =
+    line.rows.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} slots; the API has more.</p>` : "";
+  const words = `${rows.length === 1 ? "The slot" : `The ${rows.length} slots`} in order`;
+  return html`<section aria-labelledby="slots"><h2 id="slots">Slots</h2><details><summary>${words}</summary>${table("Slots ahead, in order", columns, rows)}${more}</details></section>`;
+}
