@@ -71,6 +71,7 @@ export async function watchShape(
   if (items.length === 0) return;
   const { changes, shape } = compareShapes(readShape(before.shape), shapeOf(items), items.length);
   const text = JSON.stringify(shape);
-  if (text !== before.shape) await feeds.keepShape(feed, text);
-  if (changes.length > 0) log.warn("feed.shape-changed", { ...feed, changes: changes.slice(0, 20).join("; ") });
+  const told = changes.slice(0, 20).join("; ");
+  if (text !== before.shape) await feeds.keepShape(feed, text, told);
+  if (told !== "") log.warn("feed.shape-changed", { ...feed, changes: told });
 }

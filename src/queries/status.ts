@@ -3,7 +3,6 @@
 
 import type { PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
-import { listNames } from "../core/list-name.ts";
 import { readKnowledge } from "../feeds/strategy/knowledge.ts";
 import { costlyReasons, type Feed, type WholeReason } from "../model/feed.ts";
 import { isInForce, type Pause } from "../model/pause.ts";
@@ -12,6 +11,7 @@ import { type Owners, readOwners } from "../store/owners.ts";
 import { readPauses } from "../store/quarantines.ts";
 import { type Presence, type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { type LimiterStatus, readLimiterStatus } from "../store/service-limiter.ts";
+import { feedsOf } from "./feeds.ts";
 import { type RunningConfig, readRunningConfig } from "./running-config.ts";
 import { describeMissingRoles } from "./service-words.ts";
 import { isStuck, readSinks, type SinkState } from "./sinks.ts";
@@ -80,12 +80,8 @@ export function isInstallationWell({ nowMs, services, sinks, processes, owners, 
   );
 }
 
-async function readExpensiveFeeds({ policies }: PolicySet, store: Store): Promise<readonly ExpensiveFeed[]> {
-  const places = new Map(
-    policies.map(({ service, repository = null }) => [JSON.stringify([service, repository]), { service, repository }]),
-  );
-  const feeds = [...places.values()].flatMap((place) => listNames.map((list) => ({ ...place, list })));
-  const notes = await readFeedNotes(store, feeds);
+async function readExpensiveFeeds(set: PolicySet, store: Store): Promise<readonly ExpensiveFeed[]> {
+  const notes = await readFeedNotes(store, feedsOf(set));
   return notes.flatMap(judgeFeed).toSorted((a, b) => a.sinceMs - b.sinceMs);
 }
 

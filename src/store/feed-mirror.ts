@@ -97,6 +97,15 @@ export async function readChanges(
   { seq, most }: { readonly seq: number; readonly most: number },
 ): Promise<SeenItem[]> {
   const changed = await redis.zrange(keys.order, `(${seq}`, "+inf", "BYSCORE", "LIMIT", 0, most, "WITHSCORES");
+  return readItems(redis, keys, changed);
+}
+
+/** Reads the last changes, newest first; at most `most`. */
+export async function readNewest(redis: Store["redis"], keys: MirrorKeys, most: number): Promise<SeenItem[]> {
+  return readItems(redis, keys, await redis.zrevrange(keys.order, 0, most - 1, "WITHSCORES"));
+}
+
+async function readItems(redis: Store["redis"], keys: MirrorKeys, changed: readonly string[]): Promise<SeenItem[]> {
   const ids = changed.filter((_, index) => index % 2 === 0);
   if (ids.length === 0) return [];
   const texts = await redis.hmget(keys.items, ...ids);

@@ -9,9 +9,9 @@
 //   feed-waiters  sorted set   task id by the instant until which it waits
 import { costlyReasons, type Feed, feedId, type ItemFacts, type WholeReason } from "../model/feed.ts";
 import { batchesOf } from "./batches.ts";
-import { FeedMirror, readChanges, type SeenItem } from "./feed-mirror.ts";
+import { FeedMirror, readChanges, readNewest, type SeenItem } from "./feed-mirror.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
-import type { Store } from "./redis.ts";
+import { redisTimeMs, type Store } from "./redis.ts";
 import { asFlag, asNothing, createScript } from "./script.ts";
 import { entryKey } from "./start-entry.ts";
 
@@ -54,6 +54,9 @@ export interface FeedStatus {
   readonly knowledge: string | undefined;
   /** Names and types of the list's fields, as JSON of feeds/; undefined before the first walk. */
   readonly shape: string | undefined;
+  /** What last changed in them, and when. */
+  readonly shapeChange?: string | undefined;
+  readonly shapeChangedAtMs?: number | undefined;
   /** How many items the list had at the last walk. */
   readonly count: number;
   readonly walks: number;
@@ -133,16 +136,28 @@ export class FeedStore {
     return readTotals(this.#store, this.#totals(feed), fields);
   }
 
+  /** Returns all totals of the last whole walk that counted; undefined: none has. */
+  async allTotals(
+    feed: Feed,
+  ): Promise<{ readonly atMs: number; readonly counts: ReadonlyMap<string, number> } | undefined> {
+    const { at, ...fields } = await this.#store.redis.hgetall(this.#totals(feed));
+    if (at === undefined) return undefined;
+    const counted = Object.entries(fields).filter(([field]) => field.startsWith(":"));
+    return { atMs: Number(at), counts: new Map(counted.map(([field, count]) => [field.slice(1), Number(count)])) };
+  }
+
   /** Keeps what the reader learned about the list's order. */
   async keepKnowledge(feed: Feed, knowledge: string): Promise<void> {
     const [statusKey = ""] = this.#keys(feed);
     await this.#store.redis.hset(statusKey, "knowledge", knowledge);
   }
 
-  /** Keeps the names and types of the list's fields. */
-  async keepShape(feed: Feed, shape: string): Promise<void> {
+  /** Keeps the names and types of the list's fields, and what changed in them; empty: nothing. */
+  async keepShape(feed: Feed, shape: string, change: string): Promise<void> {
     const [statusKey = ""] = this.#keys(feed);
-    await this.#store.redis.hset(statusKey, "shape", shape);
+    const atMs = change === "" ? 0 : await redisTimeMs(this.#store);
+    const noted = change === "" ? {} : { shapeChange: change, shapeChangedAtMs: atMs };
+    await this.#store.redis.hset(statusKey, { shape, ...noted });
   }
 
   /** Notes that a walk failed. */
@@ -166,6 +181,8 @@ export class FeedStore {
       generation: Number(fields["generation"] ?? 0),
       knowledge: fields["knowledge"],
       shape: fields["shape"],
+      shapeChange: fields["shapeChange"],
+      shapeChangedAtMs: instant("shapeChangedAtMs"),
       count: Number(fields["count"] ?? 0),
       walks: Number(fields["walks"] ?? 0),
       readSinceMs: instant("readSinceMs"),
@@ -208,6 +225,12 @@ export class FeedStore {
       from = last.seq;
     }
     return found;
+  }
+
+  /** Returns the items with facts that changed last, the newest change first; at most `most`. */
+  async newest(feed: Feed, most: number): Promise<SeenItem[]> {
+    const [, items = "", order = ""] = this.#keys(feed);
+    return readNewest(this.#store.redis, { items, order }, most);
   }
 
   /** Registers a task that waits for the feed until then, unless its start is settled. */

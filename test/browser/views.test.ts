@@ -23,6 +23,8 @@ const views = [
   "/policies/suspended",
   "/next",
   "/by-hand",
+  "/feeds",
+  "/feeds/main/HR/conflictDetails",
   "/services",
   "/changes",
 ];
@@ -42,7 +44,7 @@ describe("in light and dark, wide and narrow", () => {
     expect(await violationsOf(page)).toEqual([]);
   });
 
-  it.each(["/", "/policies", "/next", "/services", "/changes"])("an empty %s is as good", async (path) => {
+  it.each(["/", "/policies", "/next", "/feeds", "/services", "/changes"])("an empty %s is as good", async (path) => {
     const page = await empty.open(path);
     expect(await violationsOf(page)).toEqual([]);
     expect(await page.locator("main").innerText()).toMatch(/no policies|[Nn]o policy|No policies|Nothing|0 policies/);
@@ -121,7 +123,14 @@ describe("the list of policies", () => {
 });
 
 it("shows markup of notes, errors and changes as text", async () => {
-  for (const path of ["/changes", "/policies/suspended", newest("invoices")]) {
+  for (const path of [
+    "/changes",
+    "/policies/suspended",
+    newest("invoices"),
+    "/feeds",
+    "/feeds/main/HR/conflictDetails",
+    "/next",
+  ]) {
     const page = await browser.open(path);
     expect(await page.locator("main").innerText()).toContain('<img src=x onerror="alert(1)">');
     expect(await page.locator('img[src="x"], main script').count()).toBe(0);

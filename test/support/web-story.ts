@@ -6,6 +6,7 @@ import type { SlotRecord } from "../../src/model/slot-record.ts";
 import { runByHand } from "../../src/model/task.ts";
 import { taskId } from "../../src/model/task-id.ts";
 import { Changes } from "../../src/store/changes.ts";
+import { FeedStore } from "../../src/store/feed-store.ts";
 import { History } from "../../src/store/history.ts";
 import { Pauses } from "../../src/store/pauses.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
@@ -85,6 +86,7 @@ export async function writeStory(store: Store): Promise<void> {
     }
   }
   await writeHandRuns(store, nowMs);
+  await writeFeeds(store, nowMs);
   const pause = { scope: "policy", name: "suspended", note: hostile, actor: "ana@desk", untilMs: null } as const;
   await new Pauses(store).set(pause);
   const change = {
@@ -95,6 +97,32 @@ export async function writeStory(store: Store): Promise<void> {
     after: null,
   };
   await new Changes(store).add({ ...change, reason: hostile });
+}
+
+/** Three conflicts of sync job 42, one of none, and an approval that waits; others are gone. */
+async function writeFeeds(store: Store, nowMs: number): Promise<void> {
+  const feeds = new FeedStore(store);
+  const item = (id: string, syncJobId: string | undefined) => ({
+    ...{ id, fingerprint: id, syncJobId, startedAtMs: nowMs - hourMs, finished: true, succeeded: true, label: hostile },
+  });
+  const lists = {
+    conflictDetails: {
+      items: [...["c1", "c2", "c3", "c4"].map((id) => item(id, "42")), item("c5", undefined)],
+      totals: { all: 4, "job 42": 3 },
+    },
+    approvals: { items: [item("a1", "42"), item("a2", "42")], totals: { all: 1, "item a2": 1 } },
+    activities: { items: [item("1", "42")], totals: {} },
+  };
+  for (const [list, { items, totals }] of Object.entries(lists)) {
+    const feed = { service: "main", repository: "HR", list: list as keyof typeof lists };
+    await feeds.takeIn(feed, { generation: 0 }, { items, sinceSeq: 0 });
+    await feeds.keepKnowledge(feed, "{}");
+    const counted = new Map(Object.entries(totals));
+    const walk = { startedAtMs: nowMs - 60_000, count: items.length, whole: true, because: "audit" as const };
+    await feeds.walked(feed, counted.size === 0 ? walk : { ...walk, totals: counted });
+  }
+  const feed = { service: "main", repository: "HR", list: "approvals" } as const;
+  await feeds.keepShape(feed, "{}", `state is gone; ${hostile}`);
 }
 
 /** One of a policy, and one of a sync job without a policy. */

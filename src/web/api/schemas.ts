@@ -205,6 +205,51 @@ export const callerSchema = z
   .object({ name: z.string(), scope: z.string(), services: z.array(z.string()).nullable() })
   .meta({ id: "Caller" });
 
+/** A followed list. */
+export const feedSchema = z
+  .object({
+    service: z.string(),
+    repository: z.string().nullable(),
+    list: z.string(),
+    items: z.int(),
+    newSinceYesterday: z.int(),
+    lastRead: instant.nullable(),
+    tookMs: z.number().nullable(),
+    lastReadWhole: instant.nullable(),
+    readWholeBecause: z.string().nullable(),
+    failingSince: instant.nullable(),
+    failure: z.string().nullable(),
+    fieldsChanged: instant.nullable(),
+    fieldChanges: z.string().nullable(),
+  })
+  .meta({ id: "Feed" });
+
+/** An item of a list, as the mapping reads it. */
+export const feedItemSchema = z
+  .object({
+    id: z.string(),
+    firstSeen: instant.nullable(),
+    syncJobId: z.string().optional(),
+    started: instant.nullable(),
+    finished: z.boolean().optional(),
+    succeeded: z.boolean().optional(),
+    label: z.string().optional(),
+  })
+  .meta({ id: "FeedItem" });
+
+/** What is open of a sync job. `syncJobId` null: of items that name none. */
+export const openSchema = z
+  .object({
+    service: z.string(),
+    repository: z.string().nullable(),
+    syncJobId: z.string().nullable(),
+    open: z.int(),
+    newSinceYesterday: z.int(),
+    oldestSinceAtLeast: instant.nullable(),
+    counted: instant,
+  })
+  .meta({ id: "Open" });
+
 /** An entry of the failed list that is a task. */
 export const failedSchema = z
   .object({ id: z.string(), isCorrected: z.boolean(), outcome: outcomeAnswerSchema })

@@ -21,6 +21,7 @@ const places = {
   now: ["/", "Now"],
   policies: ["/policies", "Policies"],
   next: ["/next", "Next 24 h"],
+  feeds: ["/feeds", "Feeds"],
   services: ["/services", "Services"],
   changes: ["/changes", "Changes"],
 } as const;

@@ -2,6 +2,7 @@
 import type { Hono } from "hono";
 import { readAttention } from "../../queries/attention.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
+import { readFeedItems, readFeeds } from "../../queries/feeds.ts";
 import { readHandRuns } from "../../queries/hand-runs.ts";
 import { readNextDay } from "../../queries/next-day.ts";
 import { readPolicyDays } from "../../queries/policy-days.ts";
@@ -14,12 +15,15 @@ import {
   readStoryAt,
   readTaskAt,
 } from "../../queries/records.ts";
+import { showFeed } from "../../queries/service-words.ts";
 import { readSlotStrips } from "../../queries/slot-strips.ts";
+import { feedOf } from "../api/feed-operations.ts";
 import { policyOf } from "../api/operation.ts";
 import { aheadMs, type Looks } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { changesPage, changesShown } from "./changes.ts";
+import { feedPage, feedsPage, itemsShown } from "./feeds.ts";
 import { handRunsPage, handRunsShown } from "./hand-runs.ts";
 import { type Frame, page } from "./layout.ts";
 import type { Html } from "./marks.ts";
@@ -54,6 +58,8 @@ const pages: Readonly<Record<string, (asked: Asked) => Promise<Page>>> = {
   "/tasks/:id": task,
   "/by-hand": (asked) => handRuns(asked, undefined),
   "/next": nextDay,
+  "/feeds": feeds,
+  "/feeds/:service/:repository/:list": feed,
   "/services": services,
   "/changes": changes,
 };
@@ -136,6 +142,16 @@ async function handRuns({ context, looks }: Asked, name: string | undefined): Pr
 async function nextDay({ context, looks }: Asked): Promise<Page> {
   const day = await looks.of(`next ${hoursAhead}`, context, (at) => readNextDay(at, hoursAhead), aheadMs);
   return { title: "Next 24 hours", here: "next", content: nextDayPage(day) };
+}
+
+async function feeds({ context, looks }: Asked): Promise<Page> {
+  return { title: "Feeds", here: "feeds", content: feedsPage(await looks.of("feeds", context, readFeeds)) };
+}
+
+async function feed({ context, looks, param }: Asked): Promise<Page> {
+  const about = feedOf(context, { service: param("service"), repository: param("repository"), list: param("list") });
+  const items = await looks.of(`feed ${JSON.stringify(about)}`, context, (at) => readFeedItems(at, about, itemsShown));
+  return { title: showFeed(about), here: "feeds", content: feedPage(about, items, await readNowMs(context)) };
 }
 
 async function services({ context, looks }: Asked): Promise<Page> {

@@ -100,6 +100,7 @@ it("answers every operation, and describes it", async () => {
     const asked = path
       .replace("services/{name}", "services/main")
       .replace("{id}", id)
+      .replace("{service}/{repository}/{list}", "main/HR/conflictDetails")
       .replace("{name}", "invoices")
       .replace("{policy}", "invoices")
       .replace("{instant}", slots[0].slot);
@@ -150,6 +151,24 @@ it("plans the next hours: what starts, falls away and meets, hour by hour", asyn
   // All of them start sync job 42: the first of each instant runs, the others meet it.
   expect(main.meets).toBeGreaterThanOrEqual(main.slots * 0.7);
   expect(main.requests).toBeGreaterThan(main.slots - main.meets);
+});
+
+it("counts what is open per sync job, of the last whole reading", async () => {
+  expect((await get("/conflicts")).body.items).toMatchObject([
+    { service: "main", repository: "HR", syncJobId: "42", open: 3, newSinceYesterday: 3 },
+    { syncJobId: null, open: 1 },
+  ]);
+  expect((await get("/approvals")).body.items).toMatchObject([{ syncJobId: "42", open: 1, newSinceYesterday: 1 }]);
+});
+
+it("tells how lists are read, and their newest items", async () => {
+  const { items } = (await get("/feeds")).body;
+  const feeds = new Map(items.map((item: Record<string, unknown>) => [item["list"], item]));
+  expect(feeds.get("conflictDetails")).toMatchObject({ items: 5, newSinceYesterday: 5, failure: null });
+  expect(feeds.get("approvals")).toMatchObject({ fieldChanges: expect.stringContaining("state is gone") });
+  const newest = (await get("/feeds/main/HR/conflictDetails/items?limit=2")).body.items;
+  expect(newest.map(({ id }: Record<string, string>) => id)).toEqual(["c5", "c4"]);
+  expect((await get("/feeds/main/~/conflictDetails/items")).status).toBe(404);
 });
 
 it("says who asks, which sinks wait, and which policies hang on a service", async () => {

@@ -1,0 +1,106 @@
+// The followed lists: how old their last reading is, what is new since yesterday, and which
+// conflicts and approvals are open per sync job. Called by the pages and the API.
+import type { PolicySet } from "../config/policy-set.ts";
+import { listNames } from "../core/list-name.ts";
+import { totalOfAll, totalOfItem, totalOfSyncJob } from "../feeds/list-totals.ts";
+import { costlyReasons, type Feed } from "../model/feed.ts";
+import type { SeenItem } from "../store/feed-mirror.ts";
+import { type FeedNote, FeedStore, readFeedNotes } from "../store/feed-store.ts";
+import { redisTimeMs } from "../store/redis.ts";
+import type { QueryContext } from "./query-context.ts";
+
+/** A followed list. */
+interface FeedLine {
+  readonly note: FeedNote;
+  /** Items first seen since yesterday; `isMore`: at least so many. */
+  readonly fresh: { readonly count: number; readonly isMore: boolean };
+  /** Why it is read whole again and again; undefined: it is not. */
+  readonly whole: string | undefined;
+}
+
+/** What is open of one sync job, or of a repository whose items name none. */
+export interface OpenItems extends Pick<Feed, "service" | "repository"> {
+  readonly list: "conflictDetails" | "approvals";
+  readonly syncJobId: string | undefined;
+  readonly open: number;
+  readonly fresh: number;
+  /** The oldest open one is known since then, or longer; undefined: no longer kept. */
+  readonly oldestMs: number | undefined;
+  /** When it was counted. */
+  readonly atMs: number;
+}
+
+/** All of it. */
+export interface FeedsView {
+  readonly nowMs: number;
+  readonly lines: readonly FeedLine[];
+  /** Most first. */
+  readonly open: readonly OpenItems[];
+}
+
+const dayMs = 86_400_000;
+const feedsMax = 600;
+/** Items of one list that are looked at. */
+const itemsMax = 5_000;
+
+/** The lists that the policies of a set may follow. */
+export function feedsOf({ policies }: Pick<PolicySet, "policies">): readonly Feed[] {
+  const places = new Map(
+    policies.map(({ service, repository = null }) => [JSON.stringify([service, repository]), { service, repository }]),
+  );
+  return [...places.values()].flatMap((place) => listNames.map((list) => ({ ...place, list })));
+}
+
+/** Reads the lists; those never read are left out. */
+export async function readFeeds({ store, set }: QueryContext): Promise<FeedsView> {
+  const nowMs = await redisTimeMs(store);
+  const feeds = new FeedStore(store);
+  const lines: FeedLine[] = [];
+  const open: OpenItems[] = [];
+  for (const note of await readFeedNotes(store, feedsOf(set).slice(0, feedsMax))) {
+    const items = await feeds.newest(note.feed, itemsMax);
+    const fresh = items.filter(({ seenAtMs = 0 }) => seenAtMs > nowMs - dayMs).length;
+    const whole = Object.entries(costlyReasons).find(([reason]) => reason === note.costlyReason)?.[1];
+    lines.push({ note, whole, fresh: { count: fresh, isMore: fresh === itemsMax } });
+    open.push(...(await readOpen(note.feed, items, { feeds, nowMs })));
+  }
+  return { nowMs, lines, open: open.toSorted((a, b) => b.open - a.open) };
+}
+
+/** The items of a list that were discovered last, newest first. */
+export async function readFeedItems({ store }: QueryContext, feed: Feed, most: number): Promise<readonly SeenItem[]> {
+  const items = await new FeedStore(store).newest(feed, most);
+  return items.toSorted((a, b) => b.firstSeq - a.firstSeq);
+}
+
+async function readOpen(
+  { service, repository, list }: Feed,
+  items: readonly SeenItem[],
+  { feeds, nowMs }: { readonly feeds: FeedStore; readonly nowMs: number },
+): Promise<OpenItems[]> {
+  if (list !== "conflictDetails" && list !== "approvals") return [];
+  const totals = await feeds.allTotals({ service, repository, list });
+  if (totals === undefined) return [];
+  const { counts, atMs } = totals;
+  const there = list === "approvals" ? items.filter(({ id }) => counts.has(totalOfItem(id))) : items;
+  const byJob = Map.groupBy(there, ({ syncJobId }) => syncJobId);
+  const openOf = (job: string) =>
+    list === "approvals" ? (byJob.get(job)?.length ?? 0) : (counts.get(totalOfSyncJob(job)) ?? 0);
+  const named = list === "approvals" ? [...byJob.keys()] : [...counts.keys()].flatMap(jobOfTotal);
+  const jobs = named.flatMap((job) => (job === undefined ? [] : [{ job, open: openOf(job) }]));
+  const rest = (counts.get(totalOfAll) ?? 0) - jobs.reduce((sum, { open }) => sum + open, 0);
+  return [...jobs, { job: undefined, open: rest }].flatMap(({ job, open }): OpenItems[] => {
+    if (open <= 0) return [];
+    const seen = (byJob.get(job) ?? []).toSorted((a, b) => b.firstSeq - a.firstSeq);
+    const fresh = seen.filter(({ seenAtMs = 0 }) => seenAtMs > nowMs - dayMs).length;
+    // So many are open: at best these are the newest, so the oldest is at least that old.
+    const oldestMs = seen[open - 1]?.seenAtMs;
+    return [{ service, repository, list, syncJobId: job, open, fresh: Math.min(fresh, open), oldestMs, atMs }];
+  });
+}
+
+/** The sync job of a total; the inverse of `totalOfSyncJob`. */
+function jobOfTotal(field: string): string[] {
+  const prefix = totalOfSyncJob("");
+  return field.startsWith(prefix) ? [field.slice(prefix.length)] : [];
+}

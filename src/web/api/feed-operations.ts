@@ -1,0 +1,84 @@
+// The operations about followed lists: what was read, and what is open. Listed by operations.ts.
+import * as z from "zod";
+import { toIso } from "../../core/instant.ts";
+import { type ListName, listNames } from "../../core/list-name.ts";
+import type { Feed } from "../../model/feed.ts";
+import { feedsOf, type OpenItems, readFeedItems, readFeeds } from "../../queries/feeds.ts";
+import type { QueryContext } from "../../queries/query-context.ts";
+import { notFound } from "../problem.ts";
+import { type Asked, type Operation, operation, pages } from "./operation.ts";
+import * as schemas from "./schemas.ts";
+
+/** The list of these names. @throws WebError when no policy of the asker may follow it. */
+export function feedOf({ set }: QueryContext, { service, repository, list }: Record<keyof Feed, string>): Feed {
+  const feed = feedsOf(set).find(
+    (one) => one.service === service && (one.repository ?? "~") === repository && one.list === list,
+  );
+  if (feed !== undefined) return feed;
+  throw notFound(`no policy follows ${list} of ${service}, repository ${repository}`, "/api/v1/feeds lists them");
+}
+
+/** Lists and what is open in them. */
+export const feedOperations: readonly Operation[] = [
+  operation({
+    path: "/feeds",
+    name: "listFeeds",
+    summary: "The followed lists: how old their reading is, what is new since yesterday",
+    answer: z.object({ items: z.array(schemas.feedSchema) }),
+    isList: true,
+    read: async ({ context, looks }) => ({
+      items: (await looks.of("feeds", context, readFeeds)).lines.map(({ note, fresh, whole = null }) => ({
+        ...note.feed,
+        items: note.count,
+        newSinceYesterday: fresh.count,
+        lastRead: toIso(note.walkEndedAtMs),
+        tookMs: note.walkTookMs ?? null,
+        lastReadWhole: toIso(note.wholeSinceMs),
+        readWholeBecause: whole,
+        failingSince: toIso(note.failingSinceMs),
+        failure: note.failure ?? null,
+        fieldsChanged: toIso(note.shapeChangedAtMs),
+        fieldChanges: note.shapeChange ?? null,
+      })),
+    }),
+  }),
+  operation({
+    path: "/feeds/{service}/{repository}/{list}/items",
+    name: "listFeedItems",
+    summary: "The newest items of a list as the mapping reads them; repository `~`: the service's default",
+    in: z.strictObject({ service: z.string(), repository: z.string(), list: z.enum(listNames) }),
+    query: z.strictObject({ limit: pages.limit }),
+    answer: z.object({ items: z.array(schemas.feedItemSchema) }),
+    isList: true,
+    read: async ({ context }, { limit, ...feed }) => ({
+      items: (await readFeedItems(context, feedOf(context, feed), limit)).map((item) => ({
+        ...item,
+        firstSeen: toIso(item.seenAtMs),
+        started: toIso(item.startedAtMs),
+      })),
+    }),
+  }),
+  openOperation("/conflicts", "listConflicts", "Open conflicts per sync job, most first", "conflictDetails"),
+  openOperation("/approvals", "listApprovals", "Open approvals per sync job, most first", "approvals"),
+];
+
+function openOperation(path: string, name: string, summary: string, list: ListName & OpenItems["list"]): Operation {
+  const read = async ({ context, looks }: Asked) => {
+    const { open } = await looks.of("feeds", context, readFeeds);
+    const items = open.filter((one) => one.list === list);
+    return {
+      items: items.map(({ service, repository, syncJobId = null, open: count, fresh, oldestMs, atMs }) => ({
+        ...{ service, repository, syncJobId, open: count, newSinceYesterday: fresh },
+        ...{ oldestSinceAtLeast: toIso(oldestMs), counted: toIso(atMs) },
+      })),
+    };
+  };
+  return operation({
+    path,
+    name,
+    summary,
+    answer: z.object({ items: z.array(schemas.openSchema) }),
+    isList: true,
+    read,
+  });
+}
