@@ -89,6 +89,7 @@ function followed(path: string, option: string): FollowedFile {
   };
 }
 
-function authFile(path: string, variables: LoadOptions["variables"]): AuthFile {
+/** The file of the identity provider, followed. */
+export function authFile(path: string, variables: LoadOptions["variables"]): AuthFile {
   return { ...followed(path, "--web-auth"), variables, readSecret: readClientSecret, createFetch: createOAuthFetch };
 }

@@ -88,7 +88,7 @@ export class OidcSignIn {
 
 /** A sign-in that did not come to its end. `why` never quotes what was sent. */
 export function signInFailed(why: string): Denied {
-  const hint = "begin anew at /sign-in; when it fails again, an administrator finds the cause in the log (web.refused)";
+  const hint = "begin anew; when it fails again, an administrator finds the cause in the log (web.refused)";
   return new Denied({ status: 403, name: "sign-in-failed", title: "This sign-in failed", detail: why, hint });
 }
 

@@ -1,12 +1,16 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { commandFixture } from "../support/command-fixture.ts";
 import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
 
+import { IdentityProvider } from "../support/identity-provider.ts";
+import { freePort } from "../support/redis-servers.ts";
+
 const fixture = commandFixture("  - { name: nightly, service: main, repository: HR, run: { syncJobs: [1] } }");
 const prefix = fixture.redis.prefix;
+const provider = await IdentityProvider.start();
 
 it("shows what is known under the role web, to owners of a token only", async () => {
   const made = await runHere(["token", "ana", "--until", "2099-01-01"]);
@@ -37,6 +41,68 @@ it("shows what is known under the role web, to owners of a token only", async ()
   expect(events.headers.get("content-type")).toBe("text/event-stream");
   web.kill("SIGTERM");
   expect((await web.ended()).code).toBe(0);
+});
+
+describe("with an identity provider", () => {
+  const write = (issuer: string, more = "") => {
+    const file = join(folderForTest(), "web-auth.yaml");
+    const grant = "{ claim: groups, value: operators, scope: read }";
+    writeFileSync(file, `jwt: { issuer: "${issuer}", audience: syncline-api }\n${more}grants: [${grant}]\n`);
+    return file;
+  };
+  const nowhere = async () => `http://127.0.0.1:${await freePort()}`;
+
+  it("serves on while it cannot be reached, and says so at the start", async () => {
+    const issuer = await nowhere();
+    const web = await fixture.serve(prefix, "--roles", "web", "--web-port", "0", "--web-auth", write(issuer));
+    const { url } = await web.until(({ event }) => event === "web.listening");
+    const { message } = await web.until(({ event }) => event === "web.issuer-unreachable");
+    expect(message).toBe(`${issuer}/.well-known/openid-configuration cannot be reached (ECONNREFUSED)`);
+    const ask = async (token: string) =>
+      fetch(`${url}api/v1/policies`, { headers: { authorization: `Bearer ${token}` } });
+    const jwt = await provider.sign();
+    expect([(await ask(jwt)).status, (await ask("x")).status]).toEqual([503, 401]);
+    expect((await fixture.command(prefix, "changes")).out).toMatch(/refused +GET \/api\/v1\/policies/);
+  });
+
+  it("is checked by doctor, with the secret of the client", async () => {
+    const doctor = async (file: string) => {
+      const asked = ["doctor", "--config", fixture.file(), "--web-auth", file, "--json"];
+      const { out } = await fixture.command(prefix, ...asked);
+      const { checks }: { checks: { check: string; level: string; what: string }[] } = JSON.parse(out);
+      return checks.flatMap(({ check, level, what }) => (check === "sign-in" ? [`${level}: ${what}`] : [])).toSorted();
+    };
+    const oidc = (secret: string) =>
+      `oidc: { issuer: "${provider.issuer}", clientId: a, clientSecretFile: ${secret}, publicUrl: "https://a.example" }\n`;
+    const named = "ok: the identity provider names its addresses and keys";
+    expect(await doctor(write(provider.issuer, oidc(provider.secretFile)))).toEqual([
+      "ok: the client's secret can be read",
+      named,
+    ]);
+    expect(await doctor(write(await nowhere(), oidc("/no/such/file")))).toEqual([
+      named,
+      "problem: client secret file /no/such/file cannot be read (ENOENT): check the path and its rights",
+      expect.stringMatching(/^problem: .* cannot be reached \(ECONNREFUSED\)$/),
+    ]);
+  });
+
+  it("is refused at the start when its file is wrong, with the place", async () => {
+    const file = write("http://id.example.com");
+    const refused = await fixture.command(
+      prefix,
+      "serve",
+      "--config",
+      fixture.file(),
+      "--roles",
+      "web",
+      "--web-auth",
+      file,
+    );
+    expect(refused).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`${file}:1:16: jwt.issuer must be an https:// URL`),
+    });
+  });
 });
 
 it("refuses to be seen from elsewhere without tokens, and a file that is none", async () => {

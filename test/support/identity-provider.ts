@@ -1,5 +1,5 @@
 // A small identity provider on 127.0.0.1: OpenID Connect discovery, keys, the code flow with PKCE,
-// and JWTs, right ones and wrong ones. It signs in whom the test names, without asking.
+// and JWTs, right ones and wrong ones. It signs in whom the test names.
 import { createHash, randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -88,9 +88,10 @@ export class IdentityProvider {
     this.asked.set(url.pathname, (this.asked.get(url.pathname) ?? 0) + 1);
     if (url.pathname === "/.well-known/openid-configuration") return json(response, this.#metadata());
     if (url.pathname === "/keys") return this.#answerKeys(response);
-    if (url.pathname === "/authorize") return this.#authorize(url, response);
+    if (url.pathname === "/linking") return html(response, `<a href="${url.searchParams.get("to")}">See</a>`);
+    if (url.pathname === "/authorize") return this.#authorize(url, request, response);
     if (url.pathname === "/token") return this.#token(request, response);
-    response.writeHead(404).end();
+    response.writeHead(url.pathname === "/favicon.ico" ? 204 : 404).end();
   }
 
   #metadata(): object {
@@ -111,7 +112,7 @@ export class IdentityProvider {
     json(response, { keys: await Promise.all(keys) });
   }
 
-  #authorize({ searchParams: asked }: URL, response: ServerResponse): void {
+  #authorize({ searchParams: asked }: URL, { headers }: IncomingMessage, response: ServerResponse): void {
     const [redirectUri, code] = [asked.get("redirect_uri") ?? "", randomUUID()];
     if (asked.get("client_id") !== this.clientId || asked.get("code_challenge_method") !== "S256")
       return void response.writeHead(400).end();
@@ -122,7 +123,10 @@ export class IdentityProvider {
     });
     const back = new URL(redirectUri);
     back.search = new URLSearchParams({ code, state: asked.get("state") ?? "", iss: this.issuer }).toString();
-    response.writeHead(302, { location: back.href }).end();
+    // A person presses a link there: the way back begins at another site.
+    const isPerson = headers.accept?.includes("text/html");
+    if (isPerson) html(response, `<a href="${back.href.replaceAll("&", "&amp;")}">Continue as Ana</a>`);
+    else response.writeHead(302, { location: back.href }).end();
   }
 
   async #token(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -146,4 +150,8 @@ export class IdentityProvider {
 
 function json(response: ServerResponse, body: object, status = 200): void {
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+function html(response: ServerResponse, body: string): void {
+  response.writeHead(200, { "content-type": "text/html" }).end(`<title>Provider</title>${body}`);
 }

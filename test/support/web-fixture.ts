@@ -28,8 +28,8 @@ export interface WebFixture {
   readonly parts: WebParts;
   /** Asks without a port, as a browser at this machine would. */
   ask(path: string, init?: RequestInit): Promise<Response>;
-  /** The address of a server over a real port. */
-  serve(): Promise<string>;
+  /** The address of a server over a real port; any free one unless given. */
+  serve(port?: number): Promise<string>;
 }
 
 /** Sets it up. `story`: the installation in every health, else an empty one. */
@@ -91,8 +91,8 @@ export async function webForTest({
   return {
     ...{ store, refusals, parts },
     ask: async (path, init) => app.request(`http://127.0.0.1${path}`, init),
-    serve: async () => {
-      const server = await startWebServer({ host: "127.0.0.1", port: 0 }, parts);
+    serve: async (port = 0) => {
+      const server = await startWebServer({ host: "127.0.0.1", port }, parts);
       afterAll(() => server.stop());
       return `http://127.0.0.1:${server.port}`;
     },

@@ -1,6 +1,6 @@
 // `syncline doctor`: checks that everything works that the policies need. It asks Redis and every
 // service, changes nothing, and says how to fix what it finds.
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { createService } from "../../app/create-service.ts";
 import type { PolicySet, ServiceSettings } from "../../config/policy-set.ts";
 import { systemClock, withDeadline } from "../../core/clock.ts";
@@ -32,6 +32,7 @@ import { checkNames, type Finding, findingsOf, type Level } from "./finding.ts";
 import { checkPolicies, type NextSlot, nextSlots } from "./policy-checks.ts";
 import { judgeStatus } from "./presence-checks.ts";
 import { checkService } from "./service-checks.ts";
+import { checkSignIn } from "./sign-in-checks.ts";
 import { checkSinks } from "./sink-checks.ts";
 
 const colour = { ok: "green", warning: "yellow", problem: "red" } as const satisfies Record<Level, string>;
@@ -46,6 +47,7 @@ export type CreateService = typeof createService;
 
 interface DoctorOptions extends SetOptions {
   readonly service?: string;
+  readonly webAuth?: string;
   readonly within: number;
 }
 
@@ -66,13 +68,18 @@ Examples:
 export function doctorCommand(io: CommandIo): Command {
   return redisCommand("doctor", "set")
     .option("--service <name>", "only this service and its policies")
+    .addOption(
+      new Option("--web-auth <file>", "also the identity provider of `serve --web-auth`").env("SYNCLINE_WEB_AUTH"),
+    )
     .addOption(durationOption("--within <duration>", "how long all of it may take", "60s"))
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (options: DoctorOptions) => {
       const target = redisTarget(options, io);
+      const signIn = options.webAuth === undefined ? [] : await checkSignIn(options.webAuth, io.settings.variables);
       const redis = await checkRedis(target);
-      const { findings, slots } = await examine({ ...redis, target }, options, io).finally(() => redis.store?.close());
+      const examined = await examine({ ...redis, target }, options, io).finally(() => redis.store?.close());
+      const [findings, slots] = [[...examined.findings, ...signIn], examined.slots];
       io.progress?.("");
       io.out(options.json ? reportToJson(findings, slots) : reportToText(findings, io.colours));
       if (findings.some(({ level }) => level === "problem")) io.exitCode = 1;

@@ -21,6 +21,7 @@ export const checkNames = [
   "breakers",
   "feeds",
   "sinks",
+  "sign-in",
   "doctor",
 ] as const;
 
