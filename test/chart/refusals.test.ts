@@ -55,7 +55,29 @@ const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
     { sinks: { urls: [{ name: "CHAT_URL", value: "https://chat.example.com" }] } },
     ["/sinks/urls/0", "missing properties 'secret', 'key'"],
   ],
+  [
+    "a dashboard with an unknown kind of Service",
+    { web: { service: { type: "Open" } } },
+    ["/web/service/type", "'NodePort'"],
+  ],
   // What only the templates can tell.
+  ["a dashboard for everyone", { web: { enabled: true } }, ["web.tokensSecret.name or web.authSecret.name is needed"]],
+  [
+    "a dashboard at the port of health",
+    { web: { enabled: true, port: 9464, tokensSecret: { name: "a" } } },
+    ["web.port and health.port are both 9464"],
+  ],
+  [
+    "an Ingress without a host",
+    { web: { enabled: true, tokensSecret: { name: "a" }, ingress: { enabled: true } } },
+    ["web.ingress.host is needed"],
+  ],
+  [
+    "a route without a Gateway",
+    { web: { enabled: true, tokensSecret: { name: "a" }, httpRoute: { enabled: true } } },
+    ["web.httpRoute.parentRefs is needed"],
+  ],
+  ["an Ingress to nothing", { web: { ingress: { enabled: true, host: "a.example" } } }, ["but web.enabled is false"]],
   [
     "a file sink without a place to write to",
     { policies: writesTo("/var/log/syncline/notices.jsonl") },

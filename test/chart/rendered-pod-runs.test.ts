@@ -31,15 +31,17 @@ function layFiles(root: string, files: Readonly<Record<string, string>>): void {
   }
 }
 
-it("README's values render a pod that becomes ready and starts the sync job", async () => {
+it("README's values render pods that become ready, start the sync job and show it", async () => {
   const sandbox = await startSandbox({ repositories: ["HR"], jobs: 50, runMs: [100, 200] });
   onTestFinished(() => sandbox.stop());
   const redis = await startServer();
   const root = ownFolder();
   const port = await freePort();
 
-  const objects = await render({ ...valuesOfReadme(), health: { port } });
-  const [pod] = objects.flatMap(podSpecsOf);
+  const webPort = await freePort();
+  const web = { enabled: true, port: webPort, tokensSecret: { name: "web-tokens" } };
+  const objects = await render({ ...valuesOfReadme(), health: { port }, web });
+  const [pod, webPod] = objects.filter(({ kind }) => kind === "Deployment").flatMap(podSpecsOf);
   const [container = expect.fail("no container")] = pod?.spec.containers ?? [];
   const { data } = objects.find(({ kind }) => kind === "ConfigMap") as unknown as { data: Record<string, string> };
   const text = (data["contracts.yaml"] ?? expect.fail("no policies"))
@@ -76,6 +78,22 @@ it("README's values render a pod that becomes ready and starts the sync job", as
     (some) => some,
   );
   expect(await told({ SYNCLINE_PREFIX: "{syncline.sync.other}" })).toBe(false);
+  // The dashboard looks into the same Redis; its health has a port of its own here only.
+  const { out: line, err: shown } = await syncline(["token", "ana"], {});
+  const [token] = /syncline_\S+/.exec(shown) ?? [];
+  layFiles(root, { "run/secrets/web/tokens": line });
+  const webArgs = webPod?.spec.containers[0]?.args.map((word) =>
+    word
+      .replace("/etc/syncline", join(root, "etc/syncline"))
+      .replace("/run/secrets", join(root, "run/secrets"))
+      .replace(`--health-port=${port}`, "--health-port=0"),
+  );
+  const dashboard = new Syncline(webArgs ?? [], { ...variables, REDIS_URL: redis.url });
+  onTestFinished(() => dashboard.kill("SIGKILL"));
+  await dashboard.until(({ event }) => event === "serve.ready");
+  const ask = async (headers: Readonly<Record<string, string>>) =>
+    (await fetch(`http://127.0.0.1:${webPort}/api/v1/outcomes`, { headers })).status;
+  expect([await ask({}), await ask({ authorization: `Bearer ${token}` })]).toEqual([401, 200]);
   serve.kill("SIGTERM");
   expect(await serve.ended()).toMatchObject({ code: 0 });
 });

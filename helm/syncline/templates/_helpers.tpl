@@ -143,7 +143,7 @@ app.kubernetes.io/part-of: {{ include "syncline.name" . | quote }}
 
 {{/* Refuses a request above its limit: the API server would, and no pod would come up. */}}
 {{- define "syncline.checkResources" -}}
-{{- $sets := dict "resources" .Values.resources "scheduler.resources" .Values.scheduler.resources "worker.resources" .Values.worker.resources "redis.embedded.resources" .Values.redis.embedded.resources -}}
+{{- $sets := dict "resources" .Values.resources "scheduler.resources" .Values.scheduler.resources "worker.resources" .Values.worker.resources "web.resources" .Values.web.resources "redis.embedded.resources" .Values.redis.embedded.resources -}}
 {{- range $where, $set := $sets -}}
 {{- $limits := ($set | default dict).limits | default dict -}}
 {{- range $name, $request := ($set | default dict).requests | default dict -}}

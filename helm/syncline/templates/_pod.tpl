@@ -47,9 +47,15 @@ spec:
         - --drain={{ int $values.drainSeconds }}s
         - --take-over-after={{ int $values.takeOverAfterSeconds }}s
         - --health-port={{ int $values.health.port }}
+        {{- if eq .roles "web" }}
+        {{- include "syncline.webArgs" $root | nindent 8 }}
+        {{- end }}
       {{- include "syncline.env" $root | nindent 6 }}
       ports:
         - { name: health, containerPort: {{ int $values.health.port }}, protocol: TCP }
+        {{- if eq .roles "web" }}
+        - { name: web, containerPort: {{ int $values.web.port }}, protocol: TCP }
+        {{- end }}
       {{- range $kind := list "startup" "liveness" "readiness" }}
       {{- $probe := index $values.probes $kind }}
       {{- if $probe.enabled }}
@@ -71,6 +77,8 @@ spec:
       {{- include "syncline.mounts" $root | nindent 6 }}
       {{- if contains "worker" .roles }}
       {{- include "syncline.sinkMount" $root | nindent 8 }}
+      {{- else if eq .roles "web" }}
+        - { name: web, mountPath: /run/secrets/web, readOnly: true }
       {{- end }}
     {{- with $values.extraContainers }}
     {{- toYaml . | nindent 4 }}
@@ -82,6 +90,8 @@ spec:
   {{- include "syncline.volumes" $root | nindent 2 }}
   {{- if contains "worker" .roles }}
   {{- include "syncline.sinkVolume" $root | nindent 4 }}
+  {{- else if eq .roles "web" }}
+  {{- include "syncline.webVolume" $root | nindent 4 }}
   {{- end }}
 {{- end -}}
 

@@ -1,11 +1,13 @@
 // Which model checks which kind of object. A kind that stands not here must not come out of the
 // chart.
+import { HTTPRoute } from "@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1/HTTPRoute";
 import { ScaledObject } from "@kubernetes-models/keda/keda.sh/v1alpha1/ScaledObject";
 import { PrometheusRule } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PrometheusRule";
 import { ServiceMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor";
 import { Deployment } from "kubernetes-models/apps/v1/Deployment";
 import { StatefulSet } from "kubernetes-models/apps/v1/StatefulSet";
 import { HorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler";
+import { Ingress } from "kubernetes-models/networking.k8s.io/v1/Ingress";
 import { NetworkPolicy } from "kubernetes-models/networking.k8s.io/v1/NetworkPolicy";
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1/PodDisruptionBudget";
 import { ConfigMap } from "kubernetes-models/v1/ConfigMap";
@@ -30,6 +32,11 @@ const models: Readonly<Record<string, { readonly check: Check; readonly from: st
   "autoscaling/v2 HorizontalPodAutoscaler": {
     check: check(HorizontalPodAutoscaler),
     from: `${core}/autoscaling/v2/HorizontalPodAutoscaler`,
+  },
+  "networking.k8s.io/v1 Ingress": { check: check(Ingress), from: `${core}/networking.k8s.io/v1/Ingress` },
+  "gateway.networking.k8s.io/v1 HTTPRoute": {
+    check: check(HTTPRoute),
+    from: "@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1/HTTPRoute",
   },
   "networking.k8s.io/v1 NetworkPolicy": {
     check: check(NetworkPolicy),

@@ -45,6 +45,35 @@ const own: Readonly<Record<string, Values>> = {
     split: true,
     autoscaling: { enabled: true, kind: "hpa", hpa: { metric: "waiting", matchLabels: { release: "demo" } } },
   },
+  "a dashboard": { web: { enabled: true, tokensSecret: { name: "web-tokens" } } },
+  "a dashboard behind an Ingress, with walls": {
+    split: true,
+    web: {
+      enabled: true,
+      tokensSecret: { name: "web-tokens", key: "who" },
+      authSecret: { name: "web-auth" },
+      readOnly: true,
+      resources: { limits: { memory: "256Mi" } },
+      service: { type: "NodePort", annotations: { a: "b" } },
+      ingress: {
+        ...{ enabled: true, className: "nginx", host: "syncline.example.com", tlsSecret: "web-tls" },
+        annotations: { "nginx.ingress.kubernetes.io/proxy-buffering": "off" },
+      },
+    },
+    networkPolicy: { enabled: true, webFrom: [apart] },
+    metrics: { serviceMonitor: { enabled: true } },
+  },
+  "a dashboard behind a Gateway": {
+    web: {
+      enabled: true,
+      authSecret: { name: "web-auth" },
+      httpRoute: {
+        enabled: true,
+        parentRefs: [{ name: "public", namespace: "gateways", sectionName: "https" }],
+        hostnames: ["syncline.example.com"],
+      },
+    },
+  },
   "an image by digest": { image: { repository: "sync/syncline", digest: `sha256:${"ab".repeat(32)}` } },
   "an image by tag, pulled with a secret": { image: { tag: "1.2.3" }, imagePullSecrets: [{ name: "pull-me" }] },
   "policies out of git": { policies: { files: null, existingConfigMaps: ["policies-from-git", "more-policies"] } },
