@@ -8,7 +8,7 @@ import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { render, type Values } from "../support/chart/helm.ts";
 import { podSpecsOf } from "../support/chart/pod-specs.ts";
 import { runHere } from "../support/commands-here.ts";
-import { Syncline } from "../support/processes.ts";
+import { Syncline, syncline } from "../support/processes.ts";
 import { freePort, ownFolder, startServer, until } from "../support/redis-servers.ts";
 
 /** The values in README's chapter. */
