@@ -12,9 +12,10 @@ import { Notifier } from "../notify/notifier.ts";
 import { judgeAll } from "../queries/deadlines.ts";
 import { createPinger } from "../service/ping.ts";
 import { NotifyStore } from "../store/notify-store.ts";
-import type { Store } from "../store/redis.ts";
+import type { RedisTarget, Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import type { CurrentSet } from "./current-set.ts";
+import { createDigests } from "./digests.ts";
 import { PolicySlots, readSuccesses } from "./policy-slots.ts";
 import type { RunningServices } from "./running-services.ts";
 
@@ -25,6 +26,7 @@ export interface NotifierDependencies {
   readonly options: {
     readonly roles: readonly string[];
     readonly log: EventLog;
+    readonly redis: RedisTarget;
   };
   readonly store: Store;
   readonly current: CurrentSet;
@@ -60,6 +62,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
     silences: (policies, floors) => readSilences(parts, slots, policies, floors),
     judge: (policies, facts) => judgeAll(policies, facts, store),
     tokens: () => readTokens(parts),
+    digests: createDigests({ store, target: options.redis, set: () => current.set }),
     onStatusRound: () => void heartbeats.runOnce(),
     clock: systemClock,
     log,

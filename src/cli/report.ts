@@ -1,11 +1,9 @@
 // `syncline report`: what policies did on some days, against as many days before.
 import { type Command, Option } from "commander";
 import type { Policy } from "../config/policy-set.ts";
-import { formatTook } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import {
-  badKinds,
   dayAfter,
   daysIn,
   type PolicyRow,
@@ -15,7 +13,7 @@ import {
   type SpanSums,
   slowerPolicies,
 } from "../queries/report.ts";
-import type { DateSpan } from "../store/day-summaries.ts";
+import { besides, reportSummary, showSpan, showTook } from "../queries/report-text.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";
@@ -105,7 +103,7 @@ function show(report: Report, options: ReportOptions, io: CommandIo): void {
     const toRows = options.markdown
       ? toMarkdown
       : (cells: readonly string[][]) => toTable(heading, cells, io, ["longest", "p95"]);
-    io.out(`${options.markdown ? "## " : ""}${headline(report)}\n\n${summary(report)}\n`);
+    io.out(`${options.markdown ? "## " : ""}${headline(report)}\n\n${reportSummary(report)}\n`);
     io.out(shown.length === 0 ? none : toRows(shown.map((row) => toCells(row, io.colours && !options.markdown))));
   }
   const cut = `only ${shown.length} of ${counted(rows.length, "policy", "policies")}; --limit shows more`;
@@ -120,48 +118,15 @@ function toCells(row: PolicyRow, colours: boolean): string[] {
     row.policy,
     ...[now.ran, now.good].map(String),
     now.bad + now.missed > 0 ? paint("red", `${now.bad}`, colours) : `${now.bad}`,
-    took(now.medianMs, before.medianMs),
-    took(now.p95Ms, before.p95Ms),
-    took(now.longestMs),
+    showTook(now.medianMs, before.medianMs),
+    showTook(now.p95Ms, before.p95Ms),
+    showTook(now.longestMs),
     besides(now),
   ];
 }
 
-/** Kinds of bad ends, and what else is worth a look: `2 failed, 3 skipped, 1 new conflict`. */
-function besides(sums: SpanSums): string {
-  const { skipped, missed, newConflicts } = sums;
-  const parts = badKinds(sums).map(([status, count]) => `${count} ${status}`);
-  if (missed > 0) parts.push(`${missed} missed`);
-  if (skipped > 0) parts.push(`${skipped} skipped`);
-  if (newConflicts > 0) parts.push(counted(newConflicts, "new conflict"));
-  return parts.join(", ");
-}
-
-/** A duration, and by how much it differs from another: `41s +12%`. */
-function took(durationMs: number | undefined, beforeMs?: number): string {
-  if (durationMs === undefined) return "";
-  const percent = beforeMs === undefined ? 0 : Math.round((durationMs / Math.max(beforeMs, 1) - 1) * 100);
-  return `${formatTook(durationMs)}${percent === 0 ? "" : ` ${percent > 0 ? "+" : ""}${percent}%`}`;
-}
-
 function headline({ span, before }: Report): string {
   return `${showSpan(span)} (${counted(daysIn(span), "day")}), changes against ${showSpan(before)}`;
-}
-
-function showSpan({ first, last }: DateSpan): string {
-  return first === last ? first : `${first} to ${last}`;
-}
-
-/** All policies in one sentence. */
-function summary({ all: { now, before }, policies }: Report): string {
-  const more = besides(now);
-  const durations = [
-    ["median", took(now.medianMs, before.medianMs)],
-    ["p95", took(now.p95Ms, before.p95Ms)],
-    ["longest", took(now.longestMs)],
-  ].flatMap(([name, text]) => (text === "" ? [] : [`${name} ${text}`]));
-  const counts = `${now.ran} ran, ${now.good} good, ${now.bad} bad${more === "" ? "" : ` (${more})`}`;
-  return `${counted(policies.length, "policy", "policies")}: ${[counts, ...durations].join("; ")}`;
 }
 
 function toMarkdown(rows: readonly string[][]): string {

@@ -2,11 +2,13 @@
 // trial notice now.
 
 import { Command } from "commander";
+import { lastSent } from "../app/digests.ts";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
-import { showInstant } from "../core/instant.ts";
+import { showInstant, toIso } from "../core/instant.ts";
 import { sendTrial } from "../notify/trial.ts";
 import { isStuck, readSinks, type SinkState } from "../queries/sinks.ts";
+import { NotifyStore } from "../store/notify-store.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { currentActor } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -63,12 +65,13 @@ export function sinksCommand(io: CommandIo): Command {
 
 async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   const target = redisTarget(options, io);
-  const { set, nowMs, states } = await withStore(target, async (store) => {
+  const { set, nowMs, states, digests } = await withStore(target, async (store) => {
     const found = await policySetFor(options, store, io);
     const backlogs = await readSinks(found, store, target);
     return {
       set: found,
       nowMs: await redisTimeMs(store),
+      digests: lastSent(await new NotifyStore(store).texts("digests")),
       states: new Map(backlogs.map((state) => [state.sink, state])),
     };
   });
@@ -76,16 +79,30 @@ async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   if (stuck.length > 0) io.exitCode = 1;
   const sinks = [...set.sinks.values()];
   if (options.json) {
-    const all = sinks.map((sink) => ({ sink: sink.name, to: showReceiver(sink), ...states.get(sink.name) }));
+    const all = sinks.map((sink) => ({
+      ...{ sink: sink.name, to: showReceiver(sink), ...states.get(sink.name) },
+      lastDigest: toIso(lastDigestMs(set, sink.name, digests)),
+    }));
     return io.out(safeJson(all));
   }
   if (sinks.length === 0) return io.err("no sink is configured: `sinks` of a policy file (docs/notifications.md)");
-  const rows = sinks.map((sink) => [sink.name, showReceiver(sink), ...showBacklog(states.get(sink.name))]);
-  io.out(toTable(["sink", "to", "waiting", "the first since", "failed", "dropped"], rows, io));
+  const rows = sinks.map((sink) => {
+    const lastMs = lastDigestMs(set, sink.name, digests);
+    const last = lastMs === undefined ? "" : showInstant(lastMs);
+    return [sink.name, showReceiver(sink), ...showBacklog(states.get(sink.name)), last];
+  });
+  io.out(toTable(["sink", "to", "waiting", "the first since", "failed", "dropped", "last digest"], rows, io));
   for (const { sink } of stuck) {
     const what = `${sink} has taken nothing for 15 minutes: \`syncline sinks test ${sink}\` says why`;
     io.out(alarming(what, io.colours));
   }
+}
+
+/** When a digest was last planned for a sink. */
+function lastDigestMs({ notifications }: PolicySet, sink: string, sent: ReadonlyMap<string, number>) {
+  const own = (notifications.digests ?? []).filter(({ to }) => to.includes(sink));
+  const instants = own.flatMap(({ name }) => sent.get(name) ?? []);
+  return instants.length === 0 ? undefined : Math.max(...instants);
 }
 
 function showBacklog(state: SinkState | undefined): string[] {
@@ -158,6 +175,7 @@ function findSink({ sinks }: PolicySet, name: string): SinkSettings {
   throw new UsageError(`there is no sink ${name}; ${othersThan(name, [...sinks.keys()], "the policy file")}`);
 }
 
-function isUsed({ policies }: PolicySet, { name, items }: SinkSettings): boolean {
+function isUsed({ policies, notifications }: PolicySet, { name, items }: SinkSettings): boolean {
+  if (notifications.digests?.some(({ to }) => to.includes(name))) return true;
   return items !== undefined || policies.some(({ notify = [] }) => notify.some(({ sink }) => sink === name));
 }

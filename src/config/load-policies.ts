@@ -80,7 +80,7 @@ function checkRules(draft: PolicyFileDraft, context: RuleContext): void {
   for (const [name, service] of Object.entries(services)) checkService(service, ["services", name], context);
   for (const [name, sink] of Object.entries(sinks)) checkSink(sink, ["sinks", name], context.report);
   checkDefaults(defaults, context);
-  checkNotifications(notifications, context.report);
+  checkNotifications(notifications, context);
   for (const [index, policy] of policies.entries()) checkPolicy(policy, ["policies", index], context);
 }
 

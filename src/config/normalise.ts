@@ -5,11 +5,14 @@ import type { DeclaredKind, DeclaredObject } from "../core/declared-object.ts";
 import { parseDuration, parseWallText } from "../core/duration.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
+import { labelsOf, selectorOf } from "../model/label.ts";
 import { runByHand } from "../model/task.ts";
+import { dailyCron } from "./daily-cron.ts";
 import { policyDefaults } from "./defaults.ts";
 import type {
   Action,
   After,
+  DigestSettings,
   Expectation,
   Follow,
   ItemMapping,
@@ -23,7 +26,7 @@ import type {
   TokenSettings,
 } from "./policy-set.ts";
 import { policyLimits } from "./rules/policy-limits.ts";
-import type { DefaultsInput, PolicyInput } from "./schema/policy-file.ts";
+import type { DefaultsInput, PolicyFileInput, PolicyInput } from "./schema/policy-file.ts";
 import type { ScheduleInput } from "./schema/schedule.ts";
 import type { ServiceInput } from "./schema/service.ts";
 import type { SinkInput } from "./schema/sink.ts";
@@ -303,7 +306,12 @@ function toRule(item: NotifyItem): NotifyRule {
 
 /** The notification settings, from the one file that has them. */
 function toNotifications(files: readonly CheckedFile[], defaults: DefaultsInput): NotificationSettings {
-  const { groupWait, muteTiming, link } = files.find(({ input }) => input?.notifications)?.input?.notifications ?? {};
+  const {
+    groupWait,
+    muteTiming,
+    link,
+    digests = {},
+  } = files.find(({ input }) => input?.notifications)?.input?.notifications ?? {};
   return {
     groupWaitMs: toMs(groupWait) ?? policyDefaults.groupWaitMs,
     muteTiming: muteTiming && {
@@ -313,7 +321,20 @@ function toNotifications(files: readonly CheckedFile[], defaults: DefaultsInput)
       except: muteTiming.except ?? [],
     },
     ...(link === undefined ? {} : { link }),
+    ...(Object.keys(digests).length === 0
+      ? {}
+      : { digests: Object.entries(digests).map(([name, digest]) => toDigest(name, digest, defaults)) }),
   };
+}
+
+type DigestInput = NonNullable<NonNullable<PolicyFileInput["notifications"]>["digests"]>[string];
+
+function toDigest(name: string, { at, on, to, by, ...input }: DigestInput, defaults: DefaultsInput): DigestSettings {
+  const timezone = input.timezone ?? defaults.timezone ?? policyDefaults.timezone;
+  const dst = { gap: policyDefaults.dstGap, overlap: policyDefaults.dstOverlap };
+  const schedule = { kind: "cron", expressions: [dailyCron(at, on)], timezone, dst, spreadMs: 0 } as const;
+  const label = selectorOf(labelsOf({ labels: input.label }));
+  return { name, schedule, timezone, to: [...new Set(to)], label, ...(by === undefined ? {} : { by }) };
 }
 
 function toMinute(clockTime: string): number {

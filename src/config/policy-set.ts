@@ -206,8 +206,20 @@ interface MuteTiming {
   readonly except: readonly Notice["kind"][];
 }
 
-/** Grouping and mute timing of notices. */
+/** A message once a day. `label`: a selector (model/label.ts), empty for all policies. */
+export interface DigestSettings {
+  readonly name: string;
+  readonly schedule: Schedule;
+  readonly timezone: string;
+  readonly to: readonly string[];
+  readonly label: string;
+  /** The label whose values get a line each; undefined: none. */
+  readonly by?: string;
+}
+
+/** Grouping and mute timing of notices, and digests. */
 export interface NotificationSettings {
+  readonly digests?: readonly DigestSettings[];
   readonly groupWaitMs: number;
   readonly muteTiming: MuteTiming | undefined;
   /** Where notices lead, with places to fill in (notice-link.ts). */

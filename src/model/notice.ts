@@ -16,6 +16,7 @@ export const noticeKinds = [
   "drift",
   "unusual",
   "items",
+  "digest",
 ] as const;
 
 const noticeSchema = z.object({

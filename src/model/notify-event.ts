@@ -47,8 +47,8 @@ export interface NotifyBatch {
   readonly unreadable: number;
 }
 
-/** The parts of what the notifier keeps: alert states, notices that wait, and due heartbeats. */
-export const notifyParts = ["policies", "services", "muted", "outbox", "heartbeats", "deadlines"] as const;
+/** What the notifier keeps: alert states, notices that wait, heartbeats, deadlines, digests. */
+export const notifyParts = ["policies", "services", "muted", "outbox", "heartbeats", "deadlines", "digests"] as const;
 
 /** One of these parts. */
 export type NotifyPart = (typeof notifyParts)[number];

@@ -6,7 +6,7 @@ import { counted, cutText, toPlainText } from "../core/plain-text.ts";
 import type { Notice } from "../model/notice.ts";
 
 const detailCharactersMax = 1_000;
-const linesMax = 10;
+const otherLinesMax = 10;
 
 /** What people see. */
 interface ChatMessage {
@@ -18,7 +18,7 @@ interface ChatMessage {
   readonly link: string | undefined;
 }
 
-function toMessage({ title, data, policy, service, at, timezone, link }: Notice): ChatMessage {
+function toMessage({ kind, title, data, policy, service, at, timezone, link }: Notice): ChatMessage {
   const { detail, slot, repository, leftOut } = data;
   const facts = {
     ...(policy === null ? {} : { policy }),
@@ -28,6 +28,8 @@ function toMessage({ title, data, policy, service, at, timezone, link }: Notice)
     time: showTime(at, timezone),
   };
   const all = linesOf(data);
+  // A digest is cut where it is made.
+  const linesMax = kind === "digest" ? all.length : otherLinesMax;
   const more = all.length > linesMax ? [`and ${all.length - linesMax} more`] : [];
   const earlier =
     typeof leftOut === "number" ? [`and ${counted(leftOut, "earlier notice")} that this one stands for`] : [];
@@ -49,7 +51,8 @@ function showTime(at: string, timezone: string | undefined): string {
   return `${local} (${local.slice(0, 10) === utc.slice(0, 10) ? utc.slice(11) : utc})`;
 }
 
-function linesOf({ items, offendingItems, targets, policies }: Notice["data"]): string[] {
+function linesOf({ items, offendingItems, targets, policies, lines }: Notice["data"]): string[] {
+  if (Array.isArray(lines)) return lines.map(String);
   if (Array.isArray(items)) return items.map(describeItem);
   if (Array.isArray(offendingItems)) return offendingItems.map(String);
   // One target stands in the title.

@@ -9,7 +9,7 @@ import { errorText, stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
-import type { DeliverNotices } from "../model/notice.ts";
+import type { DeliverNotices, Notice } from "../model/notice.ts";
 import type { NotifyBatch, NotifyChanges, NotifyEvent, NotifyPart, NotifyTexts } from "../model/notify-event.ts";
 import { parsePolicyState, parseServiceState, policyText } from "./alert-state.ts";
 import { withContext } from "./context.ts";
@@ -30,6 +30,20 @@ export interface NotifyStorePort {
   save(owner: string, batch: Pick<NotifyBatch, "cursor" | "passed">, changes: NotifyChanges): Promise<boolean>;
   remove(owner: string, part: NotifyPart, fields: readonly string[]): Promise<boolean>;
   noteLost(count: number): Promise<void>;
+}
+
+/** One digest that is due: its sinks, and how it is made, which may take seconds. */
+interface DueDigest {
+  readonly to: readonly string[];
+  readonly make: () => Promise<Notice>;
+}
+
+/** Says which digests are due, and their states after it. Built by app/digests.ts. */
+export interface DigestPort {
+  due(
+    states: ReadonlyMap<string, string>,
+    nowMs: number,
+  ): { readonly due: readonly DueDigest[]; readonly changes: NotifyTexts };
 }
 
 /** What a notifier needs. */
@@ -53,6 +67,7 @@ export interface NotifierOptions {
   ) => Promise<ReadonlyMap<string, JudgedDeadlines>>;
   /** Tokens that expire soon and cannot be renewed: service → instant. */
   readonly tokens: () => ReadonlyMap<string, number>;
+  readonly digests?: DigestPort;
   /** Called at each status round of the replica that has the lease. */
   readonly onStatusRound?: () => void;
   readonly clock: Clock;
@@ -62,6 +77,9 @@ export interface NotifierOptions {
 const batchMax = 500;
 const leaseMs = 15_000;
 const pollMs = 1_000;
+/** To make digests of thousands of policies takes seconds. */
+const digestLeaseMs = 60_000;
+const digestAgainMs = 60_000;
 /** How often a round also looks at services, tokens and stale policies. */
 const statusEveryMs = 5_000;
 const silenceMs = 10_000;
@@ -77,7 +95,7 @@ export class Notifier implements Component {
   readonly #stopping = new AbortController();
   /** Where notices may wait. */
   readonly #mayWait = new Set<Waiting>(["outbox", "muted"]);
-  readonly #next = { statusEveryMs: 0, silenceMs: 0, deadlineMs: 0, tidyMs: 0 };
+  readonly #next = { statusEveryMs: 0, silenceMs: 0, deadlineMs: 0, tidyMs: 0, digestMs: 0 };
   #loop: Promise<void> | undefined;
   #failing = false;
   /** The policy set of the last round. */
@@ -119,8 +137,9 @@ export class Notifier implements Component {
       events: batch.events,
       isStatusRound: isStatusRound && isDrained,
     });
-    const waiting = await this.#sort(notices, set, nowMs);
-    if (!(await notifyStore.save(owner, batch, { ...changes, ...waiting }))) return pollMs;
+    const digests = isStatusRound ? await this.#makeDigests(set, nowMs) : { notices: [], changes: new Map() };
+    const waiting = await this.#sort([...notices, ...digests.notices], set, nowMs);
+    if (!(await notifyStore.save(owner, batch, { ...changes, digests: digests.changes, ...waiting }))) return pollMs;
     if (batch.unreadable > 0) log.error("notifier.dropped", { count: batch.unreadable });
     while (await this.#handOver("outbox"));
     return isDrained ? pollMs : 0;
@@ -206,6 +225,29 @@ export class Notifier implements Component {
     if (judge === undefined || watched.length === 0 || !this.#isDue("deadlineMs", deadlineMs)) return new Map();
     const names = watched.map(({ name }) => name);
     return judge(watched, { texts: await notifyStore.texts("deadlines", names), nowMs });
+  }
+
+  /** Makes the digests that are due. Without them, all else goes on: they are tried in a minute. */
+  async #makeDigests({ notifications }: PolicySet, nowMs: number) {
+    const { notifyStore, owner, digests, log } = this.#options;
+    const none = { notices: [] as AddressedNotice[], changes: new Map() as NotifyTexts };
+    const isAwaited = this.#options.clock.monotonicMs() < this.#next.digestMs;
+    if (digests === undefined || notifications.digests === undefined || isAwaited) return none;
+    try {
+      const { due, changes } = digests.due(await notifyStore.texts("digests"), nowMs);
+      if (due.length > 0 && !(await notifyStore.take(owner, digestLeaseMs))) return none;
+      const notices: AddressedNotice[] = [];
+      for (const { to, make } of due) {
+        const notice = await make();
+        notices.push(...to.map((sink) => ({ sink, notice })));
+      }
+      return { notices, changes };
+    } catch (error) {
+      if (isRedisOutage(error)) throw error;
+      this.#next.digestMs = this.#options.clock.monotonicMs() + digestAgainMs;
+      log.error("digest.failed", { message: errorText(error), stack: stackOf(error) });
+      return none;
+    }
   }
 
   async #silences({ world: { set, services } }: Evaluation): Promise<ReadonlyMap<string, number>> {

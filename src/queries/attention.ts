@@ -52,7 +52,11 @@ export interface Attention {
 const none = { sinceMs: undefined, lastGoodMs: undefined, slotMs: undefined, acknowledged: undefined };
 
 /** Reads what needs a person. */
-export async function readAttention({ set, store, target }: QueryContext): Promise<Attention> {
+export async function readAttention({
+  set,
+  store,
+  target,
+}: Pick<QueryContext, "set" | "store" | "target">): Promise<Attention> {
   const status = await readStatus(set, store, target);
   const { nowMs } = status;
   const lines = await readPolicyLines(set.policies, store, status);

@@ -80,6 +80,7 @@ export class NotifyFixture {
     outbox: new Map<string, string>(),
     heartbeats: new Map<string, string>(),
     deadlines: new Map<string, string>(),
+    digests: new Map<string, string>(),
   };
   #events: NotifyEvent[] = [];
   #count = 0;

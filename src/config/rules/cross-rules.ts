@@ -1,6 +1,7 @@
 // The rules over all files: names that are used but not defined, and what may stand only once.
 import { didYouMean } from "../../core/nearest-word.ts";
-import { type Path, type Problem, problemOfFile } from "../problem.ts";
+import { labelsOf } from "../../model/label.ts";
+import { type Path, type Problem, problemOfFile, type Report } from "../problem.ts";
 import type { PolicyDraft } from "../schema/policy-file.ts";
 import type { CheckedFile } from "../schema-problems.ts";
 import { checkChains } from "./chain-rules.ts";
@@ -29,6 +30,7 @@ export function checkCrossRules(files: readonly CheckedFile[], isWhole: boolean)
 function checkNames(files: readonly CheckedFile[]): void {
   const services = files.flatMap(({ draft }) => Object.keys(draft.services ?? {}));
   const sinks = files.flatMap(({ draft }) => Object.keys(draft.sinks ?? {}));
+  const labels = [...new Set(files.flatMap(({ draft }) => (draft.policies ?? []).flatMap(labelsOf)))];
   const known = { service: new Set(services), sink: new Set(sinks) };
   const candidates = { service: services, sink: sinks };
   for (const { draft, report } of files) {
@@ -41,12 +43,27 @@ function checkNames(files: readonly CheckedFile[]): void {
       for (const [index, item] of notify.entries())
         check("sink", typeof item === "string" ? item : item.sink, sinkPath(notify, index, path));
     };
+    for (const [name, { to, label = {}, by }] of Object.entries(draft.notifications?.digests ?? {})) {
+      const at = ["notifications", "digests", name];
+      for (const [index, sink] of to.entries()) check("sink", sink, [...at, "to", index]);
+      for (const [key, text] of Object.entries(label))
+        checkLabel(labels, `${key}=${text}`, [...at, "label", key], report);
+      if (by !== undefined && !labels.some((label) => label.startsWith(`${by}=`)))
+        report([...at, "by"], `no policy has a label "${by}"`);
+    }
     checkNotify(draft.defaults ?? {}, ["defaults"]);
     for (const [index, policy] of (draft.policies ?? []).entries()) {
       if (policy.service !== undefined) check("service", policy.service, ["policies", index, "service"]);
       checkNotify(policy, ["policies", index]);
     }
   }
+}
+
+/** Reports a label that no policy has: a typo would choose nothing. */
+function checkLabel(labels: readonly string[], label: string, path: Path, report: Report): void {
+  if (labels.includes(label)) return;
+  const hint = didYouMean(label, labels.slice(0, policyLimits.servicesMax)) ?? "give it to a policy under labels";
+  report(path, `no policy has the label ${label}`, { hint });
 }
 
 /** Names defined twice: the problem is at the second and names the first. */

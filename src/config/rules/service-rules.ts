@@ -1,6 +1,7 @@
 // The rules for services, sinks and `notifications`: what a URL may hold, and which keys go
 // together. Opens no file and no socket: policies are also checked where the secrets are not.
 import { isLoopback } from "../../core/loopback.ts";
+import { dailyCron } from "../daily-cron.ts";
 import type { Path, Report } from "../problem.ts";
 import type { PolicyFileDraft } from "../schema/policy-file.ts";
 import { labelOf } from "../schema-problems.ts";
@@ -108,11 +109,15 @@ export function checkSink(sink: SinkDraft, path: Path, report: Report): void {
     report([...at, "previousSecretFile"], "webhook.previousSecretFile needs secretFile", { place: "key" });
 }
 
-/** Reports mute timing without a length. */
+/** Reports mute timing without a length, and weekdays of digests that are none. */
 export function checkNotifications(
-  { muteTiming }: NonNullable<PolicyFileDraft["notifications"]>,
-  report: Report,
+  { muteTiming, digests = {} }: NonNullable<PolicyFileDraft["notifications"]>,
+  { checks, report }: RuleContext,
 ): void {
+  for (const [name, { on }] of Object.entries(digests)) {
+    const problem = checks.cron(dailyCron("00:00", on), "UTC");
+    reportAt(problem, ["notifications", "digests", name, "on"], report);
+  }
   if (muteTiming === undefined || muteTiming.from !== muteTiming.to) return;
   const hint = "remove muteTiming, or set `to` to the time when muting ends";
   report(["notifications", "muteTiming", "to"], "notifications.muteTiming: from and to are the same time", { hint });

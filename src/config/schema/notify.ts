@@ -3,9 +3,12 @@
 import { z } from "zod";
 import { noticeKinds } from "../../model/notice.ts";
 import { problemOfLink } from "../notice-link.ts";
+import { policyLimits } from "../rules/policy-limits.ts";
 import {
   clockTimeSchema,
   durationSchema,
+  labelNameSchema,
+  labelsSchema,
   nameSchema,
   optional,
   required,
@@ -89,6 +92,20 @@ const linkSchema = textSchema.superRefine((text, context) => {
   if (message !== undefined) context.addIssue({ code: "custom", message });
 });
 
+const digestSchema = z.strictObject({
+  at: required(clockTimeSchema, "The time of day, in local time.", "07:00"),
+  on: optional(
+    z.string().regex(/^\S{1,50}$/, 'weekdays are written as in cron, such as "1-5"'),
+    "The weekdays, as cron writes them.",
+    "1-5",
+    "*",
+  ),
+  timezone: optional(timezoneSchema, "The IANA time zone. Default: the one in `defaults`.", "Europe/Vienna"),
+  to: required(z.array(nameSchema).min(1, "name at least one sink").max(20), "The sinks that get it.", ["ops"]),
+  label: optional(labelsSchema, "Only policies with all of these labels.", { team: "hr" }),
+  by: optional(labelNameSchema, "The name of a label: one line for each of its values, the worst first.", "team"),
+});
+
 /** Grouping, mute timing and link of notices, for all policies. */
 export const notificationsSchema = z.strictObject({
   muteTiming: optional(
@@ -101,6 +118,16 @@ export const notificationsSchema = z.strictObject({
     "How long failures that may be the service's wait, so that an outage is one notice; also how long a service must be healthy before its outage is over.",
     "1m",
     "30s",
+  ),
+  digests: optional(
+    z
+      .record(nameSchema, digestSchema)
+      .refine(
+        (digests) => Object.keys(digests).length <= policyLimits.digestsMax,
+        `at most ${policyLimits.digestsMax} digests`,
+      ),
+    "Messages once a day, by name: what needs a person, and what happened since the one before (docs/notifications.md#digests).",
+    { morning: { at: "07:00", on: "1-5", to: ["ops"] } },
   ),
   link: optional(
     linkSchema,

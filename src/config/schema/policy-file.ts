@@ -7,7 +7,7 @@ import { behaviourFields } from "./follow.ts";
 import { heartbeatSchema, notificationsSchema } from "./notify.ts";
 import {
   durationSchema,
-  labelPattern,
+  labelsSchema,
   nameSchema,
   optional,
   required,
@@ -52,14 +52,6 @@ const defaultsSchema = z.strictObject({
   ...closedFields,
   ...behaviourFields,
 });
-
-const labelForm = "1 to 63 letters, digits, hyphens, dots and underscores, and begins with a letter or digit";
-const labelSchema = (what: string) =>
-  z.string(unlessMissing(`a label's ${what} is text`)).regex(labelPattern, `a label's ${what} has ${labelForm}`);
-
-const labelsSchema = z
-  .record(labelSchema("name"), labelSchema("value"))
-  .refine((labels) => Object.keys(labels).length <= policyLimits.labelsMax, `at most ${policyLimits.labelsMax} labels`);
 
 const policySchema = z.strictObject({
   name: required(

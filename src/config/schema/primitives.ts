@@ -11,7 +11,7 @@ const wallTimeForm =
 const namePattern = /^(?!\d+$)[a-z0-9][a-z0-9-]{0,62}$/;
 
 /** Names and values of labels: a shell and a metric label take them as they are. */
-export const labelPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+const labelPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
 /** A required key: what it says, and an example. */
 export function required<Schema extends z.ZodType>(schema: Schema, description: string, example: unknown): Schema {
@@ -107,3 +107,15 @@ export const syncJobsSchema = z
   .array(idSchema, unlessMissing("a list of sync job ids, such as [42, 43]"))
   .min(1, "name at least one sync job")
   .max(policyLimits.syncJobsMax, `at most ${policyLimits.syncJobsMax} sync jobs a policy: split it in two`);
+
+const labelForm = "1 to 63 letters, digits, hyphens, dots and underscores, and begins with a letter or digit";
+const labelSchema = (what: string) =>
+  z.string(unlessMissing(`a label's ${what} is text`)).regex(labelPattern, `a label's ${what} has ${labelForm}`);
+
+/** The name of a label. */
+export const labelNameSchema = labelSchema("name");
+
+/** Labels: names and values. */
+export const labelsSchema = z
+  .record(labelNameSchema, labelSchema("value"))
+  .refine((labels) => Object.keys(labels).length <= policyLimits.labelsMax, `at most ${policyLimits.labelsMax} labels`);

@@ -152,6 +152,44 @@ describe("notifications", () => {
     expect(problems.map((one) => one.replace(/^\S+ /, ""))).toEqual([problem]);
   });
 
+  it("has digests at a time of day in a zone, for all policies or a label", async () => {
+    const labelled = file(
+      ", labels: { team: hr, stage: prod }",
+      `defaults: { timezone: Europe/Vienna }
+notifications:
+  digests:
+    all: { at: "07:05", on: "1-5", to: [ops, boss, ops] }
+    hr: { at: "18:00", timezone: UTC, to: [boss], label: { team: hr, stage: prod }, by: team }
+`,
+    );
+    const schedule = { kind: "cron", dst: { gap: "next", overlap: "first" }, spreadMs: 0 };
+    expect((await setOf(labelled)).notifications.digests).toEqual([
+      {
+        ...{ name: "all", to: ["ops", "boss"], label: "", timezone: "Europe/Vienna" },
+        schedule: { ...schedule, expressions: ["5 7 * * 1-5"], timezone: "Europe/Vienna" },
+      },
+      {
+        ...{ name: "hr", to: ["boss"], label: "stage=prod,team=hr", by: "team", timezone: "UTC" },
+        schedule: { ...schedule, expressions: ["0 18 * * *"], timezone: "UTC" },
+      },
+    ]);
+  });
+
+  it.each([
+    ['at: "7:00", to: [ops]', 'a time of day is written "22:00"'],
+    ['at: "07:00", on: "1 5", to: [ops]', "weekdays are written as in cron"],
+    ['at: "07:00", to: [opps]', 'there is no sink "opps"'],
+    ['at: "07:00", to: []', "name at least one sink"],
+    ['at: "07:00", to: [ops], label: { team: hrr }', "no policy has the label team=hrr"],
+    ['at: "07:00", to: [ops], by: taem', 'no policy has a label "taem"'],
+  ])("refuses a digest with %s", async (digest, message) => {
+    const problems = await problemsOf(
+      file(", labels: { team: hr }", `notifications: { digests: { d: { ${digest} } } }\n`),
+    );
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toContain(message);
+  });
+
   it("stands in one file only", async () => {
     const folder = await folderOf({
       "a.yaml": file("", "notifications: { groupWait: 1m }\n"),

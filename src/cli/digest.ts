@@ -1,0 +1,109 @@
+// `syncline digest`: prints a digest as it would be sent now, or sends it by hand.
+import { randomUUID } from "node:crypto";
+import type { Command } from "commander";
+import type { DigestSettings, PolicySet } from "../config/policy-set.ts";
+import { UsageError } from "../core/errors.ts";
+import { silentLog } from "../core/event-log.ts";
+import { counted } from "../core/plain-text.ts";
+import { selectorOf } from "../model/label.ts";
+import { type Digest, digestNotice, readDigest } from "../queries/digest.ts";
+import { NoticeQueues } from "../queue/notice-queues.ts";
+import { redisTimeMs } from "../store/redis.ts";
+import type { CommandIo } from "./command-io.ts";
+import { withStore } from "./connections.ts";
+import {
+  choosePolicies,
+  labelOption,
+  othersThan,
+  policySetFor,
+  redisCommand,
+  redisTarget,
+  type SetOptions,
+} from "./shared-options.ts";
+import { oneLine } from "./table.ts";
+import { parsePast, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
+
+interface DigestOptions extends SetOptions {
+  readonly since: string;
+  readonly label: readonly string[];
+  readonly by?: string;
+  readonly to?: string;
+  readonly timezone?: string;
+}
+
+const help = `
+NAME is a digest of the policy files (notifications.digests): its label, its \`by\`, its zone. Without it: all policies.
+With --to the digest goes into the queue of that sink, for a worker to deliver; the daily ones stay as they are.
+Times: ${timeForms}.
+
+Examples:
+  $ syncline digest
+  $ syncline digest --label team=hr --since 7d
+  $ syncline digest morning --to ops`;
+
+/** The command `digest`. */
+export function digestCommand(io: CommandIo): Command {
+  return redisCommand("digest", "set")
+    .argument("[name]", "a digest of the policy files")
+    .option("--since <time>", "the first day that counts", "yesterday")
+    .addOption(timezoneOption())
+    .addOption(labelOption())
+    .option("--by <label>", "one line for each value of this label")
+    .option("--to <sink>", "send it to this sink, too")
+    .option("--json", "print JSON")
+    .addHelpText("after", help)
+    .action((name: string | undefined, options: DigestOptions) =>
+      withStore(redisTarget(options, io), async (store) => {
+        const set = await policySetFor(options, store, io);
+        const nowMs = await redisTimeMs(store);
+        const asked = name === undefined ? unnamed(set, options) : findDigest(set, name);
+        const { fromMs } = parsePast({ since: options.since }, { nowMs, timezone: asked.timezone });
+        const digest = await readDigest(
+          { set, store, target: redisTarget(options, io) },
+          { ...asked, sinceMs: fromMs, nowMs },
+        );
+        const { title, detail, lines } = digest;
+        if (options.json) io.out(JSON.stringify({ v: 1, ...digest }));
+        else io.out([title, detail, "", ...lines.map((line) => `- ${oneLine(line)}`)].join("\n"));
+        if (options.to !== undefined) await send(options.to, { asked, digest, nowMs }, { set, options, io });
+      }),
+    );
+}
+
+type Asked = Pick<DigestSettings, "name" | "timezone" | "label" | "by">;
+
+/** A digest of all policies, or of a label. @throws UsageError for a label that no policy has. */
+function unnamed(set: PolicySet, { label, by, timezone }: DigestOptions): Asked {
+  const policies = choosePolicies(set, { label });
+  const zone = timezoneFor(timezone, policies);
+  return { name: "by hand", timezone: zone, label: selectorOf(label), ...(by === undefined ? {} : { by }) };
+}
+
+function findDigest({ notifications: { digests = [] } }: PolicySet, name: string): DigestSettings {
+  const found = digests.find((digest) => digest.name === name);
+  if (found !== undefined) return found;
+  const names = digests.map((digest) => digest.name);
+  throw new UsageError(`there is no digest ${name}; ${othersThan(name, names, "the policy file")}`);
+}
+
+async function send(
+  sink: string,
+  { asked, digest, nowMs }: { readonly asked: Asked; readonly digest: Digest; readonly nowMs: number },
+  { set, options, io }: { readonly set: PolicySet; readonly options: DigestOptions; readonly io: CommandIo },
+): Promise<void> {
+  const settings = set.sinks.get(sink);
+  if (settings === undefined)
+    throw new UsageError(`there is no sink ${sink}; ${othersThan(sink, [...set.sinks.keys()], "the policy file")}`);
+  const notice = digestNotice(digest, { ...asked, key: randomUUID(), nowMs, dueMs: undefined });
+  const queues = new NoticeQueues(redisTarget(options, io), silentLog);
+  try {
+    const left = await queues.add(sink, [notice], settings.queueMax);
+    if (left.length > 0)
+      throw new UsageError(
+        `the queue of ${sink} is full: ${counted(settings.queueMax, "notice waits", "notices wait")}`,
+      );
+    io.err(`queued for ${sink}: \`syncline sinks\` shows what waits`);
+  } finally {
+    await queues.close();
+  }
+}

@@ -1,0 +1,219 @@
+// A digest: what needs a person now and what happened since the digest before, in a title and some
+// lines. The worst comes first. Built for sinks by app/digests.ts, and for `syncline digest`.
+import { type DigestSettings, type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
+import { formatRoughly } from "../core/duration.ts";
+import { localDate, showInstant, showNear } from "../core/instant.ts";
+import { counted, cutText, someNames } from "../core/plain-text.ts";
+import { hashText } from "../core/stable-hash.ts";
+import { totalOfSyncJob } from "../feeds/list-totals.ts";
+import { hasLabels } from "../model/label.ts";
+import type { Notice } from "../model/notice.ts";
+import { showSubject } from "../model/pause.ts";
+import { FeedStore } from "../store/feed-store.ts";
+import { type AttentionItem, readAttention } from "./attention.ts";
+import { acknowledgementWords, countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
+import type { QueryContext } from "./query-context.ts";
+import { dayAfter, type Report, readReport } from "./report.ts";
+import { reportSummary, showSpan } from "./report-text.ts";
+import { showFeed } from "./service-words.ts";
+
+/** What a digest is about. */
+export interface DigestQuestion extends Pick<DigestSettings, "timezone" | "label" | "by"> {
+  /** Days since this one count, today too; yesterday at the latest. */
+  readonly sinceMs: number;
+  readonly nowMs: number;
+}
+
+/** A digest in words. */
+export interface Digest {
+  readonly title: string;
+  readonly detail: string;
+  readonly lines: readonly string[];
+  readonly counts: Readonly<Record<string, number>>;
+  readonly first: string;
+  readonly last: string;
+}
+
+const needsMax = 30;
+const groupsMax = 50;
+const partsMax = 10;
+const lineCharactersMax = 200;
+const titleCharactersMax = 300;
+/** Keeps a notice under 16 KiB. */
+const charactersMax = 10_000;
+const longPauseMs = 86_400_000;
+
+/** Reads a digest. */
+export async function readDigest(
+  context: Pick<QueryContext, "set" | "store" | "target">,
+  question: DigestQuestion,
+): Promise<Digest> {
+  const { timezone, label, nowMs, sinceMs, by } = question;
+  const set = labelledSet(context.set, label);
+  const { policies } = set;
+  const last = localDate(nowMs, timezone);
+  const [since, yesterday] = [localDate(sinceMs, timezone), dayAfter(last, -1)];
+  const span = { first: since < yesterday ? since : yesterday, last };
+  const attention = await readAttention({ ...context, set });
+  const report = await readReport(context.store, { policies, withRemoved: false, span, today: last });
+  // Of some policies, only what concerns them: sinks and processes are others' care.
+  const items = attention.items.filter(({ about }) => label === "" || about === "policy" || about === "service");
+  const lines = [
+    ...firstOf(
+      items.map((item) => itemLine(item, question)),
+      needsMax,
+      "more that need a person",
+    ),
+    ...wellAgain(report, attention.lines),
+    ...longPaused(attention.lines, nowMs),
+    ...(await openConflicts(context, policies, timezone)),
+    ...(by === undefined ? [] : groupLines(by, attention.lines, report)),
+  ];
+  return {
+    title: titleOf(attention.lines, items, label),
+    detail: `${showSpan(report.span)}: ${reportSummary(report)}`,
+    lines: cutLines(lines),
+    counts: Object.fromEntries(attention.counts),
+    ...report.span,
+  };
+}
+
+/** A digest as a notice. `key`: the same for the same digest, so that a repetition is seen. */
+export function digestNotice(
+  { title, lines, detail, counts, first, last }: Digest,
+  { name, key, nowMs, dueMs, timezone }: DigestHead,
+): Notice {
+  const lateMs = dueMs === undefined ? 0 : nowMs - dueMs;
+  const late =
+    lateMs < lateFromMs
+      ? ""
+      : `, due ${showNear(dueMs ?? nowMs, timezone, nowMs)}, ${formatRoughly(lateMs, Math.round)} late`;
+  return {
+    ...{ v: 1, id: `digest-${hashText(JSON.stringify([name, key]), 32)}`, kind: "digest", orderKey: `digest:${name}` },
+    ...{ at: new Date(nowMs).toISOString(), policy: null, service: null, timezone },
+    title: cutText(`${title}${late}`, titleCharactersMax),
+    data: {
+      ...{ digest: name, detail, lines: [...lines], counts: { ...counts }, from: first, to: last },
+      ...(dueMs === undefined ? {} : { slot: new Date(dueMs).toISOString() }),
+    },
+  };
+}
+
+/** Which digest, and when it was due; undefined: made by hand. */
+interface DigestHead extends Pick<DigestSettings, "name" | "timezone"> {
+  readonly key: string;
+  readonly nowMs: number;
+  readonly dueMs: number | undefined;
+}
+
+/** A notifier looks every five seconds: below this, a digest is in time. */
+const lateFromMs = 120_000;
+
+function labelledSet(set: PolicySet, label: string): PolicySet {
+  if (label === "") return set;
+  const policies = set.policies.filter((policy) => hasLabels(policy, label));
+  const used = new Set(policies.map(({ service }) => service));
+  return { ...set, policies, services: new Map([...set.services].filter(([name]) => used.has(name))) };
+}
+
+/** `2 failing, 1 late, 209 ok of 212 policies`, or `all 212 policies well`. */
+function titleOf(lines: readonly PolicyLine[], items: readonly AttentionItem[], label: string): string {
+  const all = counted(lines.length, "policy", "policies");
+  const isWell = lines.every(({ health }) => health === "ok");
+  const policies = isWell ? `all ${all} well` : `${countHealths(lines)} of ${all}`;
+  const others = items.filter(({ about }) => about !== "policy").length;
+  const parts = [
+    lines.length === 0 ? "no policy" : policies,
+    ...(others === 0 ? [] : [counted(others, "other trouble")]),
+  ];
+  return `${parts.join(", ")}${label === "" ? "" : ` (${label})`}`;
+}
+
+function itemLine(
+  { name, state, what, sinceMs, acknowledged }: AttentionItem,
+  { timezone, nowMs }: DigestQuestion,
+): string {
+  const since = sinceMs === undefined ? "" : ` since ${showNear(sinceMs, timezone, nowMs)}`;
+  const known = acknowledged === undefined ? "" : `; ${acknowledgementWords(acknowledged)}`;
+  return `${name === "" ? "" : `${name}: `}${state}${since}: ${what}${known}`;
+}
+
+/** Policies that had a bad end or a missed slot, and are well now. */
+function wellAgain({ policies }: Report, lines: readonly PolicyLine[]): string[] {
+  const well = new Set(lines.flatMap(({ policy, health }) => (health === "ok" ? [policy.name] : [])));
+  const rows = policies.filter(({ policy, now }) => now.bad + now.missed > 0 && well.has(policy));
+  if (rows.length === 0) return [];
+  const named = rows.map(({ policy, now }) => `${policy} (${now.bad + now.missed})`);
+  return [`bad or missed before, and well now: ${someNames(named)}`];
+}
+
+function longPaused(lines: readonly PolicyLine[], nowMs: number): string[] {
+  const pauses = lines.flatMap(({ pauses }) => pauses).filter(({ cause }) => cause === undefined);
+  const long = new Map(pauses.flatMap((one) => (nowMs - one.sinceMs > longPauseMs ? [[showSubject(one), one]] : [])));
+  const texts = [...long].map(
+    ([subject, { sinceMs, actor, note }]) =>
+      `${subject}: paused for ${formatRoughly(nowMs - sinceMs, Math.floor)} by ${actor}: ${note}`,
+  );
+  return firstOf(texts, partsMax, "more pauses");
+}
+
+/** Open conflicts of the sync jobs of these policies, as the last whole walk counted them. */
+async function openConflicts({ store }: Pick<QueryContext, "store">, policies: readonly Policy[], timezone: string) {
+  const runs = policies.filter(({ action }) => action.kind === "run");
+  const places = Map.groupBy(runs, ({ service, repository = null }) => JSON.stringify([service, repository]));
+  const feeds = new FeedStore(store);
+  const lines: string[] = [];
+  for (const own of places.values()) {
+    const [{ service, repository = null } = { service: "" }] = own;
+    const syncJobs = [...new Set(own.flatMap(({ action }) => targetsOf(action) ?? []))];
+    const feed = { service, repository, list: "conflictDetails" as const };
+    const totals = await feeds.totals(feed, syncJobs.map(totalOfSyncJob));
+    const open = syncJobs.flatMap((job, index) =>
+      (totals?.counts[index] ?? 0) > 0 ? [[job, totals?.counts[index] ?? 0]] : [],
+    );
+    const worst = open
+      .toSorted(([, a], [, b]) => Number(b) - Number(a))
+      .map(([job, count]) => `sync job ${job}: ${count}`);
+    if (totals === undefined || worst.length === 0) continue;
+    lines.push(
+      `conflicts open in ${showFeed(feed)}, counted ${showInstant(totals.atMs, timezone)}: ${someNames(worst)}`,
+    );
+  }
+  return firstOf(lines, partsMax, "more lists of conflicts");
+}
+
+/** One line for each value of a label, the worst first. */
+function groupLines(by: string, lines: readonly PolicyLine[], { policies }: Report): string[] {
+  const rows = new Map(policies.map((row) => [row.policy, row.now]));
+  const groups = [...Map.groupBy(lines, ({ policy }) => policy.labels?.[by] ?? "")].map(([value, own]) => {
+    const now = own.flatMap(({ policy }) => rows.get(policy.name) ?? []);
+    const sum = (key: "ran" | "good" | "bad" | "missed") => now.reduce((total, sums) => total + sums[key], 0);
+    const needy = own.filter(({ health }) => needsPerson[health]).length;
+    const missed = sum("missed") === 0 ? "" : `, ${sum("missed")} missed`;
+    const text = `${by}=${value || "(none)"}: ${counted(own.length, "policy", "policies")} (${countHealths(own)}); ${sum("ran")} ran, ${sum("good")} good, ${sum("bad")} bad${missed}`;
+    return { text, needy, bad: sum("bad") + sum("missed") };
+  });
+  const sorted = groups.toSorted((a, b) => b.needy - a.needy || b.bad - a.bad || (a.text < b.text ? -1 : 1));
+  return firstOf(
+    sorted.map(({ text }) => text),
+    groupsMax,
+    "more groups",
+  );
+}
+
+/** The first lines, and how many are left out. */
+function firstOf(lines: readonly string[], most: number, what: string): string[] {
+  return lines.length <= most ? [...lines] : [...lines.slice(0, most), `and ${lines.length - most} ${what}`];
+}
+
+function cutLines(lines: readonly string[]): string[] {
+  const shown: string[] = [];
+  let characters = 0;
+  for (const [index, line] of lines.entries()) {
+    const text = cutText(line, lineCharactersMax);
+    characters += text.length;
+    if (characters > charactersMax) return [...shown, `and ${lines.length - index} more lines`];
+    shown.push(text);
+  }
+  return shown;
+}

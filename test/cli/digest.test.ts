@@ -1,0 +1,158 @@
+// Digests as people see them: printed, sent by hand, and mailed by a running `serve`.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { localDate } from "../../src/core/instant.ts";
+import type { Outcome } from "../../src/model/outcome.ts";
+import { dayAfter } from "../../src/queries/report.ts";
+import { History } from "../../src/store/history.ts";
+import { keepPolicySet } from "../../src/store/kept-policies.ts";
+import { runHere } from "../support/commands-here.ts";
+import { folderForTest } from "../support/folder.ts";
+import { liveProcess, setOf } from "../support/kept-set.ts";
+import { login, startMailServer } from "../support/mail-server.ts";
+import { testOutcome } from "../support/outcomes.ts";
+import { testPolicy } from "../support/policies.ts";
+import { Syncline } from "../support/processes.ts";
+import { Receiver } from "../support/receiver.ts";
+import { redisForTest, storeForTest } from "../support/redis.ts";
+import { sinkOf, startSinks, webhookTo } from "../support/sink-fixture.ts";
+
+const target = redisForTest();
+const store = await storeForTest(target);
+const history = new History(store, { timezoneOf: () => "UTC" });
+const here = (...args: string[]) => runHere([...args, "--prefix", target.prefix, "--redis-url", target.url], {});
+
+const policy = (name: string, team: string) => testPolicy({ name, labels: { team }, schedule: undefined });
+const dst = { gap: "next", overlap: "first" } as const;
+const daily = { kind: "cron", expressions: ["0 7 * * *"], timezone: "UTC", dst, spreadMs: 0 } as const;
+const digest = { timezone: "UTC", to: ["ops"], schedule: daily };
+const set = {
+  ...setOf([policy("well", "hr"), policy("mended", "hr"), policy("ill", "it")]),
+  sinks: new Map([["ops", sinkOf("ops", { kind: "file", path: "/nowhere", bytesMax: 1, filesMax: 1 })]]),
+  notifications: {
+    ...{ groupWaitMs: 0, muteTiming: undefined },
+    digests: [
+      { ...digest, name: "hr", label: "team=hr" },
+      { ...digest, name: "teams", label: "", by: "team" },
+    ],
+  },
+};
+
+let count = 0;
+/** A task whose slot was at noon so many days ago, and that ends now. */
+async function ended(name: string, daysAgo: number, changes: Partial<Outcome> = {}): Promise<void> {
+  count += 1;
+  const slot = `${dayAfter(localDate(Date.now(), "UTC"), -daysAgo)}T00:00:${String(count).padStart(2, "0")}.000Z`;
+  const taskId = `${name}__run__42__${Math.floor(Date.parse(slot) / 1_000)}`;
+  await history.record(testOutcome({ taskId, policy: name, slot, finishedAt: new Date().toISOString(), ...changes }));
+}
+const failed = { status: "failed", reason: "refused", evidence: "direct" } as const;
+
+beforeAll(async () => {
+  await keepPolicySet(store, set, "host/1");
+  await liveProcess(store);
+  await ended("well", 9);
+  await ended("well", 1);
+  await ended("well", 0);
+  await ended("mended", 1, failed);
+  await ended("mended", 0);
+  await ended("ill", 1, { ...failed, newConflicts: 2 });
+  await ended("ill", 0, failed);
+});
+
+describe("syncline digest", () => {
+  it("says what needs a person, worst first, and what happened since yesterday", async () => {
+    const { code, out } = await here("digest");
+    const [title, detail, , ...lines] = out.split("\n");
+    const today = localDate(Date.now(), "UTC");
+    expect([code, title]).toEqual([0, "1 failing, 2 ok of 3 policies"]);
+    const report = (await here("report", "--since", "yesterday")).out.split("\n");
+    expect(detail).toBe(`${dayAfter(today, -1)} to ${today}: ${report[2]}`);
+    expect(detail).toContain("3 policies: 6 ran, 3 good, 3 bad (3 failed, 2 new conflicts)");
+    expect(lines[0]).toMatch(/^- ill: failing since .*: sync job 42: failed \(refused\), 2 in a row$/);
+    expect(lines[1]).toBe("- bad or missed before, and well now: mended (1)");
+  });
+
+  it("keeps to the label of a digest, and says when all is well", async () => {
+    expect((await here("digest", "hr")).out).toMatch(
+      /^all 2 policies well \(team=hr\)\n.*: 2 policies: 4 ran, 3 good, 1 bad/,
+    );
+    expect((await here("digest", "--label", "team=it")).out).toMatch(/^1 failing of 1 policy \(team=it\)\n/);
+  });
+
+  it("has a line for each value of a label, the worst first", async () => {
+    const { lines } = JSON.parse((await here("digest", "teams", "--json")).out);
+    expect(lines.slice(-2)).toEqual([
+      "team=it: 1 policy (1 failing); 2 ran, 0 good, 2 bad",
+      "team=hr: 2 policies (2 ok); 4 ran, 3 good, 1 bad",
+    ]);
+  });
+
+  it("names the pauses that last for long", async () => {
+    await here("pause", "--label", "team=hr", "--reason", "until the move");
+    onTestFinished(async () => void (await here("resume", "--label", "team=hr")));
+    const key = `${target.prefix}:pauses`;
+    const entries = Object.entries(await store.redis.hgetall(key));
+    for (const [id, text] of entries) {
+      const pause = JSON.parse(text);
+      await store.redis.hset(key, id, JSON.stringify({ ...pause, sinceMs: pause.sinceMs - 3 * 86_400_000 }));
+    }
+    expect((await here("digest")).out).toMatch(/\n- label team=hr: paused for 3d by \S+: until the move$/);
+  });
+
+  it("goes to a sink by hand, through its queue", async () => {
+    const { code, err } = await here("digest", "hr", "--to", "ops");
+    expect([code, err]).toEqual([0, "queued for ops: `syncline sinks` shows what waits"]);
+    const receiver = await new Receiver().start();
+    onTestFinished(() => receiver.stop());
+    await startSinks(target, [sinkOf("ops", webhookTo(receiver.url, { format: "slack" }))]);
+    await receiver.until(() => receiver.accepted.length === 1);
+    expect(JSON.parse(receiver.received[0]?.body ?? "").text).toMatch(
+      /^all 2 policies well \(team=hr\)\n20.*\n• bad or/,
+    );
+  });
+
+  it("refuses names that are none", async () => {
+    expect((await here("digest", "hrr")).err).toContain("there is no digest hrr; did you mean hr?");
+    expect((await here("digest", "--to", "opps")).err).toContain("there is no sink opps; did you mean ops?");
+  });
+});
+
+it("a running serve mails the digest that is due, once, and tells when", async () => {
+  const { mails, settings, passwordFile } = await startMailServer();
+  const file = join(folderForTest(), "p.yaml");
+  const email = `{ host: 127.0.0.1, port: ${settings.port}, startTls: false, from: s@example.com, to: [ops@example.com], user: ${login.user}, passwordFile: "${passwordFile}", tls: { caFile: "${settings.tls.caFile}" } }`;
+  writeFileSync(
+    file,
+    `apiVersion: syncline/v1
+services: { main: { baseUrl: "http://127.0.0.1:1", token: { env: TEST_TOKEN } } }
+policies: [{ name: nightly, service: main, run: { syncJobs: [1] } }]
+sinks: { mail: { email: ${email} } }
+notifications: { digests: { daily: { at: "07:00", to: [mail] } } }
+`,
+  );
+  const prefix = `${target.prefix}-serve`;
+  const serve = new Syncline(["serve", "--config", file, "--prefix", prefix], {
+    REDIS_URL: target.url,
+    TEST_TOKEN: "x",
+  });
+  onTestFinished(async () => {
+    serve.kill("SIGKILL");
+    await serve.ended();
+  });
+  await serve.until(({ event }) => event === "serve.ready");
+  const key = `${prefix}:notifications:digests`;
+  await expect.poll(() => store.redis.hget(key, "daily"), { timeout: 15_000 }).not.toBeNull();
+  // As if it had been there two days ago.
+  const state = JSON.parse((await store.redis.hget(key, "daily")) ?? "");
+  await store.redis.hset(key, "daily", JSON.stringify({ ...state, slotMs: state.slotMs - 2 * 86_400_000 }));
+  await serve.until(({ event, kind }) => event === "notice.published" && kind === "digest");
+  await expect.poll(() => mails.length, { timeout: 15_000 }).toBe(1);
+  expect(mails[0]).toMatchObject({ user: login.user, isSecure: true });
+  expect(mails[0]?.raw).toMatch(/^Subject: 1 new of 1 policy, due /m);
+  const [sink] = JSON.parse(
+    (await runHere(["sinks", "--prefix", prefix, "--redis-url", target.url, "--json"], {})).out,
+  );
+  expect(sink).toMatchObject({ sink: "mail", lastDigest: expect.stringMatching(/Z$/) });
+});
