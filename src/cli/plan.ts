@@ -135,7 +135,7 @@ function showTimeLine(options: PlanOptions, { set, known }: PoliciesAhead, io: C
   // A run of unknown length ends at once, so that it meets no other: what is not known is said.
   const assumptions = toAssumptions(options, set, known?.usualMs, 0);
   const line = readTimeLine({
-    ...{ set, shown, range, assumptions, pauses: known?.pauses ?? [] },
+    ...{ set, shown, range, assumptions, pauses: known?.pauses ?? [], running: known?.running ?? [] },
     isDurationAssumed: isDurationGiven(options),
     rowsMax: options.count ?? rowsByDefault,
   });

@@ -57,7 +57,7 @@ const eventsAtOnce = 500;
 /** Looks ahead so many hours, from the hour that goes on. */
 export async function readNextDay({ store, set }: QueryContext, hours: number): Promise<NextDay> {
   const nowMs = await redisTimeMs(store);
-  const { pauses, usualMs } = await readKnownAhead(store, set);
+  const { pauses, usualMs, running } = await readKnownAhead(store, set);
   const hourFromMs = Math.floor(nowMs / hourMs) * hourMs;
   const shown = { fromMs: hourFromMs, toMs: hourFromMs + hours * hourMs };
   const range = { fromMs: nowMs, toMs: shown.toMs - 1 };
@@ -70,7 +70,17 @@ export async function readNextDay({ store, set }: QueryContext, hours: number): 
     onRequests: (service, atMs, count) => counts.at(service, atMs, (stretch) => (stretch.requests += count)),
   });
   const minutes = new MinuteMeter(peaksShown);
-  const question = { set, shown: set.policies, range, pauses, assumptions, isDurationAssumed: false, rowsMax, seenMax };
+  const question = {
+    set,
+    shown: set.policies,
+    range,
+    pauses,
+    running,
+    assumptions,
+    isDurationAssumed: false,
+    rowsMax,
+    seenMax,
+  };
   const steps = followTimeLine(question);
   for (let seen = 1; ; seen += 1) {
     const step = steps.next();

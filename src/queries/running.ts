@@ -3,16 +3,18 @@
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { runByHand, type Task } from "../model/task.ts";
+import { usualMsOf } from "../model/unusual.ts";
 import type { TaskInFlight } from "../queue/tasks-in-flight.ts";
 import { batchesOf } from "../store/batches.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import { Leases } from "../store/leases.ts";
+import { readRuns } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import { describeDeniedBy } from "./service-words.ts";
-import { taskWords } from "./task-words.ts";
+import { endWords, taskWords } from "./task-words.ts";
 
 /** The steps of a task in flight, as people say them; those of a sent request first. */
 const taskSteps = [
@@ -43,6 +45,9 @@ export interface RunningTask
   readonly since: string | null;
   /** What it waits for, in words; null when it waits for its turn alone. */
   readonly waitsFor: string | null;
+  /** How long such runs usually take, and when this one would end then. */
+  readonly usualMs: number | null;
+  readonly endsAbout: string | null;
   /** Before the request: by when it must be sent. After it: by when it must be settled. */
   readonly deadline: string | null;
 }
@@ -61,7 +66,10 @@ export async function readRunning(
   for (const batch of batchesOf(tasks)) {
     const places = batch.map(async ({ task, state, queuedAtMs }): Promise<RunningTask> => {
       const policy = task.policy === runByHand ? set.byHand : policies.get(task.policy);
-      const where = { task, state, queuedAtMs, policy, entry: await journal.entry(task.id) };
+      const entry = await journal.entry(task.id);
+      const isFollowed = task.kind === "run" && policy?.follow.until !== "accepted" && entry?.sentAtMs !== undefined;
+      const usualMs = isFollowed ? await facts.usualMs(task.policy, task.target) : undefined;
+      const where = { task, state, queuedAtMs, policy, entry, usualMs };
       return toRunning(where, await readStep(where, facts, nowMs), nowMs);
     });
     running.push(...(await Promise.all(places)));
@@ -80,6 +88,7 @@ function readFacts(store: Store) {
     limiter: once((service: string) => readLimiterStatus(store, service)),
     listFailure: once(failure),
     holder: (task: Task) => leases.holder(task),
+    usualMs: once(async (policy: string, target: string) => usualMsOf(await readRuns(store, { policy, target }))),
   };
 }
 
@@ -101,6 +110,8 @@ type Facts = ReturnType<typeof readFacts>;
 interface Where extends TaskInFlight {
   readonly policy: Policy | undefined;
   readonly entry: StartEntry | undefined;
+  /** Of a sent run, where it is known. */
+  readonly usualMs: number | undefined;
 }
 
 type Step = Pick<RunningTask, "step" | "since" | "waitsFor">;
@@ -115,13 +126,24 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
   const unread = failure === undefined ? "" : `; but the activities cannot be read: ${failure}`;
   if (entry.state !== "sending") {
     const seen = entry.finishSeenAtMs;
-    const end = seen === undefined ? "the end of its run" : `its last conflicts; finished ${showInstant(seen)}`;
+    const end = seen === undefined ? describeEnd(where, nowMs) : `its last conflicts; finished ${showInstant(seen)}`;
     return { step: "following", since: toIso(entry.answeredAtMs), waitsFor: `${end}${unread}` };
   }
   const { doubt } = entry;
   const sent = toIso(entry.sentAtMs);
   if (doubt === undefined) return { step: "sending", since: sent, waitsFor: "the service's answer" };
   return { step: "verifying", since: sent, waitsFor: `an activity that proves its start: ${doubt.detail}${unread}` };
+}
+
+/** When a run will probably end. */
+function describeEnd({ usualMs, entry, policy }: Where, nowMs: number): string {
+  const endsMs = endOf(entry, usualMs);
+  if (usualMs === undefined || endsMs === undefined) return "the end of its run";
+  return `the end of its run; ${endWords({ usualMs, endsMs }, policy?.closed.timezone, nowMs)}`;
+}
+
+function endOf(entry: StartEntry | undefined, usualMs: number | undefined): number | undefined {
+  return usualMs === undefined || entry?.sentAtMs === undefined ? undefined : entry.sentAtMs + usualMs;
 }
 
 /** What stands in the way of a request that is not sent. */
@@ -148,7 +170,7 @@ async function readObstacle(
   return { step, waitsFor: `service ${task.service}: ${failures} failed in a row, the last one: ${lastFailure}` };
 }
 
-function toRunning({ task, entry, policy }: Where, step: Step, nowMs: number): RunningTask {
+function toRunning({ task, entry, policy, usualMs }: Where, step: Step, nowMs: number): RunningTask {
   const { id, kind, target, service, repository, origin } = task;
   const sentAtMs = entry?.sentAtMs;
   const deadlineMs = policy === undefined || sentAtMs === undefined ? undefined : sentAtMs + policy.follow.deadlineMs;
@@ -157,6 +179,8 @@ function toRunning({ task, entry, policy }: Where, step: Step, nowMs: number): R
     ...step,
     name: taskWords(task, policy?.closed.timezone, nowMs),
     sent: toIso(sentAtMs),
+    usualMs: usualMs ?? null,
+    endsAbout: toIso(endOf(entry, usualMs)),
     deadline: toIso(sentAtMs === undefined ? task.startByMs : deadlineMs),
   };
 }

@@ -2,6 +2,7 @@
 // `explain`, `running` and others, in place of ids.
 import { type Action, targetsOf } from "../config/policy-set.ts";
 import { declaredKinds } from "../core/declared-object.ts";
+import { formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
 import { isFromMasks, type Task, targetFromMasks } from "../model/task.ts";
 
@@ -27,6 +28,21 @@ export function targetWords(task: Pick<Task, "kind" | "target">): string {
   const [object = "", id] = target.split("-");
   const known = Object.entries(declaredKinds).find(([name]) => name === object);
   return `apply ${known === undefined ? target : `${known[1]} ${id}`}`;
+}
+
+/**
+ * When a run will probably end: `usually 12m, so about 02:14 CET`. To minutes where it takes ten or
+ * more.
+ */
+export function endWords(
+  { usualMs, endsMs }: { readonly usualMs: number; readonly endsMs: number },
+  timezone: string | undefined,
+  nowMs: number,
+): string {
+  const usually = `usually ${formatRoughly(usualMs, Math.round)}`;
+  if (endsMs < nowMs) return `${usually}, so it takes longer`;
+  const unitMs = usualMs < 600_000 ? 1_000 : 60_000;
+  return `${usually}, so about ${showClock(Math.round(endsMs / unitMs) * unitMs, timezone, nowMs)}`;
 }
 
 /** What a policy starts: `sync jobs 42, 43`, `12 sync jobs`, `poll approvals`. */

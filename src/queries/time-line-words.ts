@@ -4,8 +4,10 @@ import { targetsOf, timezoneOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock, toIso } from "../core/instant.ts";
 import { parseTaskId } from "../model/task-id.ts";
+import { deadlineOfSlot } from "../schedule/deadlines.ts";
 import type { Clash, SlotRow } from "../simulate/slot-list.ts";
-import type { TimeLine } from "./time-line.ts";
+import { endWords } from "./task-words.ts";
+import { type RunNow, runsMet, type TimeLine } from "./time-line.ts";
 
 /** When its runs are over: only runs take time, and only some are known. */
 export function endOf({ policy, state, endsMs }: SlotRow, { untimed }: TimeLine): number | undefined {
@@ -18,6 +20,18 @@ export function clashesOf({ policy, clashes }: SlotRow, { untimed }: TimeLine): 
   return untimed.has(policy.name) && policy.after !== undefined ? [] : clashes;
 }
 
+/** The deadline that a slot misses when its runs end as expected; undefined: none. */
+export function deadlineMissed(row: SlotRow, line: TimeLine): number | undefined {
+  const endsMs = endOf(row, line);
+  const atMs = endsMs === undefined ? undefined : deadlineOfSlot(row.policy, row.slotMs)?.atMs;
+  return atMs !== undefined && endsMs !== undefined && endsMs > atMs ? atMs : undefined;
+}
+
+/** A run that goes on now, and when it will probably end. */
+export function runningWords(run: RunNow, zone: string | undefined, besideMs: number): string {
+  return `Sync job ${run.target} of ${run.policy} goes on: ${endWords(run, zone, besideMs)}.`;
+}
+
 /** What is expected of a slot: why it falls away, when it begins, what it meets. */
 export function expectedWords(row: SlotRow, line: TimeLine, zone: string | undefined): string {
   const { policy, slotMs, plannedMs, state, detail } = row;
@@ -26,9 +40,15 @@ export function expectedWords(row: SlotRow, line: TimeLine, zone: string | undef
   const begins = line.untimed.has(policy.name) ? "" : `about ${showClock(plannedMs, zone, slotMs)}, `;
   const [first, ...more] = clashesOf(row, line);
   const rest = more.length === 0 ? "" : `, and ${more.length} more`;
+  const [met] = runsMet(row, line);
+  const deadlineMs = deadlineMissed(row, line);
   const parts = [
     ...(after === undefined ? [] : [`${begins}after ${after}`]),
     ...(first === undefined ? [] : [`${clashWords(first, row, zone)}${rest}`]),
+    ...(met === undefined
+      ? []
+      : [`sync job ${met.target} is still at work for ${met.policy} (overlap: ${policy.overlap})`]),
+    ...(deadlineMs === undefined ? [] : [`ends after its deadline, ${showClock(deadlineMs, zone, slotMs)}`]),
   ];
   return parts.join("; ");
 }
@@ -48,6 +68,13 @@ function clashWords(
   return `${job} runs beside ${run}${policy.overlap === "allow" ? rule : ", which is not followed any more"}`;
 }
 
+/** The runs that go on now, for machines. */
+export function runningOf({ running }: TimeLine) {
+  return running.map(({ id, policy, target, sentAtMs, usualMs, endsMs }) => {
+    return { taskId: id, policy, target, sent: toIso(sentAtMs), usualMs, endsAbout: toIso(endsMs) };
+  });
+}
+
 /** The slots for machines. Instants are ISO 8601. */
 export function slotsOf(line: TimeLine) {
   return line.rows.map((row) => {
@@ -65,6 +92,8 @@ export function slotsOf(line: TimeLine) {
       kind: policy.action.kind,
       targets: targetsOf(policy.action) ?? null,
       clashes: clashesOf(row, line),
+      meetsRunning: runsMet(row, line).map(({ id }) => id),
+      deadlineMissed: toIso(deadlineMissed(row, line)),
     };
   });
 }

@@ -4,14 +4,17 @@
 
 import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import type { Pause } from "../model/pause.ts";
+import { parseTaskId } from "../model/task-id.ts";
+import { usualMsOf } from "../model/unusual.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import { SlotList, type SlotRow } from "../simulate/slot-list.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
-import { readPolicyStates, usualDurationMs } from "../store/policy-states.ts";
+import { type PolicyState, readPolicyStates, usualDurationMs } from "../store/policy-states.ts";
 import { readPauses } from "../store/quarantines.ts";
 import type { Store } from "../store/redis.ts";
+import { type RunInFlight, runsInFlight } from "../store/start-entry.ts";
 
 /** What Redis knows of the time ahead. */
 export interface KnownAhead {
@@ -19,6 +22,15 @@ export interface KnownAhead {
   readonly pauses: readonly Pause[];
   /** How long a run of a policy usually takes: the median of its last 20 good ones. */
   readonly usualMs: ReadonlyMap<string, number>;
+  /** The runs that go on now and whose usual duration is known. */
+  readonly running: readonly RunNow[];
+}
+
+/** A run that goes on, and when it would end as usual. */
+export interface RunNow extends RunInFlight {
+  readonly policy: string;
+  readonly usualMs: number;
+  readonly endsMs: number;
 }
 
 /** Reads what is in force, and how long the policies' runs take. */
@@ -31,7 +43,25 @@ export async function readKnownAhead(store: Store, { policies }: PolicySet): Pro
     const usualMs = usualDurationMs(state);
     return usualMs === undefined ? [] : [[name, rounded(usualMs)]];
   });
-  return { pauses, usualMs: new Map(usual) };
+  return { pauses, usualMs: new Map(usual), running: await readRunning(store, followed, states) };
+}
+
+async function readRunning(
+  store: Store,
+  policies: readonly Policy[],
+  states: ReadonlyMap<string, PolicyState>,
+): Promise<readonly RunNow[]> {
+  const syncJobs = policies.flatMap(({ name, action, service, repository = null }) => {
+    const targets = targetsOf(action) ?? states.get(name)?.targets.map(({ target }) => target) ?? [];
+    return targets.map((target) => ({ service, repository, target }));
+  });
+  const bySyncJob = new Map(syncJobs.map((one) => [JSON.stringify(one), one]));
+  return (await runsInFlight(store, [...bySyncJob.values()])).flatMap((run) => {
+    const policy = parseTaskId(run.id)?.policy ?? "";
+    const known = states.get(policy)?.targets.find(({ target }) => target === run.target);
+    const usualMs = known === undefined ? undefined : usualMsOf(known.runs);
+    return usualMs === undefined ? [] : [{ ...run, policy, usualMs, endsMs: run.sentAtMs + usualMs }];
+  });
 }
 
 /** To seconds, and to minutes from ten on: more says nothing about the next run. */
@@ -47,6 +77,7 @@ export interface TimeLineQuestion {
   /** Both ends are part of it. */
   readonly range: Interval;
   readonly pauses: readonly Pause[];
+  readonly running: readonly RunNow[];
   readonly assumptions: Assumptions;
   /** Whether durations without a policy's name hold for those that have none. */
   readonly isDurationAssumed: boolean;
@@ -64,6 +95,23 @@ export interface TimeLine {
   readonly seenUntilMs: number | undefined;
   /** The listed policies whose ends are not known, nor when their followers begin. */
   readonly untimed: ReadonlySet<string>;
+  /** Runs of the listed policies that go on now and would reach into the time asked for. */
+  readonly running: readonly RunNow[];
+}
+
+/** The runs that go on now and would still do so when a slot begins; those expected are clashes. */
+export function runsMet(
+  { policy, state, slotMs, plannedMs, clashes }: SlotRow,
+  { running }: TimeLine,
+): readonly RunNow[] {
+  const jobs = new Set(state === "started" ? syncJobsOf(policy) : []);
+  return running.filter(
+    (run) =>
+      jobs.has(syncJobKey(run)) &&
+      slotMs > run.sentAtMs &&
+      plannedMs < run.endsMs &&
+      !clashes.some(({ target }) => target === run.target),
+  );
 }
 
 const slotsMax = 1_000_000;
@@ -111,7 +159,9 @@ export function* followTimeLine(question: TimeLineQuestion): Generator<Simulatio
   const untimed = new Set(
     question.shown.filter((policy) => !chainOf(policy, byName).every(isTimed)).map(({ name }) => name),
   );
-  return { rows: list.rows, cutMs, seenUntilMs, untimed };
+  const shownJobs = new Set(question.shown.flatMap(syncJobsOf));
+  const running = question.running.filter((run) => run.endsMs >= range.fromMs && shownJobs.has(syncJobKey(run)));
+  return { rows: list.rows, cutMs, seenUntilMs, untimed, running };
 }
 
 /** The policies to simulate: those shown, those that start the same sync jobs, and their chains. */
@@ -124,7 +174,11 @@ function concerned({ set, shown }: TimeLineQuestion, byName: ReadonlyMap<string,
 
 function syncJobsOf({ action, service, repository }: Policy): string[] {
   if (action.kind !== "run") return [];
-  return (targetsOf(action) ?? []).map((target) => JSON.stringify([service, repository ?? null, target]));
+  return (targetsOf(action) ?? []).map((target) => syncJobKey({ service, repository: repository ?? null, target }));
+}
+
+function syncJobKey({ service, repository, target }: Pick<RunNow, "service" | "repository" | "target">): string {
+  return JSON.stringify([service, repository, target]);
 }
 
 /** A policy and those that it follows, directly or not. */

@@ -128,13 +128,33 @@ export function toDoubt(text: unknown): StartDoubt {
 
 /** Returns the run tasks in flight of these sync jobs, in the feed's repository. */
 export async function tasksInFlight(store: Store, feed: Feed, syncJobIds: readonly string[]): Promise<string[]> {
-  const found: string[] = [];
   const { service, repository } = feed;
-  for (const batch of batchesOf(syncJobIds)) {
-    const keys = batch.map((target) => inFlightKey(store, { kind: "run", service, repository, target }));
+  return (
+    await runsInFlight(
+      store,
+      syncJobIds.map((target) => ({ service, repository, target })),
+    )
+  ).map(({ id }) => id);
+}
+
+/** A run in flight: its task, and when its request was permitted. */
+export interface RunInFlight extends Omit<JournalTask, "kind"> {
+  readonly sentAtMs: number;
+}
+
+/** Returns the runs in flight of these sync jobs. */
+export async function runsInFlight(
+  store: Store,
+  syncJobs: readonly Omit<JournalTask, "id" | "kind">[],
+): Promise<readonly RunInFlight[]> {
+  const found: RunInFlight[] = [];
+  for (const batch of batchesOf(syncJobs)) {
+    const keys = batch.map((one) => inFlightKey(store, { ...one, kind: "run" }));
     const starts = await Promise.all(keys.map((key) => store.redis.hgetall(key)));
     // "e" marks an ended start, kept for its late activities (lua/outcome/record.lua).
-    for (const one of starts) for (const [id, sent] of Object.entries(one)) if (!sent.startsWith("e")) found.push(id);
+    for (const [index, syncJob] of batch.entries())
+      for (const [id, sent] of Object.entries(starts[index] ?? {}))
+        if (!sent.startsWith("e")) found.push({ ...syncJob, id, sentAtMs: Number.parseInt(sent, 10) });
   }
   return found;
 }

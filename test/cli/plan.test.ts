@@ -65,6 +65,19 @@ describe("the plan of a night", () => {
     ]);
   });
 
+  it("says which slots end after the deadline of their policy", async () => {
+    await keepPolicies(
+      store,
+      `
+  - { name: slow, service: main, run: { syncJobs: [42] }, ${at("0 5 * * *")}, expect: { successBy: "06:00" } }
+  - { name: same, service: main, run: { syncJobs: [44] }, ${at("0 5 * * *")}, expect: { successBy: "06:00" } }`,
+    );
+    const text = await plan("--from", "2026-12-01 20:00", "--to", "06:00");
+    expect(text).toMatch(/slow +sync job 42 +06:30 CET +ends after its deadline, 06:00 CET\n/);
+    expect(text).toMatch(/same +sync job 44 +05:10 CET\n/);
+    expect(text).toContain("1 slot ends after the deadline of its policy.");
+  });
+
   it("narrows to some policies, and still sees what others do to their sync jobs", async () => {
     await keepPolicies(store, policies);
     await took("slow", 90);

@@ -3,8 +3,10 @@ import { describe, expect, it, vi } from "vitest";
 import type { Notice } from "../../src/model/notice.ts";
 import { History } from "../../src/store/history.ts";
 import { openStore, type RedisTarget } from "../../src/store/redis.ts";
+import { runHere } from "../support/commands-here.ts";
 import { testOutcome } from "../support/outcomes.ts";
 import { often } from "../support/processes.ts";
+import { commandHere } from "../support/simulate-command.ts";
 import { worldForTest } from "../support/world.ts";
 
 /** Twelve runs of the past, each so long and with so many activities. */
@@ -18,12 +20,16 @@ const past = (durationMs: number, activities: number) => async (target: RedisTar
   await store.close();
 };
 
+/** The minute of slots that no test lives to see. */
+const inHalfAnHour = new Date(Date.now() + 1_800_000).getUTCMinutes();
+
 const policies = (unusual: string) => `  - name: story
     service: main
     repository: HR
     run: { syncJobs: [3] }
     unusual: ${unusual}
     notify: [ops, { sink: failures, on: [failure] }]
+  - { name: next, service: main, repository: HR, run: { syncJobs: [3] }, schedule: { cron: "${inHalfAnHour} * * * *" }, overlap: queue }
 sinks: { ops: { file: { path: ops.jsonl } }, failures: { file: { path: failures.jsonl } } }`;
 
 async function story(unusual: string, known: { durationMs: number; activities: number }, runMs: number) {
@@ -36,6 +42,27 @@ async function story(unusual: string, known: { durationMs: number; activities: n
   });
   return { world, told };
 }
+
+describe("a run that goes on", () => {
+  it("will probably end as usual: running, plan and its own follower say when", async () => {
+    const { world } = await story("off", { durationMs: 3_600_000, activities: 1 }, 8_000);
+    const ended = world.run("story");
+    await world.log.until(({ event }) => event === "task.started");
+    const at = ["--prefix", world.target.prefix, "--redis-url", world.target.url];
+    const { out } = await runHere(["running", "--json", ...at], {});
+    const [task] = JSON.parse(out).tasks;
+    expect(task).toMatchObject({
+      usualMs: 3_600_000,
+      waitsFor: expect.stringMatching(/run; usually 1h, so about \d\d:\d\d UTC$/),
+    });
+    expect(Date.parse(task.endsAbout) - Date.parse(task.sent)).toBe(3_600_000);
+    const plan = await commandHere(["plan", "--from", "now", "--to", "+2h", ...at]);
+    expect(plan.text).toMatch(/Sync job 3 of story goes on: usually 1h, so about \d\d:\d\dZ\./);
+    expect(plan.text).toContain("sync job 3 is still at work for story (overlap: queue)");
+    await world.app.stop();
+    await ended.catch(() => {});
+  });
+});
 
 describe("an unusual run", () => {
   it("is told once while it goes on for too long, and its outcome says so", async () => {

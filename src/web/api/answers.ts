@@ -10,7 +10,7 @@ import type { PolicyDay } from "../../queries/policy-days.ts";
 import { describeUnusual, needsPerson, type PolicyLine, toAcknowledged } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import type { Status } from "../../queries/status.ts";
-import { slotsOf } from "../../queries/time-line-words.ts";
+import { runningOf, slotsOf } from "../../queries/time-line-words.ts";
 
 type ServiceStatus = Status["services"][number];
 
@@ -101,6 +101,7 @@ export function toPlanAnswer({ range, line, services, peaks }: NextDay) {
     })),
     slots: slotsOf(line),
     durationsUnknown: [...line.untimed],
+    running: runningOf(line),
   };
 }
 

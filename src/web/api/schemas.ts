@@ -354,9 +354,21 @@ export const planSchema = z
         clashes: z.array(
           z.object({ target: z.string(), what: z.string(), by: z.string().optional(), waitMs: z.number() }),
         ),
+        meetsRunning: z.array(z.string()),
+        deadlineMissed: instant.nullable(),
       }),
     ),
     durationsUnknown: z.array(z.string()),
+    running: z.array(
+      z.object({
+        taskId: z.string(),
+        policy: z.string(),
+        target: z.string(),
+        sent: instant,
+        usualMs: z.number(),
+        endsAbout: instant,
+      }),
+    ),
   })
   .meta({ id: "Plan" });
 

@@ -6,7 +6,7 @@ import { counted, someNames } from "../../core/plain-text.ts";
 import { hoursOf, type NextDay, type ServiceAhead } from "../../queries/next-day.ts";
 import { actionWords } from "../../queries/task-words.ts";
 import type { TimeLine } from "../../queries/time-line.ts";
-import { clashesOf, endOf, expectedWords } from "../../queries/time-line-words.ts";
+import { clashesOf, endOf, expectedWords, runningWords } from "../../queries/time-line-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
 import { policyLink, table } from "./parts.ts";
 import { countLane, type LaneBar, slotLane } from "./pictures.ts";
@@ -15,6 +15,7 @@ import { countLane, type LaneBar, slotLane } from "./pictures.ts";
 export const hoursAhead = 24;
 const lanesMax = 25;
 const slotsOfLaneMax = 300;
+const runningShownMax = 10;
 const rowsShown = 200;
 
 type SlotRow = TimeLine["rows"][number];
@@ -44,6 +45,7 @@ export function nextDayPage(day: NextDay): Html {
 <ul class="facts-row">${facts}</ul>
 ${cut}
 <p class="quiet">Planned as the scheduler will, with pauses in force and the usual durations, as of ${showClock(nowMs, timezone, nowMs)}. Times are in ${timezone}.</p>
+${line.running.slice(0, runningShownMax).map((run) => html`<p class="quiet">${runningWords(run, timezone, nowMs)}</p>`)}
 ${services.length === 0 ? html`<p class="none">No policy has a slot in this time.</p>` : services.map((one) => serviceSection(one, day))}
 ${untimed}
 ${(peaks[0]?.starts ?? 0) > 1 ? peakTable(day) : ""}
