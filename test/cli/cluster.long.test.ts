@@ -38,11 +38,11 @@ const before = spawnSync("git", ["rev-parse", "--verify", "--quiet", "HEAD~1"], 
 const numberIn = (text: string, label: string) => Number(new RegExp(`${label}\\s+(\\d+)`).exec(text)?.[1]);
 
 describe("npm run cluster", () => {
-  it("restarts three replicas twice: no lost slot, no second start, always a scheduler", async () => {
-    const cluster = start("--replicas", "3", "--rolls", "2");
+  it("restarts three replicas: no lost slot, no second start, always a scheduler", async () => {
+    const cluster = start("--replicas", "3", "--rolls", "1");
     const [code] = await once(cluster.child, "close");
     const text = cluster.text();
-    for (const gone of ["1", "2", "3", "1.1", "2.1", "3.1"]) expect(text).toContain(`replica ${gone} (this) stopped`);
+    for (const gone of ["1", "2", "3"]) expect(text).toContain(`replica ${gone} (this) stopped`);
     // How many there are is a matter of how long the restarts take.
     expect(numberIn(text, "starts")).toBeGreaterThan(0);
     expect(Number(/slots lost +0 of (\d+)/.exec(text)?.[1])).toBeGreaterThan(0);

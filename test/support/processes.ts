@@ -26,6 +26,9 @@ export interface Ended {
 export class Syncline {
   readonly #child: ChildProcess;
   readonly #lines: string[] = [];
+  readonly #events: Record<string, unknown>[] = [];
+  /** How many of the lines are among the events. */
+  #read = 0;
   readonly #ended: Promise<Ended>;
   #err = "";
   #waiting: (() => void)[] = [];
@@ -61,9 +64,11 @@ export class Syncline {
     return this.#child.pid ?? 0;
   }
 
-  /** Events that were logged so far. */
-  get events(): Record<string, unknown>[] {
-    return this.#lines.flatMap((line) => (line.startsWith("{") ? [JSON.parse(line)] : []));
+  /** Events that were logged so far. Each line is parsed once: a waiting test asks at each. */
+  get events(): readonly Record<string, unknown>[] {
+    for (const line of this.#lines.slice(this.#read)) if (line.startsWith("{")) this.#events.push(JSON.parse(line));
+    this.#read = this.#lines.length;
+    return this.#events;
   }
 
   /** What it wrote to standard error so far. */
