@@ -4,7 +4,7 @@ import { warmUp } from "./replica.ts";
 import { runScheduleChaos } from "./run-schedules.ts";
 import { runSeeds } from "./run-seeds.ts";
 
-const schedules = 200;
+const schedules = 80;
 /** Mostly they wait. More at once would only take each other's processor. */
 const sideBySide = 4;
 

@@ -6,7 +6,7 @@ import { type RunSeed, runSeeds } from "./run-seeds.ts";
 import { runStartChaos, runStepChaos } from "./run-starts.ts";
 import { unknownShare } from "./unknown-share.ts";
 
-const schedules = 300;
+const schedules = 100;
 /** Storms at a time: two processes each. */
 const sideBySide = 4;
 /**
