@@ -1,6 +1,7 @@
 // Starts whose answer got lost, with others who start the same sync job: by hand, by another
 // policy, or by the operator's own retry.
 import { describe, expect, it } from "vitest";
+import { parseFault } from "../../src/sandbox/faults.ts";
 import { often } from "../support/processes.ts";
 import { type World, worldForTest } from "../support/world.ts";
 
@@ -187,7 +188,10 @@ describe("a sync job that an operator starts by hand at the same time", () => {
     const world = await worldForTest({ policies: story(3), faults: ["reset,op=RunSyncJob,first=1"] });
     const outcome = world.run("story");
     await world.log.until(({ event }) => event === "task.in-doubt");
+    // No walk sees one of the two without the other.
+    world.sandbox.setFaults([parseFault("500-before,op=GetActivities")]);
     await Promise.all([startByHand(world, 3), startByHand(world, 3)]);
+    world.sandbox.setFaults([]);
     expect(await outcome).toMatchObject({ status: "unknown", reason: "answer-lost", confidence: "ambiguous" });
   });
 });
