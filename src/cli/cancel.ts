@@ -9,6 +9,7 @@ import { someNames } from "../core/plain-text.ts";
 import type { Outcome } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
 import { parseTaskId } from "../model/task-id.ts";
+import { targetWords } from "../queries/task-words.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
 import { readPresence, type Store } from "../store/redis.ts";
@@ -89,7 +90,7 @@ async function findTask(
     const [first] = tasks;
     if (first === undefined) throw new UsageError(`no task of a policy ${name} is in flight: see \`syncline running\``);
     if (tasks.length === 1) return first.task;
-    const ids = tasks.map(({ task }) => task.id);
+    const ids = tasks.map(({ task }) => `${task.id} (${targetWords(task)})`);
     throw new UsageError(
       `${ids.length} tasks of ${name} are in flight, name one: ${someNames(ids, "`syncline running`")}`,
     );

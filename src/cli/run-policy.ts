@@ -9,8 +9,9 @@ import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type Outcome, offendingItemsMax } from "../model/outcome.ts";
-import { isFromMasks, type Task } from "../model/task.ts";
+import { isFromMasks, runByHand, type Task } from "../model/task.ts";
 import { targetOf } from "../model/task-id.ts";
+import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
@@ -77,10 +78,16 @@ export function runCommand(io: CommandIo): Command {
         const set = await actingSetFor(options, store, io);
         const queue = chooseRun(name, options, set);
         const by = byHand(io, options);
+        const busy = await readTasksInFlight(
+          store,
+          [...set.services.keys()],
+          (policy) => policy === (name ?? runByHand),
+        );
         const queued = await withProducer(redis, (producer) => queue({ store, producer, by }));
         const context = { set, redis, store, options, io };
         const ids = queued.tasks.map(({ id }) => id);
         const what = `${counted(ids.length, "task")} of ${queued.tasks[0]?.policy} queued: ${someNames(ids, "--json")}`;
+        tellBusy(busy.tasks, queued.tasks, io);
         if (options.wait) {
           io.err(what);
           return workAndWait(queued, context);
@@ -89,6 +96,18 @@ export function runCommand(io: CommandIo): Command {
         if (queued.workers === 0) io.err("no worker is running: start `syncline serve`");
       });
     });
+}
+
+/** Says which tasks of the same sync jobs were in flight already: the new ones may have to wait. */
+function tellBusy(before: readonly TaskInFlight[], queued: readonly Task[], io: CommandIo): void {
+  const targets = new Set(queued.map(({ target, service }) => JSON.stringify([service, target])));
+  const same = before.filter(({ task }) => targets.has(JSON.stringify([task.service, task.target])));
+  if (same.length === 0) return;
+  const ids = someNames(
+    same.map(({ task }) => task.id),
+    "`syncline running --ids`",
+  );
+  io.err(`in flight before these: ${ids}; \`syncline running\` says what they wait for`);
 }
 
 /** What is meant: a policy, or one sync job. @throws UsageError for neither, or for both. */

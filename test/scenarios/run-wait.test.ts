@@ -62,7 +62,7 @@ describe("run --wait", () => {
     expect((await runHere(["history", "by-hand.run", ...at], {})).out).toContain("succeeded");
   });
 
-  it("says what goes on when it is stopped, and how to look again", async () => {
+  it("says what goes on when it is stopped, or when there is one more", async () => {
     const { target } = await worldForTest({ policies, sandbox: { runMs: [60_000, 60_000] } });
     const at = ["--prefix", target.prefix, "--redis-url", target.url];
     const { code, err } = await runUntil(/^answered/, ["run", "nightly", "--wait", ...at]);
@@ -71,6 +71,8 @@ describe("run --wait", () => {
       /the wait ends here; still without an outcome, and not stopped: (nightly__run__3__m\d+)\nlook again: syncline explain \1\nstop it: syncline cancel \1$/,
     );
     await expect.poll(async () => (await runHere(["running", ...at], {})).out, often).toContain("following");
+    const second = await runHere(["run", "nightly", ...at], {});
+    expect(second.err).toMatch(/^in flight before these: nightly__run__3__m\d+; `syncline running` says/);
   });
 
   it("says within 5 s that the token is wrong, the port closed, or no worker alive", async () => {
