@@ -169,7 +169,8 @@ export function judgeDeadlines(
     };
     if (!isTold) findings.push({ finding: "late", late });
   }
-  endLate(Number.POSITIVE_INFINITY);
+  // Not beyond: a deadline before that end may have to be judged first.
+  endLate(doneMs);
   return { state: { ...before, judgedMs: Math.max(before.judgedMs, doneMs), late }, findings };
 }
 

@@ -142,7 +142,7 @@ describe("judging deadlines", () => {
     const { told, state } = judge(fresh, days, []);
     expect(told).toEqual(["late 11-21T05:00", "late 11-22T05:00", "late 11-23T05:00"]);
     expect(state.late).toMatchObject({ sinceMs: first.atMs, atMs: days[2]?.atMs });
-    const end = judge(state, [], [55], days[2]?.atMs);
+    const end = judge(state, [], [55], at("2026-11-23T06:00"));
     expect(end.told).toEqual(["made up 11-23T06:00"]);
     expect(end.state.late).toBeNull();
   });
@@ -164,16 +164,20 @@ describe("judging deadlines", () => {
     expect(judge(fresh, hours, []).told).toEqual(["late 11-21T00:00", "late 11-21T23:00"]);
   });
 
-  it("gives the same in one portion and in many", () => {
-    const ends = [9, 30.5];
-    const whole = judge(fresh, days, ends);
+  it.each([[[9, 30.5]], [[30]], [[29.99, 30.01]], [[60]]])("gives the same in one portion and in many: %j", (ends) => {
+    const untilMs = first.fromMs + 61 * 3_600_000;
+    const whole = judge(fresh, days, ends, untilMs);
     let state = fresh;
     const told: string[] = [];
-    for (const day of days) {
+    for (let hour = 0; hour <= 61; hour += 1) {
+      const doneMs = first.fromMs + hour * 3_600_000;
+      const due = days.filter(({ atMs }) => atMs > state.judgedMs && atMs <= doneMs);
+      // Ends are known as soon as they come: up to an hour before their time is judged.
       const part = judge(
         state,
-        [day],
-        ends.filter((hours) => first.fromMs + hours * 3_600_000 <= day.atMs),
+        due,
+        ends.filter((hours) => hours <= hour + 1),
+        doneMs,
       );
       told.push(...part.told);
       state = part.state;
