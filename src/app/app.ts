@@ -43,6 +43,7 @@ import { createWeb, type WebOptions } from "./create-web.ts";
 import { CurrentSet } from "./current-set.ts";
 import { liftDroppedQuarantines } from "./lift-quarantines.ts";
 import { createGaugeSource } from "./metric-gauges.ts";
+import { createInputReader } from "./read-inputs.ts";
 import { RedisGuard } from "./redis-guard.ts";
 import { RunningServices } from "./running-services.ts";
 import { RunningSinks } from "./running-sinks.ts";
@@ -100,8 +101,8 @@ const retireAfterMsDefault = 300_000;
  * @throws OutOfReachError when Redis does not answer; UsageError for a missing token.
  */
 export async function startApp(options: AppOptions): Promise<RunningApp> {
-  const { set, redis, log, metrics } = options;
-  const limits = readOutcomeLimits(options.variables);
+  const { set, redis, log, metrics, watch, variables } = options;
+  const limits = readOutcomeLimits(variables);
   const current = new CurrentSet(set);
   const limiters = new ServiceLimiters(log);
   const services = createServices(options, limiters);
@@ -120,6 +121,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     ledger,
     enqueue: (tasks) => producer.enqueue(tasks),
     pauses: () => readPauses(store),
+    inputs: createInputReader((name) => current.policy(name), store),
     log,
   });
   const shared = { options, current, services, limiters, store, producer, guard, chains };
@@ -131,7 +133,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
   }
   // The sinks stop after the services, which still hand over notices while they end.
-  const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: options.watch?.path, log });
+  const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, log });
   const components: Component[] = [guard, keeper, sinks, together("work", [services, sinks.deliveries])];
   components.push(...createNotifier({ ...shared, options, deliver, pauses: () => readPauses(store) }));
   const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ...deps, ledger }) : undefined;
@@ -141,8 +143,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     components.push(createWeb(options.web, { ...options, context: () => ({ ...found, set: current.set }) }));
   }
   const adopt = (next: PolicySet) => {
-    // The services first: only they can refuse. All three change synchronously, so no reader sees
-    // half.
+    // The services first: only they can refuse. All three change at once: no reader sees half.
     services.adopt(next.services);
     metrics?.takeInSet(next);
     sinks.adopt(next.sinks);
@@ -151,7 +152,6 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     keeper.adopt(next);
   };
   const noteRejected: SetKeeper["noteRejected"] = (why) => keeper.noteRejected(why);
-  const { watch, variables } = options;
   if (watch !== undefined)
     components.push(watchPolicies({ ...watch, variables, current: set, adopt, noteRejected, log }));
   const stop = async () => {
@@ -185,6 +185,7 @@ function createScheduler(
     enqueue,
     pauses: createPauseWatch(() => liftDroppedQuarantines(store, policy), log),
     mayPlan: () => guard.isSafe(),
+    inputs: createInputReader(policy, store),
     losses: () => guard.losses,
     chains,
     alsoTidy: () => new History(store).tidy(new Set(current.set.policies.map(({ name }) => name))),

@@ -1,10 +1,9 @@
 // Renders the result of `simulate` for people and for machines, and holds it against the limits for
 // CI. Called by simulate.ts.
-import type { Policy } from "../config/policy-set.ts";
+import { describeExpectation, type Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { someNames } from "../core/plain-text.ts";
-import { describeExpectation } from "../schedule/deadlines.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import type { Load } from "../simulate/load-meter.ts";
 import type { SlotRow } from "../simulate/slot-list.ts";
@@ -82,7 +81,7 @@ export function reportToText(report: SimulationReport, screen: Screen): string {
   const seconds = (report.tookMs / 1_000).toFixed(1);
   const parts = [
     `Simulated ${showTimes(time, timezone)}: ${several(scheduled.length, "policy", "policies")}, ${several(totals.all.slots, "slot", "slots")}, in ${seconds} s.`,
-    `Assumed: ${describeAssumptions(assumptions, scheduled).join("; ")}.`,
+    `Assumed: ${[...describeAssumptions(assumptions, scheduled), ...assumedInputs(scheduled)].join("; ")}.`,
     ...(unscheduled.length === 0 ? [] : [`Not simulated, without a schedule: ${someNames(unscheduled)}.`]),
     "",
     policyTable(scheduled, totals, screen),
@@ -94,6 +93,10 @@ export function reportToText(report: SimulationReport, screen: Screen): string {
     ...limitLines(limits),
   ];
   return parts.join("\n");
+}
+
+function assumedInputs(policies: readonly Policy[]): string[] {
+  return policies.some(({ needs }) => needs !== undefined) ? ["what policies need is fresh at the beginning"] : [];
 }
 
 /** Whether a policy has slots: one that runs by hand only has none. */

@@ -177,6 +177,9 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
       quarantine === "off"
         ? undefined
         : { after: quarantine.after, forMs: toMs(quarantine.for) ?? policyDefaults.quarantineForMs },
+    ...(input.needs === undefined
+      ? {}
+      : { needs: { policy: input.needs.policy, withinMs: parseDuration(input.needs.within) } }),
     ...(input.expect === undefined ? {} : { expect: toExpectation(input.expect) }),
     unusual: action.kind === "run" ? toUnusual(input.unusual ?? defaults.unusual ?? {}) : undefined,
     ...(notify.length === 0 ? {} : { notify: notify.map(toRule) }),

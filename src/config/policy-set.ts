@@ -2,6 +2,7 @@
 // paths or names of variables: a set holds no secret but the URLs of sinks and heartbeats.
 import { matchesGlob } from "node:path";
 import { type DeclaredObject, objectName } from "../core/declared-object.ts";
+import { formatDuration } from "../core/duration.ts";
 import type { ListName } from "../core/list-name.ts";
 import type { Notice } from "../model/notice.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
@@ -171,10 +172,22 @@ export interface ClosedTimes {
   readonly holidays: readonly string[];
 }
 
+/** What a policy reads: `policy` must have ended well so recently. */
+interface Need {
+  readonly policy: string;
+  readonly withinMs: number;
+}
+
 /** By when a policy must have ended well. `at`: `06:00`; `on`: weekdays, as cron writes them. */
 export type Expectation =
   | { readonly kind: "successBy"; readonly at: string; readonly on: string }
   | { readonly kind: "within"; readonly withinMs: number };
+
+/** An expectation in words. */
+export function describeExpectation(expect: Expectation): string {
+  if (expect.kind === "within") return `within ${formatDuration(expect.withinMs)}`;
+  return `by ${expect.at}${expect.on === "*" ? "" : ` on ${expect.on}`}`;
+}
 
 /** Which events of a policy notify one sink. */
 export interface NotifyRule {
@@ -244,6 +257,8 @@ export interface Policy {
   readonly onUnknown: "verify" | "retry" | "give-up";
   /** In quarantine for this long after so many failed slots in a row; undefined: never. */
   readonly quarantine?: { readonly after: number; readonly forMs: number } | undefined;
+  /** Its slots are skipped while this input is not fresh; undefined: it needs none. */
+  readonly needs?: Need;
   /** By when it must have ended well; undefined: no deadline. */
   readonly expect?: Expectation;
   /** When a run that ended well is unusual; undefined: never. */

@@ -1,7 +1,7 @@
 // The deadlines of policies, from what Redis knows: which are late, what the notifier must judge,
 // and what a slot's deadline came to. Reads only. Called by the notifier's process, `status`,
 // `explain`, metrics and pages.
-import { type Policy, targetsOf, timezoneOf } from "../config/policy-set.ts";
+import { describeExpectation, type Policy, targetsOf, timezoneOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
 import { cutText } from "../core/plain-text.ts";
@@ -18,7 +18,6 @@ import { parseTaskId, targetOf, taskId } from "../model/task-id.ts";
 import {
   deadlineOfSlot,
   deadlinesOf,
-  describeExpectation,
   freshDeadlines,
   type GoodEnd,
   isStateOf,

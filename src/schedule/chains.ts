@@ -13,7 +13,8 @@ import type { Pause } from "../model/pause.ts";
 import type { Follower } from "../model/slot-record.ts";
 import type { Task } from "../model/task.ts";
 import type { FollowStep, PredecessorState, WaitingSlot } from "../model/waiting-slot.ts";
-import type { SlotLedgerPort } from "./contracts.ts";
+import type { ReadInputs, SlotLedgerPort } from "./contracts.ts";
+import { readInputsOf } from "./inputs.ts";
 import { type FollowerPlan, planFollower } from "./plan-follower.ts";
 import { tasksOf, toFollowedRecord } from "./slot-tasks.ts";
 
@@ -36,6 +37,8 @@ export interface ChainsOptions {
   readonly ledger: Pick<SlotLedgerPort, "nowMs" | "confirmQueued">;
   readonly enqueue: EnqueueTasks;
   readonly pauses: () => Promise<readonly Pause[]>;
+  /** How fresh the inputs of policies are; none is judged unless given. */
+  readonly inputs?: ReadInputs;
   readonly log: EventLog;
 }
 
@@ -79,10 +82,20 @@ export class Chains implements FollowChains {
     let now = [...waiting];
     while (now.length > 0) {
       const next: WaitingSlot[] = [];
+      const inputs = await readInputsOf(
+        now.map((slot) => policy(slot.policy)),
+        this.#options.inputs,
+      );
       const states = await Promise.all(now.map((slot) => chainStore.predecessorOf(slot)));
       for (const [index, slot] of now.entries()) {
         const known = policy(slot.policy);
-        const plan = planFollower({ policy: known, slot, predecessor: states[index] ?? { state: "open" }, ...moment });
+        const plan = planFollower({
+          policy: known,
+          slot,
+          predecessor: states[index] ?? { state: "open" },
+          ...moment,
+          inputs,
+        });
         if (plan === undefined) continue;
         const hasEnded = await this.#follow({ slot, plan, policy: known, nowMs });
         if (!hasEnded || plan.state === "started") continue;

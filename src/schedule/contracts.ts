@@ -22,3 +22,6 @@ export interface SlotLedgerPort {
   /** Lets the records of unknown policies expire. */
   tidy(known: ReadonlySet<string>, nowMs: number): Promise<void>;
 }
+
+/** When each of these policies was last good, every target of it; without those that never were. */
+export type ReadInputs = (policies: readonly string[]) => Promise<ReadonlyMap<string, number>>;

@@ -4,7 +4,6 @@
 //   successBy   each day of `on` with an open slot between midnight and that time: slots of that day
 //   within      each open slot, that long after it: this slot or a later one
 import { type Expectation, type Policy, scheduleOf, timezoneOf } from "../config/policy-set.ts";
-import { formatDuration } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { Deadline, DeadlineFinding, DeadlineState, JudgedDeadlines, Late } from "../model/deadline.ts";
@@ -217,10 +216,4 @@ export function problemOfDeadline(
 
 function weekdayOf(instantMs: number, timezone: string): number {
   return new Date(localDate(instantMs, timezone)).getUTCDay();
-}
-
-/** An expectation in words. */
-export function describeExpectation(expect: Expectation): string {
-  if (expect.kind === "within") return `within ${formatDuration(expect.withinMs)}`;
-  return `by ${expect.at}${expect.on === "*" ? "" : ` on ${expect.on}`}`;
 }

@@ -35,6 +35,7 @@ export function describeRecord(policy: Policy, { state, detail, note }: SlotReco
 function skipWord(reason: string): string {
   if (reason === "blackout") return "it lay in a blackout window";
   if (reason === "holiday") return "it fell on a holiday";
+  if (reason === "stale-input") return "its input was not fresh";
   if (reason === "quarantine") return "its policy was in quarantine";
   if (reason === "predecessor") return "its predecessor did not end as after.on asks";
   if (reason === "removed") return "its policy was removed, or left the chain, while it waited";

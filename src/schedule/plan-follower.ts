@@ -47,7 +47,7 @@ export function planFollower({ policy, slot, predecessor, ...moment }: FollowerI
   const { endedMs, isReleased, endings } = predecessor;
   if (!isReleased && nowMs - endedMs < releasedWithinMs) return undefined;
   // A follower comes due when its predecessor ends: blackouts and pauses count at that instant.
-  const skip = planSkip(policy, endedMs, moment.pauses);
+  const skip = planSkip(policy, endedMs, moment);
   if (skip !== undefined) return { state: "skipped", detail: skip.reason, note: skip.note };
   return { state: "started", detail: "followed", note: `${after} ended: ${countsOf(endings)}` };
 }

@@ -3,7 +3,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import { policyLimits } from "../config/rules/policy-limits.ts";
 import { formatDuration } from "../core/duration.ts";
-import { localDate } from "../core/instant.ts";
+import { localDate, showInstant } from "../core/instant.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { createCalendar } from "./calendar.ts";
@@ -26,7 +26,7 @@ export type SlotPlan =
 export interface SkipPlan {
   readonly slotMs: number;
   readonly state: "skipped";
-  readonly reason: "blackout" | "holiday" | "paused" | "quarantine";
+  readonly reason: "blackout" | "holiday" | "paused" | "quarantine" | "stale-input";
   readonly note: string;
 }
 
@@ -34,6 +34,8 @@ export interface SkipPlan {
 export interface PlanningMoment {
   readonly nowMs: number;
   readonly pauses: readonly Pause[];
+  /** When the policies that others need were last good; not set: no input is judged. */
+  readonly inputs?: ReadonlyMap<string, number> | undefined;
 }
 
 /** A moment, and due slots newer than those to plan: `catchUp: all` prefers them. */
@@ -47,10 +49,10 @@ export interface SlotMoment extends PlanningMoment {
  * all older ones; `all` starts the newest 100; `none` only a slot on time. Others are missed.
  */
 export function planSlots(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
-  const { nowMs, pauses, newer = [] } = moment;
-  const skips = planSkips(policy, slots, pauses);
+  const { nowMs, newer = [] } = moment;
+  const skips = planSkips(policy, slots, moment);
   const open = slots.filter((slotMs) => !skips.has(slotMs));
-  const newerSkips = planSkips(policy, newer, pauses);
+  const newerSkips = planSkips(policy, newer, moment);
   const startsMax = policyLimits.catchUpSlotsMax - newer.filter((slotMs) => !newerSkips.has(slotMs)).length;
   const planned = planOpen(policy, open, { nowMs, startsMax: Math.max(0, startsMax) });
   const plans = new Map(planned.map((plan) => [plan.slotMs, plan]));
@@ -58,19 +60,21 @@ export function planSlots(policy: Policy, slots: readonly number[], moment: Slot
 }
 
 /** Whether one instant of a policy is skipped, and why. */
-export function planSkip(policy: Policy, instantMs: number, pauses: readonly Pause[]): SkipPlan | undefined {
-  return planSkips(policy, [instantMs], pauses).get(instantMs);
+export function planSkip(policy: Policy, instantMs: number, moment: PlanningMoment): SkipPlan | undefined {
+  return planSkips(policy, [instantMs], moment).get(instantMs);
 }
 
-function planSkips(policy: Policy, slots: readonly number[], pauses: readonly Pause[]): Map<number, SkipPlan> {
+function planSkips(policy: Policy, slots: readonly number[], moment: PlanningMoment): Map<number, SkipPlan> {
   const closedAt = closedTimesOf(policy);
-  const relevant = pauses.filter((pause) => isAbout(pause, policy));
+  const stale = staleInputOf(policy, moment);
+  const relevant = moment.pauses.filter((pause) => isAbout(pause, policy));
   const skips = new Map<number, SkipPlan>();
   for (const slotMs of slots) {
     // Closed times come first: `resume --catch-up` makes up for pauses only.
     const closed = closedAt(slotMs);
     const pause = closed === undefined ? relevant.find((one) => isInForce(one, slotMs)) : undefined;
     if (closed !== undefined) skips.set(slotMs, { slotMs, state: "skipped", ...closed });
+    else if (pause === undefined && stale !== undefined) skips.set(slotMs, { slotMs, state: "skipped", ...stale });
     if (pause === undefined) continue;
     const [reason, note] =
       pause.cause === undefined
@@ -79,6 +83,19 @@ function planSkips(policy: Policy, slots: readonly number[], pauses: readonly Pa
     skips.set(slotMs, { slotMs, state: "skipped", reason, note });
   }
   return skips;
+}
+
+/** The input counts as it is when the slot is planned: a late one reads what is there by then. */
+function staleInputOf(
+  { needs }: Policy,
+  { nowMs, inputs }: PlanningMoment,
+): Omit<SkipPlan, "slotMs" | "state"> | undefined {
+  if (needs === undefined || inputs === undefined) return undefined;
+  const { policy, withinMs } = needs;
+  const goodMs = inputs.get(policy);
+  if (goodMs !== undefined && nowMs - goodMs <= withinMs) return undefined;
+  const last = goodMs === undefined ? "not yet, as far as is known" : `last at ${showInstant(goodMs)}`;
+  return { reason: "stale-input", note: `${policy} ended well ${last}, not within ${formatDuration(withinMs)}` };
 }
 
 interface OpenMoment {

@@ -15,7 +15,8 @@ import type { EnqueueTasks } from "../model/contracts.ts";
 import { isInForce, type Pause, pauseId } from "../model/pause.ts";
 import { Agenda } from "./agenda.ts";
 import type { Chains } from "./chains.ts";
-import type { SlotLedgerPort } from "./contracts.ts";
+import type { ReadInputs, SlotLedgerPort } from "./contracts.ts";
+import { readInputsOf } from "./inputs.ts";
 import { type PlannedEntry, planBatches } from "./plan-batches.ts";
 import type { PlanningMoment, SlotPlan } from "./plan-slots.ts";
 import { startTicker, type Ticker, tickMs } from "./tick.ts";
@@ -27,6 +28,8 @@ export interface SchedulerOptions {
   readonly enqueue: EnqueueTasks;
   /** The pauses, read once a run; none unless given. */
   readonly pauses?: ReadPauses;
+  /** How fresh the inputs of policies are; none is judged unless given. */
+  readonly inputs?: ReadInputs;
   /** Whether slots may be planned now; slots due meanwhile are planned later. Default: always. */
   readonly mayPlan?: () => boolean;
   /** How often Redis has lost writes; each loss renews all watermarks. Default: 0. */
@@ -159,7 +162,11 @@ export class Scheduler implements Component {
   async #planDue(moment: PlanningMoment): Promise<void> {
     const { nowMs } = moment;
     const due = this.#agenda.due(nowMs).filter(({ policy }) => (this.#faulty.get(policy.name) ?? 0) <= nowMs);
-    const batches = planBatches(due, moment);
+    const inputs = await readInputsOf(
+      due.map(({ policy }) => policy),
+      this.#options.inputs,
+    );
+    const batches = planBatches(due, { ...moment, inputs });
     // Several workers share one sequence of batches; a failure in one ends it for all. On stop they
     // leave the rest: it stays due for the next run, here or on another replica.
     const work = async () => {

@@ -5,7 +5,7 @@
 // tick (virtual-ticks.ts) ─▶ planned slots ─▶ tasks ─▶ a free worker ─▶ overlap rule
 // (sync-job-queue.ts) ─▶ started ─▶ ended ▲ │ └── slots of followers (chain-slot.ts)
 // ◀───────────────────────┘
-import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
@@ -47,7 +47,7 @@ export function* simulate(
   // Refuses what is surely too much at once, instead of a million slots later.
   if (intervalSlots(policies, options.time) > options.slotsMax) throw new UsageError(tooMany(options.slotsMax));
   const simulation = new Simulation(policies, options);
-  for (const tick of virtualTicks(policies, options.time)) {
+  for (const tick of virtualTicks(policies, options.time, (nowMs) => simulation.inputsAt(nowMs))) {
     yield* simulation.advance(tick.nowMs);
     simulation.plan(tick);
     yield* simulation.takeEvents();
@@ -92,11 +92,22 @@ class Simulation {
   /** When each worker of a queue is free again. */
   readonly #workers = new Map<string, MinHeap<undefined>>();
   readonly #syncJobs = new Map<string, SyncJobQueue<QueuedTask>>();
+  /**
+   * Of the policies that others need, when each target last ended well: assumed at the beginning,
+   * too.
+   */
+  readonly #goodEnds = new Map<string, Map<string, number>>();
   #events: SimulationEvent[] = [];
   #slots = 0;
 
   constructor(policies: readonly Policy[], options: SimulationOptions) {
     this.#options = options;
+    for (const { needs } of policies) {
+      const input = policies.find(({ name }) => name === needs?.policy);
+      const targets = (input && targetsOf(input.action)) ?? [];
+      if (needs !== undefined)
+        this.#goodEnds.set(needs.policy, new Map(targets.map((target) => [target, options.time.fromMs])));
+    }
     const followers = Map.groupBy(policies, ({ after }) => after?.policy);
     this.#followersOf = (policy) => followers.get(policy) ?? [];
   }
@@ -126,12 +137,26 @@ class Simulation {
 
   /** Does all steps up to this instant. */
   *advance(untilMs: number): Generator<SimulationEvent, void, void> {
-    while ((this.#later.leastRank ?? Number.POSITIVE_INFINITY) <= 2 * untilMs + 1) {
-      const next = this.#later.pop();
-      if (next === undefined) return;
-      next.happen(next.atMs);
-      yield* this.takeEvents();
-    }
+    while (this.#step(untilMs)) yield* this.takeEvents();
+  }
+
+  /** When the policies that others need were last good, after all steps up to this instant. */
+  inputsAt(nowMs: number): ReadonlyMap<string, number> {
+    while (this.#step(nowMs));
+    return this.#inputs();
+  }
+
+  /** Does the next step, if it comes by then. */
+  #step(untilMs: number): boolean {
+    if ((this.#later.leastRank ?? Number.POSITIVE_INFINITY) > 2 * untilMs + 1) return false;
+    const next = this.#later.pop();
+    next?.happen(next.atMs);
+    return next !== undefined;
+  }
+
+  /** An input that is not simulated is always fresh. */
+  #inputs(): ReadonlyMap<string, number> {
+    return new Map([...this.#goodEnds].map(([name, ends]) => [name, Math.min(...ends.values())]));
   }
 
   /** Removes and returns the events since the last call. */
@@ -158,7 +183,7 @@ class Simulation {
 
   /** Plans one of them. Returns the slots that are certain now, since it does not start. */
   #planFollower(slot: ChainSlot, predecessor: PredecessorState, nowMs: number): readonly ChainSlot[] {
-    const plan = slot.resolve(predecessor, { nowMs, pauses: this.#options.time.pauses });
+    const plan = slot.resolve(predecessor, { nowMs, pauses: this.#options.time.pauses, inputs: this.#inputs() });
     if (plan === undefined) return [];
     const { policy, slotMs } = slot;
     this.#emitPlans(policy, [toSimulatedPlan(slotMs, plan, predecessor)], nowMs);
@@ -218,6 +243,9 @@ class Simulation {
     const isFailed = isFailing(assumptions, policy, task);
     const status = isFailed ? "failed" : statusOf(policy, endsAtMs <= heldUntilMs);
     this.#events.push({ event: "started", policy, task, ...times, atOnceWith, status });
+    const ends = this.#goodEnds.get(policy.name);
+    if (ends !== undefined && (status === "succeeded" || status === "accepted"))
+      this.#schedule(heldUntilMs, "end", (atMs) => ends.set(task.target, atMs));
     // After its end, so that its sync job is free again.
     if (slot !== undefined) this.#schedule(heldUntilMs, "beginning", (atMs) => this.#end(queued, status, atMs));
   }

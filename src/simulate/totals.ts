@@ -48,7 +48,7 @@ export function noCounts(): Counts {
     started: 0,
     late: 0,
     coalesced: 0,
-    skipped: { blackout: 0, holiday: 0, paused: 0, quarantine: 0, predecessor: 0, removed: 0 },
+    skipped: { blackout: 0, holiday: 0, paused: 0, quarantine: 0, "stale-input": 0, predecessor: 0, removed: 0 },
     missed: { "catch-up-none": 0, "outside-window": 0, "catch-up-cap": 0, "after-within": 0 },
     runs: 0,
     ended: { failed: 0, "timed-out": 0 },
@@ -149,7 +149,9 @@ function taskProblems(event: Extract<SimulationEvent, { readonly event: "started
 /** Missed, or not started although its predecessor did. Skips by the operator are no problems. */
 function slotProblems({ catchUp }: Policy, plan: SimulatedPlan): Problem[] {
   if (plan.state === "skipped")
-    return "isProblem" in plan && plan.isProblem ? [{ problem: "skipped", why: plan.note }] : [];
+    return plan.reason === "stale-input" || ("isProblem" in plan && plan.isProblem)
+      ? [{ problem: "skipped", why: plan.note }]
+      : [];
   if (plan.state !== "missed") return [];
   const why =
     plan.reason === "after-within"

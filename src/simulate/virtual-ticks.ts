@@ -29,7 +29,11 @@ export interface VirtualTick {
 }
 
 /** Every tick with due slots, in the order of time, then of the policies. */
-export function* virtualTicks(policies: readonly Policy[], time: VirtualTime): Generator<VirtualTick, void, void> {
+export function* virtualTicks(
+  policies: readonly Policy[],
+  time: VirtualTime,
+  inputsAt: (nowMs: number) => ReadonlyMap<string, number>,
+): Generator<VirtualTick, void, void> {
   const tickAt = tickTimes(time.outages);
   const heap = new MinHeap<Planned>();
   const wait = (planned: Planned) => {
@@ -43,7 +47,8 @@ export function* virtualTicks(policies: readonly Policy[], time: VirtualTime): G
     for (const planned of takeAll(heap, nowMs)) {
       const { agenda } = planned;
       for (const entry of agenda.due(nowMs)) {
-        const due = planDue(entry, moment);
+        const inputs = entry.policy.needs === undefined ? undefined : inputsAt(nowMs);
+        const due = planDue(entry, { ...moment, inputs });
         if (due === undefined) continue;
         agenda.moveWatermark(entry, due.newWatermarkMs);
         yield { nowMs, policy: entry.policy, plans: due.plans };

@@ -138,6 +138,21 @@ export async function readRuns(
   return line === null ? [] : parseTarget(policy, name, line).runs;
 }
 
+/**
+ * Since when every target has been good: the oldest of their last good ends; undefined: one never
+ * was. Where targets are not named, those of the newest slot count.
+ */
+export function allGoodMs({ targets, cutMs }: PolicyState, named: readonly string[] | undefined): number | undefined {
+  const newestMs = Math.max(...targets.map(({ last }) => last.slotMs));
+  const byName = new Map(targets.map((state) => [state.target, state]));
+  const states = named?.map((target) => byName.get(target)) ?? targets.filter(({ last }) => last.slotMs === newestMs);
+  // Of more than 150 targets those that ended longest ago are left out.
+  const known = cutMs === undefined ? states : states.filter((state) => state !== undefined);
+  const instants = known.map((state) => state?.lastGoodMs ?? Number.NEGATIVE_INFINITY);
+  const oldestMs = Math.min(...instants);
+  return Number.isFinite(oldestMs) ? oldestMs : undefined;
+}
+
 /** Key of a policy's state. */
 export function policyStateKey({ key }: Pick<Store, "key">, policy: string): string {
   return key("policy-state", policy);

@@ -17,6 +17,7 @@ export function checkCrossRules(files: readonly CheckedFile[], isWhole: boolean)
   checkDoubles(files);
   checkDeclaredTwice(files);
   checkChains(files, isWhole);
+  checkNeeds(files, isWhole);
   checkHosts(files);
   const [first, ...more] = files.filter(({ draft }) => draft.notifications !== undefined);
   for (const { report } of more) {
@@ -114,6 +115,30 @@ function declaredFields(apply: NonNullable<PolicyDraft["apply"]>) {
       Object.entries<string>(fields).map(([field, value]) => [kind, id, field, value] as const),
     ),
   );
+}
+
+/** Reports inputs that no file has, and policies that would wait for each other for ever. */
+function checkNeeds(files: readonly CheckedFile[], isWhole: boolean): void {
+  const policies = new Map(files.flatMap(({ draft }) => (draft.policies ?? []).map((one) => [one.name ?? "", one])));
+  const beforeOf = (name: string) => {
+    const { needs, after } = policies.get(name) ?? {};
+    return [needs?.policy, after?.policy].filter((one) => one !== undefined);
+  };
+  for (const { draft, report } of files) {
+    for (const [index, { name = "", needs }] of (draft.policies ?? []).entries()) {
+      if (needs === undefined) continue;
+      const at = ["policies", index, "needs", "policy"];
+      if (isWhole && !policies.has(needs.policy)) {
+        const names = [...policies.keys()].slice(0, policyLimits.servicesMax);
+        report(at, `there is no policy "${needs.policy}"`, { hint: didYouMean(needs.policy, names) });
+      }
+      const before = new Set([needs.policy]);
+      for (const one of before) for (const next of beforeOf(one)) before.add(next);
+      if (!before.has(name)) continue;
+      const what = needs.policy === name ? "a policy cannot need itself" : `${needs.policy} waits for ${name} itself`;
+      report(at, `${what}: once stale, neither would start again`, { hint: "remove one of needs and after" });
+    }
+  }
 }
 
 /**

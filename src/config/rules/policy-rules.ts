@@ -53,6 +53,7 @@ const policyRules: readonly Rule[] = [
   blackoutRule,
   catchUpRule,
   afterRule,
+  slotsRule,
   expectRule,
   deleteRule,
   notifyRule,
@@ -182,7 +183,17 @@ function afterRule(policy: PolicyDraft, path: Path, { report }: RuleContext): vo
   }
 }
 
-function expectRule({ expect, schedule, after }: PolicyDraft, path: Path, { checks, report }: RuleContext): void {
+/** What depends on slots says nothing of a policy without any. */
+function slotsRule(policy: PolicyDraft, path: Path, { report }: RuleContext): void {
+  if (policy.schedule !== undefined || policy.after !== undefined) return;
+  for (const key of ["expect", "needs"] as const) {
+    const hint = `give it a schedule, or remove ${key}`;
+    if (policy[key] === undefined) continue;
+    report([...path, key], `${key} does nothing here: without a schedule no slot is ever due`, { place: "key", hint });
+  }
+}
+
+function expectRule({ expect }: PolicyDraft, path: Path, { checks, report }: RuleContext): void {
   if (expect === undefined) return;
   const at = [...path, "expect"];
   exactlyOne(expect, ["successBy", "within"], at, report);
@@ -194,9 +205,6 @@ function expectRule({ expect, schedule, after }: PolicyDraft, path: Path, { chec
         hint: "within counts from each slot",
       });
   }
-  if (schedule !== undefined || after !== undefined) return;
-  const hint = "give it a schedule, or remove expect";
-  report(at, "nothing is ever due without a schedule, so nothing is ever late", { place: "key", hint });
 }
 
 /** A deleted sync job cannot be deleted again, and one that runs must not be. */

@@ -15,7 +15,7 @@ import {
   timezoneSchema,
   unlessMissing,
 } from "./primitives.ts";
-import { afterSchema, dstSchema, expectSchema, scheduleSchema } from "./schedule.ts";
+import { afterSchema, dstSchema, expectSchema, needsSchema, scheduleSchema } from "./schedule.ts";
 import { serviceSchema, servicesSchema } from "./service.ts";
 import { outboundSchema, sinksSchema } from "./sink.ts";
 
@@ -74,6 +74,11 @@ const policySchema = z.strictObject({
     afterSchema,
     "Starts the policy when a slot of another policy has ended, instead of a schedule of its own (docs/policy-kinds.md#chains).",
     { policy: "masks-nightly", on: ["succeeded", "conflicts"], within: "2h" },
+  ),
+  needs: optional(
+    needsSchema,
+    "An input: while it is not fresh, slots are skipped (`stale-input`) and not caught up (docs/policy-kinds.md#fresh-input).",
+    { policy: "orders", within: "24h" },
   ),
   expect: optional(
     expectSchema,

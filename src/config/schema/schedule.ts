@@ -94,6 +94,12 @@ export const expectSchema = z.strictObject({
   ),
 });
 
+/** The input of a policy. */
+export const needsSchema = z.strictObject({
+  policy: required(nameSchema, "The policy that must have ended well; of any file and service.", "orders"),
+  within: required(durationSchema("1m", "366d"), "How recently each of its sync jobs must have.", "24h"),
+});
+
 /** What a policy follows. */
 export const afterSchema = z.strictObject({
   policy: required(nameSchema, "The policy that this one follows; it must be in the same file.", "masks-nightly"),

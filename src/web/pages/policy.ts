@@ -1,5 +1,6 @@
 // One policy: how it is, its last slots, its next ones, its settings.
 import { html } from "hono/html";
+import { describeExpectation } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { counted } from "../../core/plain-text.ts";
 import type { OutcomeStatus } from "../../model/outcome.ts";
@@ -171,6 +172,9 @@ function settings({ policy, usualMs }: PolicyLine): Html {
     ["usually takes", usualMs === undefined ? nothing : tookText(usualMs)],
     ["stands in", html`<code>${where.file}:${where.line}</code>`],
   ];
+  if (policy.expect !== undefined) facts.push(["must end well", describeExpectation(policy.expect)]);
+  if (policy.needs !== undefined)
+    facts.push(["needs", html`${policyLink(policy.needs.policy)} within ${formatDuration(policy.needs.withinMs)}`]);
   const named = Object.entries(labels).map(([name, value]) => html`<span class="label">${name}=${value}</span> `);
   if (named.length > 0) facts.push(["labels", html`${named}`]);
   return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;

@@ -32,6 +32,14 @@ describe("a slot that waits", () => {
     expect(plan({ predecessor: ended({ isReleased: false }), nowMs: slotMs + 15_000 })?.state).toBe("started");
   });
 
+  it("is skipped when the policy needs another whose last good end is too old", () => {
+    const needing = { ...policy, needs: { policy: "orders", withinMs: minute } };
+    const with_ = (goodMs: number) => plan({ policy: needing, inputs: new Map([["orders", goodMs]]) })?.detail;
+    expect(with_(slotMs + 10_000 - minute)).toBe("followed");
+    expect(with_(slotMs + 9_999 - minute)).toBe("stale-input");
+    expect(plan({ policy: needing, inputs: new Map() })?.detail).toBe("stale-input");
+  });
+
   it("waits while a task is open, up to within, and is missed then", () => {
     const open = { state: "open" } as const;
     expect(plan({ predecessor: open, nowMs: slotMs + minute })).toBeUndefined();

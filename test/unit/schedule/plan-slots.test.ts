@@ -104,6 +104,15 @@ describe("planning due slots", () => {
     ]);
   });
 
+  it("skips for a stale input last, and the late slots before it too: none covers them", () => {
+    const needs = { policy: "orders", withinMs: minute };
+    const inputs = new Map([["orders", 0]]);
+    const plans = planSlots(testPolicy({ needs }), [minute, 2 * minute], { nowMs: 2 * minute, pauses: [], inputs });
+    expect(plans.map(({ state }) => state)).toEqual(["skipped", "skipped"]);
+    const paused = { nowMs: 2 * minute, pauses: [pause({})], inputs };
+    expect(planSlots(testPolicy({ needs }), [2 * minute], paused)).toMatchObject([{ reason: "paused" }]);
+  });
+
   // A coalesced slot names a started one. A skipped slot lies in a closed time or a pause.
   it("gives every slot exactly one plan", () => {
     fc.assert(

@@ -63,3 +63,24 @@ it("ends with 1 when more are late than allowed", async () => {
   expect((await simulate("--duration", "nightly=2h", "--max-late", "1")).code).toBe(1);
   expect((await simulate("--duration", "nightly=1h", "--max-late", "1")).code).toBe(0);
 });
+
+it("skips slots whose input is not fresh, and assumes it fresh at the beginning", async () => {
+  const file = join(folderForTest(), "policies.yaml");
+  const report = `  - { name: report, service: main, run: { syncJobs: [9] }, schedule: { every: 1h }, needs: { policy: hourly, within: 3h } }\n`;
+  writeFileSync(file, policies + report);
+  const skipped = async (...args: readonly string[]) => {
+    const span = ["--config", file, "--timezone", "UTC", "--from", "2026-12-01", "--to", "+1d", "--json"];
+    const { policies: all, problems } = JSON.parse((await commandHere(["simulate", ...span, ...args])).text);
+    return [all[2].skipped["stale-input"], problems[0]?.why];
+  };
+  expect(await skipped("--duration", "5m")).toEqual([0, undefined]);
+  expect(await skipped("--duration", "5m", "--failure", "hourly=100%", "--problems", "100")).toEqual([
+    21,
+    "assumed to fail",
+  ]);
+  const pause = "hourly=2026-12-01T06:30/2026-12-01T12:30";
+  expect(await skipped("--duration", "5m", "--pause", pause)).toEqual([
+    4,
+    "hourly ended well last at 2026-12-01 06:05:00Z, not within 3h",
+  ]);
+});

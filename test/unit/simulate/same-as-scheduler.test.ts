@@ -127,7 +127,7 @@ it("records the same slots with the same endings and tasks as the scheduler does
       }
       const simulated: Book = new Map();
       const time = { fromMs, toMs: fromMs + seconds * second, outages, pauses };
-      for (const { policy, plans } of virtualTicks(some, time))
+      for (const { policy, plans } of virtualTicks(some, time, () => new Map()))
         note(simulated, policy.name, { records: toRecords(policy, plans), tasks: toTasks(policy, plans) });
       expect(simulated).toEqual(ledger.book);
     }),

@@ -1,0 +1,73 @@
+// A policy that needs the work of another: the scheduler on a real ledger and a real history.
+import { expect, it } from "vitest";
+import { createInputReader } from "../../../src/app/read-inputs.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { Scheduler } from "../../../src/schedule/scheduler.ts";
+import { History } from "../../../src/store/history.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { testOutcome } from "../../support/outcomes.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { storeForTest } from "../../support/redis.ts";
+
+const store = await storeForTest();
+const ledger = new SlotLedger(store);
+const start = Date.parse("2026-11-21T00:00:00Z");
+const minute = 60_000;
+const orders = testPolicy({ name: "orders", schedule: undefined, action: { kind: "run", syncJobs: [1, 2] } });
+const report = testPolicy({
+  name: "report",
+  schedule: { kind: "every", everyMs: minute, spreadMs: 0 },
+  needs: { policy: "orders", withinMs: 10 * minute },
+});
+let nowMs = start;
+const scheduler = () =>
+  new Scheduler({
+    policies: [orders, report],
+    ledger: {
+      nowMs: async () => nowMs,
+      watermarks: (...args) => ledger.watermarks(...args),
+      record: (steps) => ledger.record(steps),
+      confirmQueued: (steps) => ledger.confirmQueued(steps),
+      unqueued: async () => [],
+      drop: (policies) => ledger.drop(policies),
+      tidy: (...args) => ledger.tidy(...args),
+    },
+    enqueue: async () => {},
+    inputs: createInputReader((name) => (name === "orders" ? orders : undefined), store),
+    log: silentLog,
+  });
+
+async function end(target: string, atMinute: number, changes: Parameters<typeof testOutcome>[0] = {}): Promise<void> {
+  const finishedAt = new Date(start + atMinute * minute).toISOString();
+  const taskId = `orders__run__${target}__${start / 1_000 + atMinute}`;
+  await new History(store).record(testOutcome({ taskId, policy: "orders", target, finishedAt, ...changes }));
+}
+
+it("skips a slot unless every sync job of its input ended well recently", async () => {
+  const replicas = [scheduler(), scheduler(), scheduler()];
+  const lookAt = async (atMinute: number) => {
+    nowMs = start + atMinute * minute;
+    await Promise.all(replicas.map((one) => one.runOnce()));
+    const records = await ledger.slots("report", 100);
+    expect(records.filter(({ slotMs }) => slotMs === nowMs)).toHaveLength(1);
+    const { state, detail, note } = records[0] ?? {};
+    return [state, detail, note].filter(Boolean).join(" ");
+  };
+  await Promise.all(replicas.map((one) => one.runOnce()));
+  const never = "skipped stale-input orders ended well not yet, as far as is known, not within 10m";
+  expect(await lookAt(1)).toBe(never);
+  await end("1", 1.5);
+  expect(await lookAt(2)).toBe(never);
+  await end("2", 2.5, { status: "unknown", reason: "answer-lost", evidence: "none" });
+  expect(await lookAt(3)).toBe(never);
+  await end("2", 3.5, { status: "conflicts", reason: "new-conflicts", newConflicts: 3 });
+  expect(await lookAt(4)).toBe("started");
+  expect(await lookAt(11)).toBe("started");
+  expect(await lookAt(12)).toBe("skipped stale-input orders ended well last at 2026-11-21 00:01:30Z, not within 10m");
+  await end("1", 12.1, { status: "failed", reason: "refused" });
+  expect(await lookAt(13)).toContain("last at 2026-11-21 00:01:30Z");
+  await end("1", 13.1, { evidence: "inferred", origin: "manual" });
+  expect(await lookAt(13.5 + 0.5)).toContain("last at 2026-11-21 00:03:30Z");
+  await end("2", 14.5);
+  expect(await lookAt(15)).toBe("started");
+});
