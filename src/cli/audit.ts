@@ -2,14 +2,11 @@
 // outcomes?
 import type { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
-import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
-import type { SlotRecord } from "../model/slot-record.ts";
-import { type AuditFinding, type AuditReport, auditPolicy, taskPlaces } from "../queries/audit-policy.ts";
-import type { SlotAudit } from "../schedule/audit-slots.ts";
-import { onTimeMs } from "../schedule/plan-slots.ts";
+import { type AuditReport, auditPolicy, taskPlaces } from "../queries/audit-policy.ts";
+import { auditMeaning, auditStates, auditSum, auditToJson, countOf } from "../queries/audit-words.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -35,14 +32,6 @@ interface AuditOptions extends SetOptions {
 
 const linesMax = 100;
 const missedLinesMax = 20;
-const states = ["started", "coalesced", "skipped", "missed"] as const satisfies readonly SlotRecord["state"][];
-
-const meaning = {
-  lost: "was due and has no record, though its policy is planned further: the record is lost",
-  unplanned: "was due and is not planned: no scheduler has looked since",
-  "no-slot": "has a record, and the schedule has no such slot",
-  "no-outcome": "started, and this task has neither an outcome nor a place in the queue",
-} as const satisfies Record<AuditFinding["problem"], string>;
 
 const help = `
 Recomputes which slots were due and holds them against the ledger: a slot without a record, a record without a slot, a started slot with a task that has neither an outcome nor a place in the queue. Exit 1 when something is off.
@@ -103,13 +92,13 @@ function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): vo
   );
   if (json) {
     const shown = findings.map(({ slotMs, ...finding }) => ({ ...finding, slot: toIso(slotMs) }));
-    io.out(JSON.stringify({ v: 1, ok: findings.length === 0, policies: reports.map(toJson), findings: shown }));
+    io.out(JSON.stringify({ v: 1, ok: findings.length === 0, policies: reports.map(auditToJson), findings: shown }));
     return;
   }
-  const heading = ["policy", "from", "to", "slots", ...states, "in flight", "off", ""];
+  const heading = ["policy", "from", "to", "slots", ...auditStates, "in flight", "off", ""];
   io.out(toTable(heading, reports.map(toRow), io, ["to", "from"]));
   for (const { policy, slotMs, problem, taskId } of findings.slice(0, linesMax))
-    io.out(`${policy} ${showInstant(slotMs)} ${meaning[problem]}${taskId === null ? "" : `: ${taskId}`}`);
+    io.out(`${policy} ${showInstant(slotMs)} ${auditMeaning[problem]}${taskId === null ? "" : `: ${taskId}`}`);
   if (findings.length > linesMax) io.out(`and ${findings.length - linesMax} more; --json lists all`);
   printMissed(reports, io);
   const shortened = reports.filter(({ outcomesSinceMs }) => outcomesSinceMs !== undefined).length;
@@ -117,27 +106,8 @@ function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): vo
     io.err(
       `of ${counted(shortened, "policy", "policies")} older outcomes are no longer kept (see its row): tasks of those slots were not looked for`,
     );
-  io.out(sumOf(reports, findings.length));
+  io.out(auditSum(reports, findings.length));
   io.err("a slot is a key of its policy's ledger, so none can be recorded twice");
-}
-
-/** Says "planned = recorded" only where it is true; pending slots are counted beside it. */
-function sumOf(reports: readonly AuditReport[], off: number): string {
-  const sum = (of: (audit: SlotAudit) => number) =>
-    reports.reduce((total, { audit }) => total + (audit === undefined ? 0 : of(audit)), 0);
-  const slots = sum((audit) => audit.slots);
-  const [pending, waiting] = [sum((audit) => audit.pending), sum((audit) => audit.waiting)];
-  const open = [
-    ...(pending === 0 ? [] : [`${pending} of the last ${formatDuration(onTimeMs)} are not planned yet`]),
-    ...(waiting === 0 ? [] : [`${waiting} wait for their predecessor`]),
-  ];
-  if (off > 0) return [`${off} of ${slots} slots are off`, ...open].join("; ");
-  const inFlight = reports.reduce((total, report) => total + report.inFlight, 0);
-  const ended = inFlight === 0 ? "none without an outcome" : `none without an outcome but ${inFlight} in flight`;
-  if (slots === 0) return "no slot was due there: nothing was checked";
-  if (open.length === 0) return `planned = recorded: ${slots} slots, none lost, ${ended}`;
-  const recorded = slots - pending - waiting;
-  return `${recorded} of ${slots} slots are recorded, none lost, ${ended}; ${open.join("; ")}: look again`;
 }
 
 /** The newest missed slots, with the reason: each needs a person. */
@@ -151,33 +121,10 @@ function printMissed(reports: readonly AuditReport[], io: CommandIo): void {
 }
 
 function toRow({ policy, audit, outcomesSinceMs, inFlight, notes, findings }: AuditReport): string[] {
-  if (audit === undefined) return [policy, "", "", "0", ...states.map(() => ""), "", "0", notes.join("; ")];
-  const counts = states.map((state) => String(countOf(audit, state)));
+  if (audit === undefined) return [policy, "", "", "0", ...auditStates.map(() => ""), "", "0", notes.join("; ")];
+  const counts = auditStates.map((state) => String(countOf(audit, state)));
   const interval = [showInstant(audit.afterMs + 1), showInstant(audit.toMs)];
   const kept = outcomesSinceMs === undefined ? [] : [`outcomes are kept since ${showInstant(outcomesSinceMs)}`];
   const tail = [String(inFlight), String(findings.length), [...notes, ...kept].join("; ")];
   return [policy, ...interval, String(audit.slots), ...counts, ...tail];
-}
-
-function toJson({ policy, audit, outcomesSinceMs, inFlight, notes, findings, missed }: AuditReport): object {
-  if (audit === undefined) return { policy, slots: 0, notes };
-  return {
-    policy,
-    after: toIso(audit.afterMs),
-    to: toIso(audit.toMs),
-    slots: audit.slots,
-    recorded: audit.records.length,
-    pending: audit.pending,
-    waiting: audit.waiting,
-    states: Object.fromEntries(states.map((state) => [state, countOf(audit, state)])),
-    outcomesKeptSince: toIso(outcomesSinceMs),
-    missed: missed.map(({ slotMs, why }) => ({ slot: toIso(slotMs), why })),
-    inFlight,
-    off: findings.length,
-    notes,
-  };
-}
-
-function countOf({ records }: SlotAudit, state: SlotRecord["state"]): number {
-  return records.filter((record) => record.state === state).length;
 }

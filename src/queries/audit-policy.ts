@@ -8,11 +8,12 @@ import { targetOf, taskId } from "../model/task-id.ts";
 import type { Producer } from "../queue/producer.ts";
 import { auditedSlotsMax, auditSlots, type SlotAudit, type SlotFinding } from "../schedule/audit-slots.ts";
 import { describeRecord } from "../schedule/explain-slot.ts";
-import type { ChainStore } from "../store/chain-store.ts";
+import { ChainStore } from "../store/chain-store.ts";
 import { History } from "../store/history.ts";
 import type { Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { entryRetentionMs, StartJournal } from "../store/start-journal.ts";
+import type { QueryContext } from "./query-context.ts";
 
 /** Where tasks may be found. */
 export interface TaskPlaces {
@@ -53,6 +54,19 @@ interface AuditedTime {
   readonly fromMs: number | undefined;
   readonly toMs: number | undefined;
   readonly nowMs: number;
+}
+
+/** Audits some policies, one after the other; each costs Redis its whole ledger. */
+export async function readAudits(
+  { store, producer }: Pick<QueryContext, "store" | "producer">,
+  policies: readonly Policy[],
+  span: Pick<AuditedTime, "fromMs" | "toMs">,
+): Promise<readonly AuditReport[]> {
+  const [places, chains] = [taskPlaces(store, producer), new ChainStore(store)];
+  const nowMs = await places.ledger.nowMs();
+  const reports: AuditReport[] = [];
+  for (const policy of policies) reports.push(await auditPolicy(policy, { ...span, nowMs }, places, chains));
+  return reports;
 }
 
 /** Audits the slots of one policy. */

@@ -4,7 +4,7 @@ import type { Clock } from "../core/clock.ts";
 import type { QueryContext } from "../queries/query-context.ts";
 
 const freshMs = 1_500;
-/** How long a look ahead holds: it takes long where there is much, and changes little. */
+/** How long a look ahead or an audit holds: it takes long where there is much. */
 export const aheadMs = 30_000;
 const keptMax = 500;
 

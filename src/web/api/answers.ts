@@ -4,6 +4,8 @@ import { toIso } from "../../core/instant.ts";
 import { withoutSecretShapes } from "../../core/secrets.ts";
 import type { Pause } from "../../model/pause.ts";
 import { type AttentionItem, sinceOf } from "../../queries/attention.ts";
+import type { AuditReport } from "../../queries/audit-policy.ts";
+import { auditToJson } from "../../queries/audit-words.ts";
 import type { HandRun } from "../../queries/hand-runs.ts";
 import { hoursOf, type NextDay, type Stretch } from "../../queries/next-day.ts";
 import type { PolicyDay } from "../../queries/policy-days.ts";
@@ -84,6 +86,12 @@ export function toServiceAnswer(one: ServiceStatus, { services, policies }: Poli
     inFlight: one.inFlight,
     policies: policies.filter(({ service }) => service === one.service).length,
   };
+}
+
+/** An audit as the API has it. */
+export function toAuditAnswer(report: AuditReport) {
+  const findings = report.findings.map(({ slotMs, problem, taskId }) => ({ slot: toIso(slotMs), problem, taskId }));
+  return { ...auditToJson(report), findings };
 }
 
 /** What is planned, as the API has it. */

@@ -46,7 +46,8 @@ export function operation<Path extends z.ZodObject, Query extends z.ZodObject>(
     readonly read: (asked: Asked, given: z.output<Path> & z.output<Query>) => Promise<unknown>;
   },
 ): Operation {
-  const { in: path, query = nothing, isList = false, read, ...rest } = options;
+  const { in: path, query: given = nothing, isList = false, read, ...rest } = options;
+  const query = isList ? given.extend({ format: z.enum(["json", "ndjson", "csv"]).optional() }) : given;
   // The routes parse both before they call: what comes in is what the schemas give.
   return { ...rest, inPath: path ?? nothing, query, isList, read: read as Operation["read"] };
 }

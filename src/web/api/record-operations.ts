@@ -1,9 +1,13 @@
 // The operations about what is recorded: outcomes, failed tasks, changes by hand. Listed by
 // operations.ts.
 import * as z from "zod";
+import type { Policy } from "../../config/policy-set.ts";
 import { type Outcome, outcomeStatuses } from "../../model/outcome.ts";
+import { readAudits } from "../../queries/audit-policy.ts";
+import { readDeclared } from "../../queries/declared.ts";
 import { readChanges, readFailedTasks, readOutcomes } from "../../queries/records.ts";
 import { badRequest } from "../problem.ts";
+import { toAuditAnswer } from "./answers.ts";
 import {
   type Asked,
   instant,
@@ -55,6 +59,35 @@ export const recordOperations: readonly Operation[] = [
     },
   }),
   operation({
+    path: "/audit",
+    name: "auditSlots",
+    summary: "Is every slot that was due recorded once? Policies by name, each of a span; see `off`",
+    query: z.strictObject({
+      limit: z.coerce.number().int().min(1).max(100).default(25),
+      after: pages.after,
+      policy: z.string().optional(),
+      since: instant.optional(),
+      until: instant.optional(),
+    }),
+    answer: listOf(schemas.auditSchema),
+    isList: true,
+    read: async ({ context }, { policy, since: fromMs, until: toMs, ...page }) => {
+      const all = policy === undefined ? context.set.policies : [policyOf(context, policy)];
+      const { items, next } = pageOf(byName(all), page, ({ name }) => name);
+      return { items: (await readAudits(context, items, { fromMs, toMs })).map(toAuditAnswer), next };
+    },
+  }),
+  operation({
+    path: "/declared",
+    name: "listDeclared",
+    summary: "The objects that apply policies declare, and how each was applied last",
+    query: z.strictObject(pages),
+    answer: listOf(schemas.declaredSchema),
+    isList: true,
+    read: async ({ context }, page) =>
+      pageOf(await readDeclared(context), page, ({ policy, object }) => `${policy} ${object}`),
+  }),
+  operation({
     path: "/changes",
     name: "listChanges",
     summary: "What was changed or tried by hand, newest first: who, when, what and why",
@@ -64,6 +97,10 @@ export const recordOperations: readonly Operation[] = [
     read: async ({ context }, { limit }) => ({ items: await readChanges(context, limit) }),
   }),
 ];
+
+function byName(policies: readonly Policy[]): readonly Policy[] {
+  return policies.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
 
 /** A cursor: when the last outcome of the page before ended, and its task. */
 const cursorPattern = /^(\d{1,16})~(.{1,250})$/s;

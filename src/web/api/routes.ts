@@ -108,7 +108,11 @@ function answer(c: Context<WebEnv>, { isList, path }: Operation, body: unknown):
   }
   c.header("vary", "Accept");
   const accepted = c.req.header("accept") ?? "";
-  const form = Object.entries(lineForms).find(([type]) => isList && accepted.includes(type));
+  // A link can say `?format=csv`, where it cannot say what it accepts.
+  const wanted = new URL(c.req.url).searchParams.get("format") ?? "";
+  const form = Object.entries(lineForms).find(
+    ([type]) => isList && (wanted === "" ? accepted.includes(type) : type.endsWith(wanted)),
+  );
   if (form === undefined) return c.json(body);
   const [type, write] = form;
   const items = isJsonObject(body) && Array.isArray(body["items"]) ? body["items"].filter(isJsonObject) : [];

@@ -250,6 +250,37 @@ export const openSchema = z
   })
   .meta({ id: "Open" });
 
+/** The audit of a policy; without slots, `notes` say why. */
+export const auditSchema = z
+  .object({
+    policy: z.string(),
+    after: instant.nullable().optional(),
+    to: instant.nullable().optional(),
+    slots: z.int(),
+    recorded: z.int().optional(),
+    pending: z.int().optional(),
+    waiting: z.int().optional(),
+    states: z.record(z.string(), z.int()).optional(),
+    outcomesKeptSince: instant.nullable().optional(),
+    missed: z.array(z.object({ slot: instant.nullable(), why: z.string() })).optional(),
+    inFlight: z.int().optional(),
+    off: z.int().optional(),
+    notes: z.array(z.string()),
+    findings: z.array(z.object({ slot: instant, problem: z.string(), taskId: z.string().nullable() })),
+  })
+  .meta({ id: "Audit" });
+
+/** A declared object, and how it was applied last; null: never. */
+export const declaredSchema = z
+  .object({
+    policy: z.string(),
+    service: z.string(),
+    repository: z.string().nullable(),
+    object: z.string(),
+    last: z.object({ status: z.string(), reason: z.string(), finished: instant }).nullable(),
+  })
+  .meta({ id: "Declared" });
+
 /** An entry of the failed list that is a task. */
 export const failedSchema = z
   .object({ id: z.string(), isCorrected: z.boolean(), outcome: outcomeAnswerSchema })

@@ -23,6 +23,7 @@ const places = {
   next: ["/next", "Next 24 h"],
   feeds: ["/feeds", "Feeds"],
   services: ["/services", "Services"],
+  audit: ["/audit", "Audit"],
   changes: ["/changes", "Changes"],
 } as const;
 

@@ -94,6 +94,21 @@ export function actionText({ action }: Policy): string {
   return `${action.kind} sync job${others.length === 0 ? "" : "s"} ${first === undefined ? "" : shown}${more}`;
 }
 
+/** Links to the pages before and after, with the filter of this one. */
+export function pageLinks(
+  path: string,
+  filter: Readonly<Record<string, string>>,
+  { page, pages }: { readonly page: number; readonly pages: number },
+): Html | "" {
+  if (pages <= 1) return "";
+  const to = (target: number, words: string) => {
+    if (target < 1 || target > pages) return html`<span class="quiet">${words}</span>`;
+    const pairs = Object.entries({ ...filter, page: String(target) }).filter(([, value]) => value !== "");
+    return html`<a href="${path}?${new URLSearchParams(pairs).toString()}">${words}</a>`;
+  };
+  return html`<nav class="pages" aria-label="Pages">${to(page - 1, "Page before")} <span>page ${page} of ${pages}</span> ${to(page + 1, "Next page")}</nav>`;
+}
+
 /** A column. `isNumber`: aligned to the right. */
 export interface Column {
   readonly label: string;

@@ -6,7 +6,7 @@ import { describePolicy } from "../../queries/attention.ts";
 import { type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
-import { actionText, policyLink, scheduleText, slotPath, table, taskPath, tookText, when } from "./parts.ts";
+import { actionText, pageLinks, policyLink, scheduleText, slotPath, table, taskPath, tookText, when } from "./parts.ts";
 import { legend, strip } from "./pictures.ts";
 
 /** How many slots a strip shows. */
@@ -58,6 +58,7 @@ export function policiesPage(
   strips: ReadonlyMap<string, readonly EndedSlot[]>,
 ): Html {
   const { fitting, shown } = selected;
+  const { q, health, service, label } = filter;
   const rows = shown.map((line) => policyCells(line, strips.get(line.policy.name) ?? [], nowMs));
   const columns = [
     { label: "health" },
@@ -76,7 +77,7 @@ export function policiesPage(
 ${filterForm(lines, filter)}
 <p class="quiet" role="status">${fitting.length === lines.length ? counted(lines.length, "policy", "policies") : `${fitting.length} of ${counted(lines.length, "policy", "policies")}`}, worst first</p>
 ${rows.length === 0 ? found : table("Policies, worst first", columns, rows)}
-${pageLinks(filter, selected)}
+${pageLinks("/policies", { q, health: health ?? "", service, label }, selected)}
 ${legend()}
 <p><a href="/by-hand">Runs by hand without a policy</a></p>`;
 }
@@ -122,18 +123,4 @@ function filterForm(lines: readonly PolicyLine[], { q, health, service, label }:
 ${labelField}
 <button>Filter</button>
 </form>`;
-}
-
-function pageLinks(
-  filter: PolicyFilter,
-  { page, pages }: { readonly page: number; readonly pages: number },
-): Html | "" {
-  if (pages === 1) return "";
-  const to = (target: number, words: string) => {
-    if (target < 1 || target > pages) return html`<span class="quiet">${words}</span>`;
-    const { q, health = "", service, label } = filter;
-    const pairs = Object.entries({ q, health, service, label, page: String(target) });
-    return html`<a href="/policies?${new URLSearchParams(pairs.filter(([, value]) => value !== "")).toString()}">${words}</a>`;
-  };
-  return html`<nav class="pages" aria-label="Pages">${to(page - 1, "Page before")} <span>page ${page} of ${pages}</span> ${to(page + 1, "Next page")}</nav>`;
 }

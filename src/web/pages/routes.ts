@@ -1,6 +1,7 @@
 // Adds the pages to the application: asks the queries and hands what they find to the templates.
 import type { Hono } from "hono";
 import { readAttention } from "../../queries/attention.ts";
+import { readAudits } from "../../queries/audit-policy.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
 import { readFeedItems, readFeeds } from "../../queries/feeds.ts";
 import { readHandRuns } from "../../queries/hand-runs.ts";
@@ -22,6 +23,7 @@ import { policyOf } from "../api/operation.ts";
 import { aheadMs, type Looks } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
+import { auditPage, auditRowsMax, readAuditFilter, spanOf } from "./audit.ts";
 import { changesPage, changesShown } from "./changes.ts";
 import { feedPage, feedsPage, itemsShown } from "./feeds.ts";
 import { handRunsPage, handRunsShown } from "./hand-runs.ts";
@@ -60,6 +62,7 @@ const pages: Readonly<Record<string, (asked: Asked) => Promise<Page>>> = {
   "/next": nextDay,
   "/feeds": feeds,
   "/feeds/:service/:repository/:list": feed,
+  "/audit": audit,
   "/services": services,
   "/changes": changes,
 };
@@ -152,6 +155,18 @@ async function feed({ context, looks, param }: Asked): Promise<Page> {
   const about = feedOf(context, { service: param("service"), repository: param("repository"), list: param("list") });
   const items = await looks.of(`feed ${JSON.stringify(about)}`, context, (at) => readFeedItems(at, about, itemsShown));
   return { title: showFeed(about), here: "feeds", content: feedPage(about, items, await readNowMs(context)) };
+}
+
+async function audit({ context, looks, query }: Asked): Promise<Page> {
+  const filter = readAuditFilter(query);
+  const words = filter.policy.toLowerCase();
+  const fitting = context.set.policies.filter(({ name }) => name.toLowerCase().includes(words));
+  const pageCount = Math.max(1, Math.ceil(fitting.length / auditRowsMax));
+  const at = Math.min(filter.page, pageCount);
+  const shown = fitting.slice((at - 1) * auditRowsMax, at * auditRowsMax);
+  const name = `audit ${JSON.stringify([filter, at])}`;
+  const reports = await looks.of(name, context, (asked) => readAudits(asked, shown, spanOf(filter)), aheadMs);
+  return { title: "Audit", here: "audit", content: auditPage(reports, { ...filter, page: at }, pageCount) };
 }
 
 async function services({ context, looks }: Asked): Promise<Page> {

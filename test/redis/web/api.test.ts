@@ -171,6 +171,25 @@ it("tells how lists are read, and their newest items", async () => {
   expect((await get("/feeds/main/~/conflictDetails/items")).status).toBe(404);
 });
 
+it("audits what was planned, and exports it by a link", async () => {
+  const { items, next } = (await get("/audit?limit=3")).body;
+  expect(items.map(({ policy }: Record<string, string>) => policy)).toEqual([
+    "approvals",
+    "archive",
+    "contracts-nightly",
+  ]);
+  expect(next).toBe("contracts-nightly");
+  // Its story has a slot each hour, and its schedule one a night.
+  expect(items[2].findings[0]).toMatchObject({ problem: "no-slot" });
+  const csv = await web.ask("/api/v1/audit?policy=invoices&format=csv");
+  expect([csv.headers.get("content-type"), (await csv.text()).split(",")[0]]).toEqual([
+    "text/csv; charset=utf-8",
+    "policy",
+  ]);
+  expect((await get("/outcomes?format=xml")).status).toBe(400);
+  expect((await get("/declared")).body).toEqual({ items: [], next: null });
+});
+
 it("says who asks, which sinks wait, and which policies hang on a service", async () => {
   expect((await get("/me")).body).toEqual({ name: "local", scope: "read", services: null });
   expect((await get("/services/main")).body.policies[0]).toEqual({ name: "invoices", health: "failing" });

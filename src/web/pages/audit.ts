@@ -1,0 +1,126 @@
+// The audit "planned = recorded": per policy, were all slots of a span recorded, and only those?
+import { html } from "hono/html";
+import type { AuditReport } from "../../queries/audit-policy.ts";
+import { auditMeaning, auditStates, auditSum, countOf } from "../../queries/audit-words.ts";
+import { type Html, mark, tag } from "./marks.ts";
+import { fullTime, nothing, pageLinks, policyLink, slotPath, table } from "./parts.ts";
+
+/** Policies of one page: each costs a reading of its whole ledger. */
+export const auditRowsMax = 25;
+const findingsMax = 20;
+
+/** What the address asks for. Days are those of UTC. */
+export interface AuditFilter {
+  readonly policy: string;
+  readonly from: string;
+  readonly to: string;
+  readonly page: number;
+}
+
+/** Reads the filter of an address; what makes no sense there filters nothing. */
+export function readAuditFilter({
+  policy = "",
+  from = "",
+  to = "",
+  page = "",
+}: Readonly<Record<string, string>>): AuditFilter {
+  const day = (text: string) => (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : "");
+  return {
+    policy: policy.slice(0, 100),
+    from: day(from),
+    to: day(to),
+    page: /^[1-9]\d{0,4}$/.test(page) ? Number(page) : 1,
+  };
+}
+
+/** The instants of a filter: its first day begins, its last one ends. */
+export function spanOf({ from, to }: AuditFilter): {
+  readonly fromMs: number | undefined;
+  readonly toMs: number | undefined;
+} {
+  return {
+    fromMs: from === "" ? undefined : Date.parse(from),
+    toMs: to === "" ? undefined : Date.parse(to) + 86_400_000 - 1,
+  };
+}
+
+/** Shows the audits of one page of policies. */
+export function auditPage(reports: readonly AuditReport[], filter: AuditFilter, pages: number): Html {
+  const findings = reports.flatMap(({ policy, findings: found }) => found.map((one) => ({ policy, ...one })));
+  const state =
+    reports.length === 0
+      ? mark("new", "nothing to check")
+      : findings.length > 0
+        ? tag("bad", "cross", "off")
+        : mark("ok", "proved");
+  const of = pages > 1 ? html` <span class="quiet">of the policies on this page</span>` : "";
+  return html`<h1>Audit</h1>
+${filterForm(filter)}
+<p class="state">${state} ${auditSum(reports, findings.length)}${of}</p>
+<p class="quiet">Which slots were due is computed again, and held against the record. ${exportLinks(filter)}</p>
+${reports.length === 0 ? html`<p class="none">No policy of this name.</p>` : reportTable(reports)}
+${findings.length === 0 ? "" : findingTable(findings)}
+${pageLinks("/audit", { policy: filter.policy, from: filter.from, to: filter.to }, { page: filter.page, pages })}`;
+}
+
+function filterForm({ policy, from, to }: AuditFilter): Html {
+  return html`<form class="filters" role="search" method="get" action="/audit">
+<label class="grow">Policy <input type="search" name="policy" value="${policy}" maxlength="100"></label>
+<label>From <input type="date" name="from" value="${from}"></label>
+<label>To <input type="date" name="to" value="${to}"></label>
+<button>Check</button></form>`;
+}
+
+function exportLinks(filter: AuditFilter): Html {
+  const { fromMs, toMs } = spanOf(filter);
+  const iso = (ms: number | undefined) => (ms === undefined ? "" : new Date(ms).toISOString());
+  const href = (format: string) => {
+    const pairs = Object.entries({ policy: filter.policy, since: iso(fromMs), until: iso(toMs), limit: "100", format });
+    return `/api/v1/audit?${new URLSearchParams(pairs.filter(([, value]) => value !== "")).toString()}`;
+  };
+  return html`Export: <a href="${href("csv")}" download="audit.csv">CSV</a>, <a href="${href("ndjson")}" download="audit.ndjson">NDJSON</a>.`;
+}
+
+function findingTable(findings: readonly (AuditReport["findings"][number] & { readonly policy: string })[]): Html {
+  const rows = findings
+    .slice(0, findingsMax)
+    .map(({ policy, slotMs, problem, taskId }) => [
+      tag("bad", "cross", problem),
+      policyLink(policy),
+      html`<a href="${slotPath(policy, slotMs)}">${fullTime(slotMs, "UTC")}</a>`,
+      html`${auditMeaning[problem]}${taskId === null ? "" : html` <code>${taskId}</code>`}`,
+    ]);
+  const columns = [
+    { label: "finding" },
+    { label: "policy" },
+    { label: "slot" },
+    { label: "what it means", isWide: true as const },
+  ];
+  const more =
+    findings.length > findingsMax
+      ? html`<p class="quiet">and ${findings.length - findingsMax} more; the export has all</p>`
+      : "";
+  return html`<section aria-labelledby="off"><h2 id="off">Off</h2>${table("Findings", columns, rows)}${more}</section>`;
+}
+
+function reportTable(reports: readonly AuditReport[]): Html {
+  const rows = reports.map(({ policy, audit, inFlight, findings, notes }) => [
+    policyLink(policy),
+    audit === undefined ? nothing : fullTime(audit.afterMs + 1, "UTC"),
+    `${audit?.slots ?? 0}`,
+    ...auditStates.map((state) =>
+      audit === undefined || countOf(audit, state) === 0 ? nothing : `${countOf(audit, state)}`,
+    ),
+    inFlight === 0 ? nothing : `${inFlight}`,
+    findings.length === 0 ? nothing : tag("bad", "cross", `${findings.length}`),
+    notes.join("; "),
+  ]);
+  const numbers = ["slots", ...auditStates, "in flight", "off"].map((label) => ({ label, isNumber: true as const }));
+  const columns = [
+    { label: "policy" },
+    { label: "checked from" },
+    ...numbers,
+    { label: "note", isWide: true as const },
+  ];
+  return table("Audit by policy", columns, rows);
+}
