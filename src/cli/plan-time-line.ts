@@ -36,12 +36,12 @@ export function timeLineToText({ line, range, timezone }: ToldLine, screen: Scre
   const title = `Planned ${showTimes(range, timezone)}: ${counted(rows.length, "slot")}`;
   if (rows.length === 0) return `${title}.`;
   const policies = new Set(rows.map(({ policy }) => policy.name)).size;
-  const cells = rows.map((row) => cellsOf(row, line, screen));
+  const zone = timezone === "UTC" ? undefined : timezone;
+  const cells = rows.map((row) => cellsOf(row, line, zone, screen));
   const clashing = rows.filter((row) => clashesOf(row, line).length + runsMet(row, line).length > 0).length;
   const late = rows.filter((row) => deadlineMissed(row, line) !== undefined).length;
   const unknown = rows.filter(({ policy }) => untimed.has(policy.name) && policy.action.kind === "run");
   const names = someNames([...new Set(unknown.map(({ policy }) => policy.name))]);
-  const zone = timezone === "UTC" ? undefined : timezone;
   return [
     `${title} of ${counted(policies, "policy", "policies")}.`,
     ...running.slice(0, runningShownMax).map((run) => runningWords(run, zone, range.fromMs)),
@@ -60,10 +60,9 @@ export function timeLineToText({ line, range, timezone }: ToldLine, screen: Scre
   ].join("\n");
 }
 
-function cellsOf(row: SlotRow, line: TimeLine, screen: Screen): string[] {
+/** All in one zone, that of the title: slots of several zones would not read in their order. */
+function cellsOf(row: SlotRow, line: TimeLine, zone: string | undefined, screen: Screen): string[] {
   const { policy, slotMs } = row;
-  const timezone = timezoneOf(policy);
-  const zone = timezone === "UTC" ? undefined : timezone;
   const utc = zone === undefined ? "" : ` ${showClock(slotMs, undefined, slotMs)}`;
   const endsMs = endOf(row, line);
   return [

@@ -141,7 +141,7 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
         writeErr: (text) => {
           const said = text.trimEnd().replace(" is invalid. ", " is invalid: ");
           // Help has paragraphs, which have no hanging indent.
-          io.err(said.startsWith("Usage:") ? wrapLines(said, io.columns) : said);
+          io.err(said.startsWith("error:") ? said : wrapLines(said, io.columns));
         },
         getOutHelpWidth: () => io.columns ?? columnsDefault,
         getErrHelpWidth: () => io.columns ?? columnsDefault,

@@ -122,7 +122,9 @@ function policyTable(policies: readonly Policy[], totals: Totals, screen: Screen
   const rows = shown.map((policy) => countRow(policy.name, countsOf(policy)));
   if (policies.length > 1) rows.push(countRow("all", totals.all));
   const heading = ["policy", "slots", "started", "coalesced", "skipped", "missed", "tasks", "not started"];
-  const table = toTable([...heading, "at once", "waited", "longest wait"], rows, screen);
+  heading.push("at once", "waited", "longest wait");
+  const idle = heading.filter((_, column) => rows.every((row) => /^0?$/.test(row[column] ?? "")));
+  const table = toTable(heading, rows, screen, [...idle, "coalesced", "longest wait", "at once"]);
   return isLong ? `${table}\n(the ${rowsMax} policies with most trouble; --json has all ${policies.length})` : table;
 }
 
@@ -192,7 +194,11 @@ function problemLines({ problems, problemsCount }: Totals, screen: Screen): stri
   ]);
   const title =
     problems.length < problemsCount ? `The first ${problems.length} of ${problemsCount} problems:` : "Problems:";
-  return ["", title, toTable(["policy", "slot (local)", "slot (utc)", "target", "problem", "why"], rows, screen)];
+  return [
+    "",
+    title,
+    toTable(["policy", "slot (local)", "slot (utc)", "target", "problem", "why"], rows, screen, ["slot (utc)"]),
+  ];
 }
 
 function slotTable(slots: readonly SlotRow[], screen: Screen): string {
@@ -206,7 +212,7 @@ function slotTable(slots: readonly SlotRow[], screen: Screen): string {
     reasons({ overlap: row.overlap, "too late": row.tooLate, "at once": row.atOnce }).replace(/^0$/, ""),
     row.longestWaitMs === 0 ? "" : roundedDuration(row.longestWaitMs),
   ]);
-  return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, screen);
+  return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, screen, ["utc"]);
 }
 
 /** The report for machines: all policies, and the problems that were kept. */

@@ -69,7 +69,7 @@ export function simulateCommand(io: CommandIo): Command {
   return withAssumptionOptions(command)
     .option(
       "--usual-durations",
-      "where --duration says nothing: the median of a policy's last 20 good runs, from Redis",
+      "with --config, where --duration says nothing: the median of a policy's last 20 good runs, from Redis; without --config always",
     )
     .addOption(again("--outage <from/to>", "no scheduler runs; may be given again"))
     .addOption(again("--pause <[policy=]from/to>", "a pause of a policy or of all; may be given again"))
@@ -82,8 +82,10 @@ export function simulateCommand(io: CommandIo): Command {
     .option("--list", "also every slot and what becomes of it")
     .option("--json", "print JSON, with all policies")
     .addHelpText("after", help)
-    .action(async (options: SimulateOptions) => {
-      const { set, known } = await readPoliciesAhead(options, options.usualDurations === true, io);
+    .action(async (options: SimulateOptions, chosen: Command) => {
+      // CI names the files, and has no Redis.
+      const asksRedis = options.usualDurations ?? chosen.getOptionValueSource("config") !== "cli";
+      const { set, known } = await readPoliciesAhead(options, asksRedis, io);
       const policies = policiesAbout(set, options.policy);
       const timezone = timezoneFor(options.timezone, policies);
       const time = toVirtualTime(options, set, timezone);
@@ -100,8 +102,11 @@ export function simulateCommand(io: CommandIo): Command {
         io.exitCode = 1;
         return;
       }
-      if (known !== undefined)
-        io.err(`durations of ${counted(known.usualMs.size, "policy", "policies")}: the median of the last good runs`);
+      io.err(
+        known === undefined
+          ? "usual durations were not looked for: --usual-durations takes them from Redis"
+          : `durations of ${counted(known.usualMs.size, "policy", "policies")}: the median of the last good runs`,
+      );
       io.out(options.json ? JSON.stringify({ v: 1, ...reportToJson(report) }) : reportToText(report, io));
       if (report.limits.some(({ isOver }) => isOver)) io.exitCode = 1;
     });

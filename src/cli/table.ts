@@ -132,8 +132,8 @@ function toLines(row: readonly string[], columns: readonly Column[], most: numbe
 }
 
 function pad(cell: string, width: number): string {
-  const is = widthOf(cell);
-  return is <= width ? cell + " ".repeat(width - is) : pad(cutToWidth(cell, width), width);
+  const shown = cutToWidth(cell, width);
+  return shown + " ".repeat(Math.max(0, width - widthOf(shown)));
 }
 
 const statusColour = {

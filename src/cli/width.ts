@@ -7,15 +7,16 @@ const plainText = /^[\x20-\x7e…]*$/;
 const segmenter = new Intl.Segmenter();
 /** Lines to copy to a shell: examples, and what `dev` says to export. */
 const shellLine = /^ {2}(\$|export) /;
-const shellWord = /(?:[^\s"']|"[^"]*"|'[^']*')+/g;
+const shellWord = / *(?:[^\s"']|"[^"]*"|'[^']*')+/g;
 
 /** The columns that a text takes, without its colours. */
 export function widthOf(text: string): number {
   return plainText.test(text) ? text.length : stringWidth(text);
 }
 
-/** Cuts a text to a width with "…" at its end, and keeps the colour around it. */
+/** Cuts a text that is wider than this, with "…" at its end, and keeps the colour around it. */
 export function cutToWidth(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
   const plain = stripVTControlCharacters(text);
   const start = Math.max(0, text.indexOf(plain));
   return `${text.slice(0, start)}${cutPlain(plain, width - 1).trimEnd()}…${text.slice(start + plain.length)}`;
@@ -45,17 +46,17 @@ export function wrapLines(text: string, columns = Number.POSITIVE_INFINITY, hang
 function wrapLine(line: string, columns: number, hang: number): string {
   const isShell = shellLine.test(line);
   const [indent = ""] = /^ */.exec(line) ?? [];
-  const words = (isShell ? line.match(shellWord) : line.trim().split(/ +/)) ?? [];
+  const words = line.trim().match(isShell ? shellWord : / *\S+/g) ?? [];
   const end = isShell ? " \\" : "";
   const next = `${indent}${" ".repeat(isShell ? 4 : hang)}`;
   const lines: string[] = [];
   let open = "";
   for (const word of words) {
-    if (open !== "" && widthOf(open) + 1 + widthOf(word) + end.length > columns) {
+    if (open !== "" && widthOf(open + word) + end.length > columns) {
       lines.push(`${open}${end}`);
       open = "";
     }
-    open = open === "" ? `${lines.length === 0 ? indent : next}${word}` : `${open} ${word}`;
+    open = open === "" ? `${lines.length === 0 ? indent : next}${word.trimStart()}` : open + word;
   }
   return [...lines, open].join("\n");
 }

@@ -293,8 +293,10 @@ function otherNote(line: DetailedLine, nowMs: number): string {
   if (unusual !== undefined && !needsPerson[health]) return describeUnusual(unusual);
   const isNews = slot !== undefined && slot.slotMs > (worst?.last.slotMs ?? 0);
   if (!isNews || (slot.state !== "missed" && slot.state !== "skipped"))
-    return worst !== undefined && line.isOfSeveral && needsPerson[health]
-      ? targetWords({ kind: policy.action.kind, target: worst.target })
+    return worst !== undefined && needsPerson[health]
+      ? line.isOfSeveral
+        ? targetWords({ kind: policy.action.kind, target: worst.target })
+        : worst.last.reason
       : "";
   return `slot ${clock(slot.slotMs)} ${slot.state} (${slot.detail})${slot.note === undefined ? "" : `: ${slot.note}`}`;
 }

@@ -13,7 +13,7 @@ import { redisTimeMs, type Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { StartJournal } from "../store/start-journal.ts";
-import { describeDeniedBy } from "./service-words.ts";
+import { describeDeniedBy, doctorSaysMore } from "./service-words.ts";
 import { endWords, taskWords } from "./task-words.ts";
 
 /** The steps of a task in flight, as people say them; those of a sent request first. */
@@ -60,7 +60,7 @@ export async function readRunning(
 ): Promise<readonly RunningTask[]> {
   const nowMs = await redisTimeMs(store);
   const policies = new Map(set.policies.map((policy) => [policy.name, policy]));
-  const facts = readFacts(store);
+  const facts = readFacts(store, set);
   const journal = new StartJournal(store);
   const running: RunningTask[] = [];
   for (const batch of batchesOf(tasks)) {
@@ -79,12 +79,13 @@ export async function readRunning(
 }
 
 /** What many tasks share, read once: what services let through, and why lists cannot be read. */
-function readFacts(store: Store) {
+function readFacts(store: Store, { services }: PolicySet) {
   const feeds = new FeedStore(store);
   const leases = new Leases(store);
   const failure = async (service: string, repository: string | null) =>
     (await feeds.status({ service, repository, list: "activities" })).failure;
   return {
+    baseUrl: (service: string) => services.get(service)?.baseUrl,
     limiter: once((service: string) => readLimiterStatus(store, service)),
     listFailure: once(failure),
     holder: (task: Task) => leases.holder(task),
@@ -123,7 +124,7 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
   if (entry === undefined || entry.state === "claimed")
     return { since: queued, ...(await readObstacle(where, facts, nowMs)) };
   const failure = await facts.listFailure(task.service, task.repository);
-  const unread = failure === undefined ? "" : `; but the activities cannot be read: ${failure}`;
+  const unread = failure === undefined ? "" : `; but the activities cannot be read: ${failure}; ${doctorSaysMore}`;
   if (entry.state !== "sending") {
     const seen = entry.finishSeenAtMs;
     const end = seen === undefined ? describeEnd(where, nowMs) : `its last conflicts; finished ${showInstant(seen)}`;
@@ -153,7 +154,7 @@ async function readObstacle(
   nowMs: number,
 ): Promise<Pick<Step, "step" | "waitsFor">> {
   const limiter = await facts.limiter(task.service);
-  const denied = describeDeniedBy(task.service, limiter, nowMs);
+  const denied = describeDeniedBy(task.service, limiter, nowMs, facts.baseUrl(task.service));
   if (denied !== undefined) return { step: "held back", waitsFor: denied };
   const takesLease = task.kind === "delete" || (task.kind === "run" && policy?.overlap !== "allow");
   const holder = takesLease ? await facts.holder(task) : undefined;
@@ -163,11 +164,12 @@ async function readObstacle(
   if (entry?.readyAtMs !== undefined) {
     const failure = await facts.listFailure(task.service, task.repository);
     const list = "the activities, which are read before the start";
-    return { step, waitsFor: failure === undefined ? list : `${list}; that fails: ${failure}` };
+    return { step, waitsFor: failure === undefined ? list : `${list}; that fails: ${failure}; ${doctorSaysMore}` };
   }
   if (limiter.failures === 0) return { step, waitsFor: null };
   const { failures, lastFailure } = limiter;
-  return { step, waitsFor: `service ${task.service}: ${failures} failed in a row, the last one: ${lastFailure}` };
+  const last = `${failures} failed in a row, the last one: ${lastFailure}; ${doctorSaysMore}`;
+  return { step, waitsFor: `service ${task.service}: ${last}` };
 }
 
 function toRunning({ task, entry, policy, usualMs }: Where, step: Step, nowMs: number): RunningTask {

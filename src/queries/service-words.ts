@@ -6,12 +6,16 @@ import type { Feed } from "../model/feed.ts";
 import type { Presence } from "../store/redis.ts";
 import type { LimiterStatus } from "../store/service-limiter.ts";
 
+/** Where a person finds the cure of a service that fails. */
+export const doctorSaysMore = "`syncline doctor` says more";
+
 /** The breaker: closed, or since when it is open, why, and when the next probe goes out. */
 export function describeBreaker(status: LimiterStatus, nowMs: number): string {
   const { breaker, openSinceMs, nextProbeMs, failures, lastFailure } = status;
   if (breaker === "closed") return failures === 0 ? "closed" : `closed, ${failures} failed in a row (${lastFailure})`;
   const next = Math.max((nextProbeMs ?? nowMs) - nowMs, 0);
-  return `open since ${showInstant(openSinceMs ?? nowMs)} (${lastFailure}), next probe in ${formatRoughly(next)}`;
+  const probe = next === 0 ? "the next read is a probe" : `next probe in ${formatRoughly(next)}`;
+  return `open since ${showInstant(openSinceMs ?? nowMs)} (${lastFailure}), ${probe}`;
 }
 
 /** The throttle: `no`, or until when the service asked clients to wait. */
@@ -21,8 +25,15 @@ export function describeThrottle({ throttledUntilMs }: LimiterStatus, nowMs: num
 }
 
 /** Why the tasks of a service are blocked now; undefined when they are not. */
-export function describeDeniedBy(service: string, status: LimiterStatus, nowMs: number): string | undefined {
-  if (status.breaker === "open") return `service ${service} counts as down: breaker ${describeBreaker(status, nowMs)}`;
+export function describeDeniedBy(
+  service: string,
+  status: LimiterStatus,
+  nowMs: number,
+  baseUrl?: string,
+): string | undefined {
+  const where = baseUrl === undefined ? "" : ` at ${new URL(baseUrl).host}`;
+  if (status.breaker === "open")
+    return `service ${service}${where} counts as down: breaker ${describeBreaker(status, nowMs)}; ${doctorSaysMore}`;
   if (status.throttledUntilMs === undefined) return undefined;
   return `service ${service} asked for patience ${describeThrottle(status, nowMs)}`;
 }

@@ -78,7 +78,7 @@ describe("syncline doctor", () => {
     expect(well.about("replicas")).toMatchObject([{ level: "warning", what: expect.stringContaining("no process") }]);
     const table = await syncline(["doctor", "--config", well.file], well.environment);
     expect(table.code).toBe(0);
-    expect(table.out).toMatch(/^ok +service +main +http:\/\/127\.0\.0\.1:\d+ answered within \d+ ms$/m);
+    expect(table.out).toMatch(/^ok +service main: http:\/\/127\.0\.0\.1:\d+ answered within \d+ ms$/m);
     expect(table.out).toMatch(/\n0 problems, \d+ warnings?, \d+ fine$/);
     expect(table.out).not.toContain("\u001b");
     for (const text of [well.out, table.out, table.err]) expect(text).not.toContain(sandbox.token);

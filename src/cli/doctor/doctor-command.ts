@@ -27,7 +27,7 @@ import {
   redisTarget,
   type SetOptions,
 } from "../shared-options.ts";
-import { oneLine, paint, toTable } from "../table.ts";
+import { oneLine, paint } from "../table.ts";
 import { checkNames, type Finding, findingsOf, type Level } from "./finding.ts";
 import { checkPolicies, type NextSlot, nextSlots } from "./policy-checks.ts";
 import { judgeStatus } from "./presence-checks.ts";
@@ -245,16 +245,37 @@ function reportToJson(findings: readonly Finding[], slots: readonly NextSlot[]):
   });
 }
 
-/** The report for people. */
+/** Warnings that can wait until the service is reached and takes the token. */
+const canWait: ReadonlySet<Finding["check"]> = new Set(["token", "mapping", "breakers", "feeds"]);
+
+/** The report for people: what is wrong first; what can wait for a cause is only counted there. */
 function reportToText(findings: readonly Finding[], colours: boolean): string {
-  const sorted = sortFindings(findings);
-  const rows = sorted.flatMap(({ check, subject, level, what, cure }) => [
-    [paint(colour[level], level, colours), check, subject, oneLine(what)],
-    ...(cure === undefined ? [] : [["", "", "", `→ ${oneLine(cure)}`]]),
-  ]);
+  const causes = findings.filter(
+    ({ level, check }) => level === "problem" && (check === "service" || check === "token"),
+  );
+  const causeOf = ({ level, check, subject }: Finding) =>
+    level === "warning" && canWait.has(check)
+      ? causes.find((cause) => subject.split(/, | of /).includes(cause.subject))
+      : undefined;
+  const explained = Map.groupBy(findings, causeOf);
+  const ordered = (["problem", "warning", "ok"] as const).flatMap((level) =>
+    sortFindings(explained.get(undefined) ?? []).filter((finding) => finding.level === level),
+  );
+  const lines = ordered.flatMap((finding) => {
+    const { check, subject, level, what, cure } = finding;
+    const about = `${check}${subject === "" ? "" : ` ${subject}`}`;
+    const more = Map.groupBy(explained.get(finding) ?? [], (one) => one.check);
+    const counts = [...more].map(([name, { length }]) => `${length} about ${name}`);
+    return [
+      `${paint(colour[level], level.padEnd(7), colours)}  ${about}: ${oneLine(what)}`,
+      ...(cure === undefined ? [] : [`  → ${oneLine(cure)}`]),
+      ...(counts.length === 0
+        ? []
+        : [`  until then left out here, and shown by --json: warnings, ${counts.join(", ")}`]),
+    ];
+  });
   const { problem, warning, ok } = countLevels(findings);
-  const sum = `${counted(problem, "problem")}, ${counted(warning, "warning")}, ${ok} fine`;
-  return `${toTable(["", "check", "about", "finding"], rows, { colours })}\n\n${sum}`;
+  return [...lines, "", `${counted(problem, "problem")}, ${counted(warning, "warning")}, ${ok} fine`].join("\n");
 }
 
 function countLevels(findings: readonly Finding[]): Record<Level, number> {

@@ -78,13 +78,13 @@ export function stageOf(code: string): keyof typeof stageCure {
 }
 
 /** The finding for a failed first exchange with a service. */
-export function describeFailure(subject: string, error: ServiceError): Finding {
+export function describeFailure(subject: string, error: ServiceError, baseUrl: string): Finding {
   const { kind, code, status } = error;
   const what = shortOf(error);
   const { problem } = findingsOf("service", subject);
   if (kind === "unreachable" && code !== undefined) {
     const stage = stageOf(code);
-    return problem(`${stage} failed: ${what}`, stageCure[stage]);
+    return problem(`${stage} failed at ${new URL(baseUrl).host}: ${what}`, stageCure[stage]);
   }
   if (kind === "unreachable" || kind === "unauthorized" || kind === "forbidden") {
     const cure =

@@ -37,7 +37,7 @@ export async function checkService(check: ServiceCheck): Promise<readonly Findin
     check.progress(`${subject}: reaching it`);
     await client.getTriggers(queryOf(repositories[0]), { signal: check.signal });
   } catch (error) {
-    if (error instanceof ServiceError) return [describeFailure(subject, error)];
+    if (error instanceof ServiceError) return [describeFailure(subject, error, settings.baseUrl)];
     throw error;
   }
   const tookMs = Math.round(systemClock.monotonicMs() - beganMs);

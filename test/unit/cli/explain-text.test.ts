@@ -73,7 +73,7 @@ describe("what is said of a service", () => {
       lastFailure: "unreachable",
     } as const;
     expect(describeDeniedBy("main", { ...calm, ...down, throttledUntilMs }, nowMs)).toBe(
-      "service main counts as down: breaker open since 2026-11-21 07:59:00Z (unreachable), next probe in 10s",
+      "service main counts as down: breaker open since 2026-11-21 07:59:00Z (unreachable), next probe in 10s; `syncline doctor` says more",
     );
   });
 });
