@@ -114,7 +114,7 @@ describe("syncline doctor", () => {
     ] as const) {
       expect(one.code).toBe(1);
       expect(bad(one.lines)).toMatchObject([
-        { check: "service", subject: "main", what: expect.stringMatching(`^${stage} failed: `) },
+        { check: "service", subject: "main", what: expect.stringMatching(`^${stage} failed at [\\w.:-]+: `) },
       ]);
     }
     expect(tls.about("service")[0]?.cure).toContain("tls.caFile");

@@ -82,7 +82,7 @@ describe("commands without --config", () => {
     expect([none.code, none.out]).toEqual([2, ""]);
     const closed = await runHere(["doctor", "--redis-url", "redis://127.0.0.1:1"], {});
     expect(closed.code).toBe(1);
-    expect(closed.out).toMatch(/problem +redis +Redis at \S+ does not answer.*→ check REDIS_URL or --redis-url/s);
+    expect(closed.out).toMatch(/problem +redis: Redis at \S+ does not answer.*→ check REDIS_URL or --redis-url/s);
     expect(none.err).toMatch(/no policies are known under the prefix test-none.*--config, or check --prefix/);
   });
 });

@@ -1,7 +1,7 @@
 // Parses the text of a policy file into a YAML document, or problems. Deep nesting is refused
 // before yaml composes it: its composer would end the whole process (a failed RegExp allocation,
 // not an exception). Its lexer and parser survive such a text: their stack is on the heap.
-import { Composer, CST, type Document, Lexer, Parser } from "yaml";
+import { Composer, CST, type Document, Lexer, Parser, type YAMLError } from "yaml";
 import type { Problem } from "../problem.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
 import type { SourceText } from "./source-text.ts";
@@ -18,10 +18,7 @@ export function parseYaml(source: SourceText): ParsedYaml {
   const composer = new Composer({ uniqueKeys: false, stringKeys: true, merge: false, schema: "core" });
   const [document, second] = composer.compose(tokens, true, source.text.length);
   const errors = [...(document?.errors ?? []), ...(document?.warnings ?? [])];
-  if (errors.length > 0) {
-    const first = errors.slice(0, policyLimits.syntaxProblemsMax);
-    return { ok: false, problems: first.map((error) => toProblem(source, error.code, error.message, error.pos)) };
-  }
+  if (errors.length > 0) return { ok: false, problems: toProblems(source, errors) };
   if (second !== undefined)
     return { ok: false, problems: [source.problemAt([second.range[0], second.range[0] + 3], ...secondDocument)] };
   if (document !== undefined && document.contents !== null) return { ok: true, document };
@@ -50,6 +47,64 @@ function readTokens(source: SourceText): CST.Token[] | Problem {
   }
   for (const token of parser.end()) tokens.push(token);
   return tokens;
+}
+
+/** One problem a line; only the first where the others follow from it. */
+function toProblems(source: SourceText, errors: readonly YAMLError[]): readonly Problem[] {
+  const [first] = errors;
+  const cause = findUnclosed(source) ?? (first && findMisplaced(source, source.lineOf(first.pos[0])));
+  if (cause !== undefined) return [cause];
+  const lines = Map.groupBy(errors, ({ pos }) => source.lineOf(pos[0]));
+  const problems = [...lines.values()].flatMap(([error]) =>
+    error === undefined ? [] : [toProblem(source, error.code, error.message, error.pos)],
+  );
+  return problems.slice(0, first?.code === "TAB_AS_INDENT" ? 1 : policyLimits.syntaxProblemsMax);
+}
+
+/** The bracket or brace that is never closed: yaml complains of every line after it. */
+function findUnclosed(source: SourceText): Problem | undefined {
+  const open: { readonly sign: string; readonly at: number }[] = [];
+  let at = 0;
+  for (const lexeme of new Lexer().lex(source.text)) {
+    const type = CST.tokenType(lexeme) ?? "";
+    if (type === "flow-error-end") break;
+    if (type === "flow-seq-start" || type === "flow-map-start") open.push({ sign: lexeme, at });
+    const last = open.at(-1);
+    if (type === "flow-seq-end" || type === "flow-map-end") {
+      if (last !== undefined && (last.sign === "[") !== (lexeme === "]")) break;
+      open.pop();
+    }
+    // The lexer's own marks are no text.
+    if (type !== "doc-mode" && type !== "scalar") at += lexeme.length;
+  }
+  const last = open.at(-1);
+  if (last === undefined) return undefined;
+  const end = last.sign === "[" ? "]" : "}";
+  return source.problemAt(
+    [last.at, last.at + 1],
+    `this ${last.sign} is never closed`,
+    `close it with ${end}, or remove it`,
+  );
+}
+
+/** A key that stands beside its neighbours: in this line, or in the next one. */
+function findMisplaced(source: SourceText, line: number): Problem | undefined {
+  const lines = source.text.split("\n", line + 2);
+  for (const index of [line - 1, line]) {
+    const [before, own, after] = [index - 1, index, index + 1].map((one) => indentOf(lines[one]));
+    // A line that ends with its key opens a block, which may be indented by any number.
+    if (before === undefined || own === undefined || own === before || /:\s*$/.test(lines[index - 1] ?? "")) continue;
+    if (own < before && after !== before) continue;
+    const start = lines.slice(0, index).reduce((sum, { length }) => sum + length + 1, 0);
+    const message = `indented by ${own}, its neighbours by ${before}`;
+    return source.problemAt([start + own, start + own + 1], message, "line the key up with its neighbours");
+  }
+  return undefined;
+}
+
+/** Where the key of a line begins; undefined for a line without one. */
+function indentOf(line = ""): number | undefined {
+  return /^ *(?:- +)?(?=["'\w$-]+\s*:)/.exec(line)?.[0].length;
 }
 
 type Refusal = readonly [message: string, hint: string];

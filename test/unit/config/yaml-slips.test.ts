@@ -50,6 +50,25 @@ describe("a slip in YAML gets a hint", () => {
     ],
   ];
 
+  const block = (keys: string) => fileWith(`  - name: a\n    service: main\n${keys}\n    poll: { list: masks }`);
+  it.each([
+    [
+      "a [ that is never closed",
+      `${block("    repository: HR").replace("policies:", "policies: [")}\n`,
+      "4 this [ is never closed",
+    ],
+    ["a [ closed by }", block("    schedule: { cron: [a }"), "7 this [ is never closed"],
+    ["a { that is never closed", block("    schedule: { every: 1h"), "7 this { is never closed"],
+    ["a key indented by one less", block("   repository: HR"), "7 indented by 3, its neighbours by 4"],
+    ["a key indented by one more", block("     repository: HR"), "7 indented by 5, its neighbours by 4"],
+    ["a tab", block("\trepository: HR"), "7 YAML: Tabs are not allowed as indentation"],
+  ])("%s is one problem", async (_, text, problem) => {
+    const loaded = await loadText(text);
+    const told = loaded.ok ? [] : loaded.problems.map(({ line, message }) => `${line} ${message}`);
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain(problem);
+  });
+
   it.each(cases)("%s", async (_, text, hint) => {
     expect(await firstHint(text)).toBe(hint);
   });
