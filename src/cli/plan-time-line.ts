@@ -1,6 +1,5 @@
 // `syncline plan --to`: the time line as a table and as JSON. Called by plan.ts.
 
-import { timezoneOf } from "../config/policy-set.ts";
 import { showClock, toIso } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { actionWords } from "../queries/task-words.ts";

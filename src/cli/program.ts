@@ -33,24 +33,29 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
     });
   }
   netUnder(process.stderr);
-  const exitCode = await runCommandLine(args, createStreams(stop.signal));
+  const exitCode = await runProgram(args, createStreams(stop.signal));
   await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
   return hasReader ? exitCode : 0;
 }
 
-/** What `runCommandLine` needs: lines go out as they come, however wide. */
-type Streams = CommandIo & {
+/** What `runProgram` needs: lines go out as they come, however wide. */
+export type Streams = CommandIo & {
   /** The width of the terminal of standard error; unset: no limit. */
   readonly errColumns?: number | undefined;
 };
 
-/** Runs a command line until it ends, within the width of the terminal. Never throws. */
-async function runCommandLine(args: readonly string[], streams: Streams): Promise<number> {
+/** Runs the command that the arguments name, within the width of the terminal. Never throws. */
+export async function runProgram(args: readonly string[], streams: Streams): Promise<number> {
   let leftOut: readonly string[] | undefined;
   const io = withinWidth(args, streams, (columns) => {
     leftOut = [...new Set([...(leftOut ?? []), ...columns])];
   });
-  const exitCode = await runProgram(args, io);
+  const exitCode = await createProgram(args, io)
+    .then((program) => program.parseAsync(args, { from: "user" }))
+    .then(
+      () => io.exitCode,
+      (error: unknown) => explain(error, io),
+    );
   if (leftOut !== undefined) {
     const without = leftOut.length === 0 ? "" : `, without ${leftOut.join(", ")}`;
     io.err(`cut to the width of the terminal${without}: --wide shows all`);
@@ -84,16 +89,6 @@ function withinWidth(
 function commandOf(args: readonly string[]): string | undefined {
   const [first, second] = args.filter((arg) => !arg.startsWith("-"));
   return first === "help" ? second : first;
-}
-
-/** Runs the command that the arguments name; returns the exit code. Never throws. */
-export function runProgram(args: readonly string[], io: CommandIo): Promise<number> {
-  return createProgram(args, io)
-    .then((program) => program.parseAsync(args, { from: "user" }))
-    .then(
-      () => io.exitCode,
-      (error: unknown) => explain(error, io),
-    );
 }
 
 /** Masks what libraries print: with DEBUG or NODE_DEBUG they print passwords and headers. */

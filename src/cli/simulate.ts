@@ -105,7 +105,9 @@ export function simulateCommand(io: CommandIo): Command {
       if (known !== undefined)
         io.err(`durations of ${counted(known.usualMs.size, "policy", "policies")}: the median of the last good runs`);
       else if (options.duration.length === 0 && !options.json)
-        io.err("how long runs take is not known without Redis: --usual-durations asks it, --duration POLICY=20m says it");
+        io.err(
+          "how long runs take is not known without Redis: --usual-durations asks it, --duration POLICY=20m says it",
+        );
       io.out(options.json ? JSON.stringify({ v: 1, ...reportToJson(report) }) : reportToText(report, io));
       if (report.limits.some(({ isOver }) => isOver)) io.exitCode = 1;
     });

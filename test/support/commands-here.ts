@@ -1,8 +1,7 @@
 // Commands that tests run in their own process: what they do and print is the same, without the
 // start of a process.
-import type { CommandIo } from "../../src/cli/command-io.ts";
 import { loadCommand } from "../../src/cli/commands.ts";
-import { runProgram } from "../../src/cli/program.ts";
+import { runProgram, type Streams } from "../../src/cli/program.ts";
 import { readSettings } from "../../src/config/settings.ts";
 import { withoutKnownSecrets } from "../../src/core/secrets.ts";
 
@@ -11,17 +10,19 @@ interface Watched {
   readonly signal?: AbortSignal;
   readonly onOut?: (line: string) => void;
   readonly onErr?: (line: string) => void;
+  /** The width of the terminal; unset: no limit. */
+  readonly columns?: number;
 }
 
 /** Runs a command to its end in this process, as if its environment were `variables` alone. */
 export async function runHere(
   args: readonly string[],
   variables: Readonly<Record<string, string>> = {},
-  { signal = new AbortController().signal, onOut, onErr }: Watched = {},
+  { signal = new AbortController().signal, onOut, onErr, columns }: Watched = {},
 ) {
   const out: string[] = [];
   const err: string[] = [];
-  const io: CommandIo = {
+  const io: Streams = {
     out: (line) => {
       out.push(withoutKnownSecrets(line));
       onOut?.(line);
@@ -32,6 +33,8 @@ export async function runHere(
     },
     ...(onOut === undefined ? {} : { progress: () => {} }),
     colours: false,
+    columns,
+    errColumns: columns,
     settings: readSettings(variables),
     readInput: async () => "",
     signal,
@@ -45,10 +48,10 @@ export async function runHere(
 async function optionsOf(
   args: readonly string[],
   variables: Readonly<Record<string, string>>,
-  io: CommandIo,
+  io: Streams,
 ): Promise<string[]> {
   const command = await loadCommand(args[0], io);
-  const chosen = command?.commands.find((one) => one.name() === args[1]) ?? command;
+  const chosen = command?.commands.find((one) => one.name() === args[1]) ?? command?.commands[0] ?? command;
   return (chosen?.options ?? []).flatMap(({ envVar, long, short }) => {
     const value = variables[envVar ?? ""];
     const isGiven = args.some((arg) => arg === long || arg === short);
