@@ -3,6 +3,7 @@
 
 import type { Policy } from "../config/policy-set.ts";
 import type { Late } from "../model/deadline.ts";
+import { labelsOf, selectorOf } from "../model/label.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { closedLabels, otherValue, worstPoliciesMax } from "../ops/metric-labels.ts";
 import type { GaugeSource, Metrics } from "../ops/metrics.ts";
@@ -71,6 +72,11 @@ function setOwn(metrics: Metrics, { current, services, guard, isWorking }: Gauge
   if (isUp && isWorking()) metrics.heartbeat("worker");
   const { policies } = current.set;
   metrics.set("syncline_config_policies", {}, policies.length);
+  metrics.clear("syncline_policy_info");
+  for (const policy of policies.filter(({ name }) => metrics.knows("policy", name))) {
+    const { name, owner = "" } = policy;
+    metrics.set("syncline_policy_info", { policy: name, owner, labels: selectorOf(labelsOf(policy)) }, 1);
+  }
   const unnamed = policies.filter(({ name }) => !metrics.knows("policy", name));
   metrics.set("syncline_config_policies_unnamed", {}, unnamed.length);
   metrics.clear("syncline_token_expiry_timestamp_seconds");

@@ -105,6 +105,7 @@ export function storyText(story: SlotStory, timezone: string, colours: boolean):
   const what = story.origin === "manual" ? "by hand" : "slot";
   lines.push(`${story.policy}, ${what} ${both(story.slot)}`, `  ${story.verdict}`);
   if (story.deadline !== null) lines.push(`  ${story.deadline}`);
+  if (story.owner !== null) lines.push(`  owner: ${story.owner}`);
   if (story.covers.length > 0) lines.push(`  stands for ${story.covers.length} older: ${someOf(story.covers)}`);
   for (const task of story.tasks.slice(0, tasksShownMax)) lines.push(...taskLines(task));
   if (story.tasks.length > tasksShownMax)

@@ -64,6 +64,7 @@ function lineToJson(line: DetailedLine, nowMs: number): object {
     policy: name,
     service,
     labels,
+    owner: policy.owner ?? null,
     state: health,
     needsPerson: needsPerson[health],
     acknowledged: toAcknowledged(acknowledged),
@@ -140,7 +141,9 @@ function toRow(line: DetailedLine, nowMs: number, colours: boolean): string[] {
     nextMs === undefined ? "" : showNear(nextMs, policy.closed.timezone, nowMs),
     usualMs === undefined ? "" : formatRoughly(usualMs, Math.round),
     shortSchedule(policy),
-    noteOf(line, nowMs),
+    [noteOf(line, nowMs), ...(needsPerson[health] && policy.owner !== undefined ? [`owner: ${policy.owner}`] : [])]
+      .filter((text) => text !== "")
+      .join("; "),
   ];
 }
 

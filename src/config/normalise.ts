@@ -5,7 +5,7 @@ import type { DeclaredKind, DeclaredObject } from "../core/declared-object.ts";
 import { parseDuration, parseWallText } from "../core/duration.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
-import { labelsOf, selectorOf } from "../model/label.ts";
+import { hasLabels, labelsOf, selectorOf } from "../model/label.ts";
 import { runByHand } from "../model/task.ts";
 import { dailyCron } from "./daily-cron.ts";
 import { policyDefaults } from "./defaults.ts";
@@ -149,12 +149,21 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
   const action = toAction(input);
   const schedule = input.schedule === undefined ? undefined : toSchedule(input.schedule, defaults);
   const windowMs = Math.min(schedule?.kind === "every" ? schedule.everyMs : Infinity, policyDefaults.catchUpWindowMs);
-  const { after, notify = defaults.notify ?? [], quarantine = defaults.quarantine ?? "off" } = input;
+  const {
+    after,
+    owner = defaults.owner,
+    notify = defaults.notify ?? [],
+    quarantine = defaults.quarantine ?? "off",
+  } = input;
+  const isAbout = (item: NotifyItem) =>
+    typeof item === "string" || hasLabels(input, selectorOf(labelsOf({ labels: item.match })));
+  const rules = notify.filter(isAbout).map(toRule);
   const withinMs = toMs(after?.within) ?? policyDefaults.afterWithinMs;
   return {
     name: input.name,
     service: input.service,
     ...(input.labels === undefined ? {} : { labels: input.labels }),
+    ...(owner === undefined ? {} : { owner }),
     repository: input.repository,
     action,
     schedule,
@@ -182,7 +191,7 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
       : { needs: { policy: input.needs.policy, withinMs: parseDuration(input.needs.within) } }),
     ...(input.expect === undefined ? {} : { expect: toExpectation(input.expect) }),
     unusual: action.kind === "run" ? toUnusual(input.unusual ?? defaults.unusual ?? {}) : undefined,
-    ...(notify.length === 0 ? {} : { notify: notify.map(toRule) }),
+    ...(rules.length === 0 ? {} : { notify: rules }),
     ...(input.heartbeat === undefined ? {} : { heartbeat: { url: input.heartbeat.url } }),
     where,
   };

@@ -245,6 +245,8 @@ export interface Policy {
   readonly service: string;
   /** Names and values to choose policies by; undefined: none. */
   readonly labels?: Readonly<Record<string, string>>;
+  /** Who to call about it. */
+  readonly owner?: string;
   readonly repository: string | undefined;
   readonly action: Action;
   readonly schedule: Schedule | undefined;

@@ -19,9 +19,10 @@ interface ChatMessage {
 }
 
 function toMessage({ kind, title, data, policy, service, at, timezone, link }: Notice): ChatMessage {
-  const { detail, slot, repository, leftOut } = data;
+  const { detail, slot, repository, leftOut, owner } = data;
   const facts = {
     ...(policy === null ? {} : { policy }),
+    ...(typeof owner === "string" ? { owner } : {}),
     ...(service === null ? {} : { service }),
     ...(typeof repository === "string" ? { repository } : {}),
     ...(typeof slot === "string" ? { slot: showTime(slot, timezone) } : {}),
@@ -72,8 +73,15 @@ function describeItem(item: unknown): string {
 /** The text for Slack, which reads `&`, `<` and `>` as markup. */
 export function slackText(notice: Notice): string {
   const { title, detail, lines, facts, link } = toMessage(notice);
-  const { policy, service, repository, slot, time } = facts;
-  const about = [policy, service, repository, ...(slot === undefined ? [] : [`slot ${slot}`]), time];
+  const { policy, owner, service, repository, slot, time } = facts;
+  const about = [
+    policy,
+    ...(owner === undefined ? [] : [`owner ${owner}`]),
+    service,
+    repository,
+    ...(slot === undefined ? [] : [`slot ${slot}`]),
+    time,
+  ];
   const text = [
     title,
     ...(detail === undefined ? [] : [detail]),

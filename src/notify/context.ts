@@ -1,5 +1,5 @@
-// Adds to a notice what people need beside it: the zone of their clock, and where to look. Both
-// come from the policy set. Pure; called by notifier.ts, trial.ts, and for new items by
+// Adds to a notice what people need beside it: the zone of their clock, who to call, and where to
+// look. All come from the policy set. Pure; called by notifier.ts, trial.ts, and for new items by
 // app/create-consumers.ts.
 import { fillLink } from "../config/notice-link.ts";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
@@ -7,13 +7,14 @@ import type { Notice } from "../model/notice.ts";
 
 type Settings = Pick<PolicySet, "policies" | "notifications">;
 
-/** The notice with the zone of its policy and the link of `notifications.link`. */
+/** The notice with zone and owner of its policy, and the link of `notifications.link`. */
 export function withContext(notice: Notice, set: Settings, policy?: Policy): Notice {
   const timezone = policy?.closed.timezone ?? zoneOfService(set, notice.service);
   const { link: template } = set.notifications;
   const link = template === undefined ? undefined : fillLink(template, notice);
   return {
     ...notice,
+    ...(policy?.owner === undefined ? {} : { data: { ...notice.data, owner: policy.owner } }),
     ...(timezone === undefined ? {} : { timezone }),
     ...(link === undefined ? {} : { link }),
   };

@@ -44,8 +44,16 @@ export const closedLabels = {
 /** For each trouble and service, how many policies are named: those that have it for longest. */
 export const worstPoliciesMax = 5;
 
-/** A label: a closed list, a kind of configured names, or a policy among the worst. */
-export type LabelName = keyof typeof closedLabels | keyof typeof namesMax | "worstPolicy";
+/** A label: a closed list, a kind of configured names, or an open one. */
+export type LabelName = keyof typeof closedLabels | keyof typeof namesMax | (typeof openLabels)[number];
+
+/** Labels whose values are free: worstPoliciesMax, or the named policies, bound their number. */
+export const openLabels = ["worstPolicy", "owner", "labels"] as const;
+
+/** Whether a label's values are free. */
+export function isOpenLabel(label: string): label is (typeof openLabels)[number] {
+  return openLabels.some((one) => one === label);
+}
 
 /** A label's name in a scrape, where it differs from the table's. */
 const shownNames: Partial<Record<LabelName, string>> = {

@@ -1,6 +1,14 @@
 // Renders the reference page of the metrics, docs/reference/metrics.md, from the table. Printed by
 // `syncline schema --metrics`.
-import { closedLabels, isNameLabel, namesMax, otherValue, shownLabel, worstPoliciesMax } from "./metric-labels.ts";
+import {
+  closedLabels,
+  isNameLabel,
+  type LabelName,
+  namesMax,
+  otherValue,
+  shownLabel,
+  worstPoliciesMax,
+} from "./metric-labels.ts";
 import { type MetricFacts, metricTable } from "./metric-table.ts";
 
 const head = `# Metrics
@@ -39,8 +47,10 @@ function labelsOf(): string {
   return `\n## Labels\n\n| label | of | values |\n|---|---|---|\n${rows.join("\n")}\n`;
 }
 
-function valuesOf(label: keyof typeof closedLabels | "worstPolicy"): string {
+function valuesOf(label: Exclude<LabelName, keyof typeof namesMax>): string {
   if (label === "worstPolicy") return `${worstPoliciesMax} names at most for each service and trouble`;
+  if (label === "owner") return "`owner` of the policy; empty: none";
+  if (label === "labels") return "its labels, sorted: `stage=prod,team=hr`";
   if (label === "operation") return "the operations of the [interface](../service-interface.md#41-summary)";
   const values: readonly string[] = closedLabels[label];
   return values.join(", ");

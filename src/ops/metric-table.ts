@@ -170,6 +170,10 @@ export const metricTable = {
     "0 while the policy files are wrong and the last good ones stay in force.",
   ),
   syncline_config_last_reload_success_timestamp_seconds: ownGauge([], "When policies were last adopted."),
+  syncline_policy_info: ownGauge(
+    ["policy", "owner", "labels"],
+    "Always 1; who owns the policy, and its labels. To join by `policy`.",
+  ),
   syncline_config_policies: ownGauge([], "Policies in force."),
   syncline_config_policies_unnamed: ownGauge([], "Policies in force without series of their own."),
   syncline_build_info: ownGauge(["version", "node"], "Always 1; what runs here."),

@@ -6,6 +6,7 @@ import { systemClock, withDeadline } from "../core/clock.ts";
 import {
   closedLabels,
   isNameLabel,
+  isOpenLabel,
   type LabelName,
   LabelNames,
   namesMax,
@@ -193,8 +194,7 @@ export class Metrics {
 
   #isKnown(label: LabelName, value: string): boolean {
     if (isNameLabel(label)) return this.#names[label].has(value);
-    // These names change from scrape to scrape: worstPoliciesMax bounds their number.
-    if (label === "worstPolicy") return value !== "";
+    if (isOpenLabel(label)) return value !== "" || label !== "worstPolicy";
     const values: readonly string[] = closedLabels[label];
     return values.includes(value);
   }
@@ -216,14 +216,14 @@ const sharedGauges = tableRows().flatMap(([name, { type, scope }]) =>
 );
 
 function isLabel(label: string): label is LabelName {
-  return label in closedLabels || label in namesMax || label === "worstPolicy";
+  return label in closedLabels || label in namesMax || isOpenLabel(label);
 }
 
 /** Every combination of the values of these labels. */
 function combine(labels: readonly LabelName[]): Record<string, string>[] {
   let combinations: Record<string, string>[] = [{}];
   for (const label of labels) {
-    const values: readonly string[] = isNameLabel(label) || label === "worstPolicy" ? [] : closedLabels[label];
+    const values: readonly string[] = isNameLabel(label) || isOpenLabel(label) ? [] : closedLabels[label];
     combinations = combinations.flatMap((before) => values.map((value) => ({ ...before, [shownLabel(label)]: value })));
   }
   return combinations;

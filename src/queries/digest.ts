@@ -58,9 +58,10 @@ export async function readDigest(
   const report = await readReport(context.store, { policies, withRemoved: false, span, today: last });
   // Of some policies, only what concerns them: sinks and processes are others' care.
   const items = attention.items.filter(({ about }) => label === "" || about === "policy" || about === "service");
+  const owners = new Map(policies.flatMap(({ name, owner }) => (owner === undefined ? [] : [[name, owner]])));
   const lines = [
     ...firstOf(
-      items.map((item) => itemLine(item, question)),
+      items.map((item) => itemLine(item, owners.get(item.name), question)),
       needsMax,
       "more that need a person",
     ),
@@ -131,11 +132,13 @@ function titleOf(lines: readonly PolicyLine[], items: readonly AttentionItem[], 
 
 function itemLine(
   { name, state, what, sinceMs, acknowledged }: AttentionItem,
+  owner: string | undefined,
   { timezone, nowMs }: DigestQuestion,
 ): string {
   const since = sinceMs === undefined ? "" : ` since ${showNear(sinceMs, timezone, nowMs)}`;
   const known = acknowledged === undefined ? "" : `; ${acknowledgementWords(acknowledged)}`;
-  return `${name === "" ? "" : `${name}: `}${state}${since}: ${what}${known}`;
+  const who = owner === undefined ? "" : `; owner: ${owner}`;
+  return `${name === "" ? "" : `${name}: `}${state}${since}: ${what}${known}${who}`;
 }
 
 /** Policies that had a bad end or a missed slot, and are well now. */

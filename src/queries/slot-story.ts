@@ -27,6 +27,8 @@ const outcomesReadMax = 500;
 /** The story of one slot, or of a run by hand: then `slot` is when it was given. */
 export interface SlotStory {
   readonly policy: string;
+  /** Who to call about it. */
+  readonly owner: string | null;
   readonly origin: Outcome["origin"];
   readonly asked: string | null;
   readonly isSlot: boolean;
@@ -81,6 +83,7 @@ export async function readSlotStory(
   };
   return {
     policy: policy.name,
+    owner: policy.owner ?? null,
     origin: "schedule",
     asked,
     isSlot: around.isSlot,
@@ -159,6 +162,7 @@ async function looseStory(
   const reason = change?.reason == null ? "" : `: ${change.reason}`;
   return {
     policy: name,
+    owner: policy?.owner ?? null,
     origin: origin ?? "manual",
     asked: null,
     isSlot: true,

@@ -28,7 +28,7 @@ const dst = { gap: "next", overlap: "first" } as const;
 const daily = { kind: "cron", expressions: ["0 7 * * *"], timezone: "UTC", dst, spreadMs: 0 } as const;
 const digest = { timezone: "UTC", to: ["ops"], schedule: daily };
 const set = {
-  ...setOf([policy("well", "hr"), policy("mended", "hr"), policy("ill", "it")]),
+  ...setOf([policy("well", "hr"), policy("mended", "hr"), { ...policy("ill", "it"), owner: "Ana, 4711" }]),
   sinks: new Map([["ops", sinkOf("ops", { kind: "file", path: "/nowhere", bytesMax: 1, filesMax: 1 })]]),
   notifications: {
     ...{ groupWaitMs: 0, muteTiming: undefined },
@@ -70,8 +70,16 @@ describe("syncline digest", () => {
     const report = (await here("report", "--since", "yesterday")).out.split("\n");
     expect(detail).toBe(`${dayAfter(today, -1)} to ${today}: ${report[2]}`);
     expect(detail).toContain("3 policies: 6 ran, 3 good, 3 bad (3 failed, 2 new conflicts)");
-    expect(lines[0]).toMatch(/^- ill: failing since .*: sync job 42: failed \(refused\), 2 in a row$/);
+    expect(lines[0]).toMatch(
+      /^- ill: failing since .*: sync job 42: failed \(refused\), 2 in a row; owner: Ana, 4711$/,
+    );
     expect(lines[1]).toBe("- bad or missed before, and well now: mended (1)");
+  });
+
+  it("and other commands name the owner of what needs a person", async () => {
+    expect((await here("status")).out).toMatch(/\nfailing +ill .*owner: Ana, 4711/);
+    const [{ taskId }] = JSON.parse((await here("history", "ill", "--json")).out);
+    expect((await here("explain", taskId)).out).toMatch(/\n {2}owner: Ana, 4711/);
   });
 
   it("keeps to the label of a digest, and says when all is well", async () => {

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findPromtool } from "../../scripts/promtool.mjs";
-import { closedLabels, isNameLabel, shownLabel } from "../../src/ops/metric-labels.ts";
+import { closedLabels, isNameLabel, isOpenLabel, shownLabel } from "../../src/ops/metric-labels.ts";
 import { type MetricFacts, metricTable } from "../../src/ops/metric-table.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
@@ -137,8 +137,8 @@ describe("/metrics of syncline serve", { timeout: 120_000 }, () => {
         if (shown === "le" && facts?.type === "histogram") return false;
         if (label === undefined) return true;
         const values: readonly string[] =
-          label === "worstPolicy" || isNameLabel(label)
-            ? ["main", "other", "taking", "stuck", "runs", "polls", "paused"]
+          isOpenLabel(label) || isNameLabel(label)
+            ? ["", "main", "other", "taking", "stuck", "runs", "polls", "paused"]
             : closedLabels[label];
         return !values.includes(value);
       });

@@ -41,8 +41,12 @@ function checkNames(files: readonly CheckedFile[]): void {
       report(path, `there is no ${what} "${name}"`, { hint: hint ?? `describe it under ${what}s` });
     };
     const checkNotify = ({ notify = [] }: Pick<PolicyDraft, "notify">, path: Path) => {
-      for (const [index, item] of notify.entries())
-        check("sink", typeof item === "string" ? item : item.sink, sinkPath(notify, index, path));
+      for (const [index, item] of notify.entries()) {
+        const { sink, match = {} } = typeof item === "string" ? { sink: item } : item;
+        check("sink", sink, sinkPath(notify, index, path));
+        for (const [key, text] of Object.entries(match))
+          checkLabel(labels, `${key}=${text}`, [...path, "notify", index, "match", key], report);
+      }
     };
     for (const [name, { to, label = {}, by }] of Object.entries(draft.notifications?.digests ?? {})) {
       const at = ["notifications", "digests", name];

@@ -31,6 +31,7 @@ export const policyLimits = {
   blackoutsMax: 50,
   holidaysMax: 400,
   labelsMax: 20,
+  ownerCharactersMax: 100,
   digestsMax: 20,
   textCharactersMax: 4_096,
   /** Slots that `catchUp: all` may start at once. */

@@ -49,6 +49,11 @@ const ruleSchema = z.union(
 
 const notifyObject = z.strictObject({
   sink: required(nameSchema, "The sink, by its name under `sinks`.", "ops"),
+  match: optional(
+    labelsSchema,
+    "Only for policies with all of these labels: one list under `defaults` leads each team's notices to its own sink.",
+    { team: "hr" },
+  ),
   on: optional(z.array(ruleSchema).min(1).max(ruleWords.length), "What notifies it.", [{ failure: 3 }, "recovery"]),
 });
 
@@ -65,7 +70,7 @@ export const notifySchema = z
   .max(20)
   .meta({
     description:
-      "Which sinks are notified of what: names of sinks (each change), or `{ sink, on }` with rules: `change`, `every`, `failure` or `{ failure: 3 }`, `recovery`, `conflicts` or `{ conflicts: 10 }`, `blocked`, `unknown`, `missed`, `drift`, `unusual`, `stale`, `late`, `token-expiring` (docs/notifications.md). [] for no sink.",
+      "Which sinks are notified of what: names of sinks (each change), or `{ sink, on }` with rules: `change`, `every`, `failure` or `{ failure: 3 }`, `recovery`, `conflicts` or `{ conflicts: 10 }`, `blocked`, `unknown`, `missed`, `drift`, `unusual`, `stale`, `late`, `token-expiring` (docs/notifications.md). `match: { team: hr }` beside it takes policies with that label only. [] for no sink.",
     examples: [["ops"], [{ sink: "ops", on: [{ failure: 3 }, "recovery"] }]],
   });
 

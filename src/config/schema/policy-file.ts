@@ -32,8 +32,13 @@ const dateSchema = z
   .string(unlessMissing("a holiday is a date, such as 2026-12-25"))
   .refine(isDate, "a holiday is a date that exists, such as 2026-12-25");
 
-/** When a policy's slots are skipped. Policies and `defaults` have these and `behaviourFields`. */
+/** Who owns a policy, and when its slots are skipped: of policies and `defaults`. */
 const closedFields = {
+  owner: optional(
+    z.string().min(1, "must not be empty").max(policyLimits.ownerCharactersMax),
+    `Who to call about a policy: stands in its notices, in status, explain and digests; ${policyLimits.ownerCharactersMax} characters at most.`,
+    "HR integration, ext. 4711",
+  ),
   blackout: optional(
     z.array(blackoutSchema).max(policyLimits.blackoutsMax),
     "Windows in which slots are skipped and not caught up. [] for none.",

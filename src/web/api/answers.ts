@@ -25,10 +25,10 @@ export function toPauseAnswer({ scope, name, note, actor, sinceMs, untilMs, caus
 /** A policy as the API has it. */
 export function toPolicyAnswer(line: PolicyLine) {
   const { policy, health, worst, pauses, late } = line;
-  const { name, service, repository = null, action, labels = {}, where } = policy;
+  const { name, service, repository = null, action, labels = {}, owner = null, where } = policy;
   const [pause] = pauses;
   return {
-    ...{ name, service, repository, kind: action.kind, targets: targetsOf(action) ?? null, labels, health },
+    ...{ name, service, repository, kind: action.kind, targets: targetsOf(action) ?? null, labels, owner, health },
     needsPerson: needsPerson[health],
     acknowledged: toAcknowledged(line.acknowledged),
     since: toIso(sinceOf(line)),

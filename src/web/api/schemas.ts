@@ -45,6 +45,7 @@ export const policySchema = z
     kind: z.string(),
     targets: z.array(z.string()).nullable(),
     labels: z.record(z.string(), z.string()),
+    owner: z.string().nullable(),
     health: z.enum(policyHealths),
     needsPerson: z.boolean(),
     acknowledged: acknowledgedSchema.nullable(),

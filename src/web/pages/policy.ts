@@ -172,6 +172,7 @@ function settings({ policy, usualMs }: PolicyLine): Html {
     ["usually takes", usualMs === undefined ? nothing : tookText(usualMs)],
     ["stands in", html`<code>${where.file}:${where.line}</code>`],
   ];
+  if (policy.owner !== undefined) facts.push(["owner", html`${policy.owner}`]);
   if (policy.expect !== undefined) facts.push(["must end well", describeExpectation(policy.expect)]);
   if (policy.needs !== undefined)
     facts.push(["needs", html`${policyLink(policy.needs.policy)} within ${formatDuration(policy.needs.withinMs)}`]);

@@ -44,6 +44,7 @@ function textOf(changes: Partial<TaskStory>, processes = { schedulers: 1, worker
     tasks: [task],
     pauses: [],
     held: null,
+    owner: null,
     processes,
   };
   return storyText(story, "UTC", colours);

@@ -58,6 +58,26 @@ describe("notify", () => {
     expect((await setOf(file(""))).policies[0]?.notify).toBeUndefined();
   });
 
+  it("leads notices by label, from one list under defaults", async () => {
+    const defaults =
+      "defaults: { owner: Ana, notify: [{ sink: ops, match: { team: hr } }, { sink: boss, match: { team: it } }] }\n";
+    const [hr] = (
+      await setOf(
+        file(", labels: { team: hr }, owner: 'Bo, 4711'", `${defaults}`.replace("boss, match: { team: it }", "boss")),
+      )
+    ).policies;
+    expect([hr?.owner, hr?.notify?.map(({ sink }) => sink)]).toEqual(["Bo, 4711", ["ops", "boss"]]);
+    const only = "defaults: { owner: Ana, notify: [{ sink: ops, match: { team: hr, stage: prod } }] }\n";
+    const two = `  - { name: b, service: main, run: { syncJobs: [2] }, labels: { stage: prod, team: hr } }`;
+    const { policies } = await setOf(file(`, labels: { team: hr } }\n${two.slice(0, -2)}`, only));
+    expect(policies.map(({ name, owner, notify }) => [name, owner, notify?.length])).toEqual([
+      ["a", "Ana", undefined],
+      ["b", "Ana", 1],
+    ]);
+    const slip = await problemsOf(file(", labels: { team: hr }", defaults));
+    expect(slip).toEqual([expect.stringContaining("no policy has the label team=it")]);
+  });
+
   it("lets a number say more closely what change means", async () => {
     const { policies } = await setOf(file(", notify: [{ sink: ops, on: [change, { failure: 2 }] }]"));
     expect(policies[0]?.notify).toMatchObject([{ failuresInRow: 2, conflicts: "judged", missed: true }]);

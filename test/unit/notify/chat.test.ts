@@ -118,6 +118,9 @@ describe("the context of a notice", () => {
   it("has the zone of its policy, or that of all policies of its service", () => {
     const tokyo = policy("other", "Asia/Tokyo");
     expect(withContext(noticeOf("n"), setOf([vienna, tokyo]), vienna).timezone).toBe("Europe/Vienna");
+    const owned = withContext(noticeOf("n"), setOf([vienna]), { ...vienna, owner: "Ana, 4711" });
+    expect(owned.data).toEqual({ ...noticeOf("n").data, owner: "Ana, 4711" });
+    expect(slack(owned).at(-1)).toContain(" · owner Ana, 4711 · ");
     expect(withContext(outage, setOf([vienna, vienna])).timezone).toBe("Europe/Vienna");
     expect(withContext(outage, setOf([vienna, tokyo]))).toEqual(outage);
   });

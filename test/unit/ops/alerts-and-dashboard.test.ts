@@ -101,6 +101,8 @@ describe("helm/syncline/files/dashboard.json", () => {
       "syncline_starts_repeated_total",
       "syncline_unknown_starts_total",
       "syncline_notifications_dropped_total",
+      // To join owners and labels in panels and routes of your own.
+      "syncline_policy_info",
       "syncline_policy_stale_from_timestamp_seconds",
       "syncline_config_policies_unnamed",
       "syncline_feed_mapping_failures_total",

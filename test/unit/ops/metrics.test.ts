@@ -6,6 +6,7 @@ import { countedEvents, createMeteredLog, createRequestCounter } from "../../../
 import {
   closedLabels,
   isNameLabel,
+  isOpenLabel,
   type LabelName,
   namesMax,
   worstPoliciesMax,
@@ -33,7 +34,11 @@ describe("the table of metrics", () => {
       // Names count as two of themselves: policies × services would be no bound at all.
       expect(labels.filter(isNameLabel).length).toBeLessThanOrEqual(1);
       const valuesOf = (label: LabelName) =>
-        label === "worstPolicy" ? worstPoliciesMax : isNameLabel(label) ? 1 : closedLabels[label].length;
+        label === "worstPolicy"
+          ? worstPoliciesMax
+          : isNameLabel(label) || isOpenLabel(label)
+            ? 1
+            : closedLabels[label].length;
       const perName = labels.reduce((count, label) => count * valuesOf(label), 1);
       const names = labels.includes("policy") ? namesMax.policy : labels.includes("service") ? namesMax.service : 1;
       expect(names * perName * ((buckets?.length ?? 0) + 1)).toBeLessThanOrEqual(20_000);
