@@ -83,6 +83,7 @@ export default {
       from: { path: "^src/", pathNot: "^src/web/" },
       to: { path: "^src/web/", dynamic: false, dependencyTypesNot: ["type-only"] },
     },
+    door("jose", "node_modules/jose/", ["^src/web/issuer\\.ts$"]),
     door("bullmq", "node_modules/bullmq", ["^src/queue/"]),
     door("ioredis", "node_modules/ioredis", ["^src/store/"]),
     door("got", "node_modules/got/", ["^src/service/transport\\.ts$"]),

@@ -60,8 +60,8 @@ function noGrant(name: string, grants: AuthSettings["grants"]): Denied {
 /** The values of a claim: `a.b` is a claim of this name, or b in a. Scopes stand in one text. */
 function valuesOf(claims: JsonObject, claim: string): readonly string[] {
   const value = below(claims, claim) ?? claim.split(".").reduce<unknown>(below, claims);
-  const isSpaced = typeof value === "string" && /^scp?(ope)?$/.test(claim);
-  const values = Array.isArray(value) ? value : isSpaced ? value.split(" ") : [value];
+  const isSpaced = claim === "scope" || claim === "scp";
+  const values = isSpaced && typeof value === "string" ? value.split(" ") : [value].flat();
   return values.filter((one) => /^(string|number|boolean)$/.test(typeof one)).map(String);
 }
 

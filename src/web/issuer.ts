@@ -145,24 +145,18 @@ export class Issuer {
     this.#log.warn("web.issuer-unreachable", { issuer: this.url, message });
     const detail = "the identity provider does not answer as it should: who you are cannot be known now";
     const hint = "try again soon, or use a token of `syncline token`; the log has the cause (web.issuer-unreachable)";
-    const problem = {
-      status: 503,
-      name: "issuer-unreachable",
-      title: "The identity provider does not answer",
-      detail,
-      hint,
-    } as const;
-    const error = new WebError(problem);
+    const title = "The identity provider does not answer";
+    const error = new WebError({ status: 503, name: "issuer-unreachable", title, detail, hint });
     this.#failed = { error, isOver: createDeadline(restMs, this.#parts.clock) };
     return error;
   }
 
-  /** An address that the provider names. @throws Error when it is missing, or has no https. */
+  /** An address that the provider names. @throws WebError when it is missing, or has no https. */
   endpointOf(url: string | undefined, name: string): URL {
-    if (url === undefined || !URL.canParse(url)) throw new Error(`it names no address as ${name}`);
-    const found = new URL(url);
-    if (found.protocol === "https:" || this.options[oauth.allowInsecureRequests]) return found;
-    throw new Error(`its ${name} is an address without https`);
+    const found = url === undefined ? null : URL.parse(url);
+    const isSafe = found?.protocol === "https:" || this.options[oauth.allowInsecureRequests];
+    if (found === null || !isSafe) throw this.fail(`it names no https:// address as its ${name}`);
+    return found;
   }
 }
 

@@ -56,6 +56,7 @@ describe("with tokens", () => {
         headers: { "sec-fetch-site": site },
       });
     expect((await signIn("wrong", "same-origin")).status).toBe(403);
+    expect(guarded.refusals.at(-1)).toMatchObject({ what: "POST /sign-in", why: expect.stringContaining("not known") });
     expect((await signIn(ana.token, "cross-site")).status).toBe(403);
     expect((await signIn(ana.token, "same-origin", "//evil.example.com")).headers.get("location")).toBe("/");
     const answer = await signIn(ana.token, "same-origin");

@@ -54,6 +54,19 @@ describe("a JWT of the identity provider", () => {
     expect((await web.ask(policies, bearer(root.token))).status).toBe(200);
   });
 
+  it("changes nothing for another site's page, though a proxy adds the JWT", async () => {
+    const jwt = await provider.sign();
+    const post = async (headers: Record<string, string>) => {
+      const body = JSON.stringify({ policy: "nightly", reason: "x", until: "tomorrow" });
+      const answer = await web.ask("/api/v1/pauses", { method: "POST", body, headers });
+      return [answer.status, JSON.parse(await answer.text()).title];
+    };
+    const forged = [403, "Not from here"];
+    expect(await post({ authorization: `Bearer ${jwt}`, "sec-fetch-site": "cross-site" })).toEqual(forged);
+    expect(await post({ "cf-access-jwt-assertion": jwt, "sec-fetch-site": "cross-site" })).toEqual(forged);
+    expect(await post({ "cf-access-jwt-assertion": jwt })).toEqual(forged);
+  });
+
   it("gives what the first grant gives that fits, for its services only", async () => {
     const asked = async (claims: Record<string, unknown>) => {
       const answer = await page({ authorization: `Bearer ${await provider.sign(claims)}` });
@@ -247,6 +260,13 @@ describe("signing in by the provider", () => {
       const jar = new Jar();
       expect((await jar.ask(await jar.untilCallback(next))).headers.get("location")).toBe("/");
     }
+    const forged = new Jar();
+    const callback = await forged.untilCallback();
+    const name = "__Host-syncline-sign-in";
+    const flow = JSON.parse(Buffer.from(forged.cookies.get(name) ?? "", "base64url").toString());
+    const changed = JSON.stringify({ ...flow, next: "//evil.example.com" });
+    forged.cookies.set(name, Buffer.from(changed).toString("base64url"));
+    expect((await forged.ask(callback)).headers.get("location")).toBe("/");
     const headers = { "x-forwarded-host": "evil.example.com", "x-forwarded-proto": "http", host: "evil.example.com" };
     const { searchParams } = new URL((await new Jar().ask("/sign-in/oidc", headers)).headers.get("location") ?? "");
     expect(searchParams.get("redirect_uri")).toBe("https://syncline.example.com/sign-in/callback");

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { expect, it } from "vitest";
 import { parseAuthFile } from "../../../src/config/auth-file.ts";
 
@@ -7,6 +9,9 @@ const oidc = "oidc: { issuer: https://id.example.com, clientId: syncline, public
 const read = (text: string, variables = {}) => parseAuthFile("auth.yaml", text, variables);
 
 it("reads what the page about the dashboard shows, with defaults and variables", () => {
+  const page = readFileSync(resolve(import.meta.dirname, "../../../docs/dashboard.md"), "utf8");
+  const [, shown = ""] = /```yaml\n(name: email.*?)```/s.exec(page) ?? [];
+  expect(read(shown).grants).toHaveLength(2);
   expect(read(jwt + grants).name).toBe("sub");
   expect(read(oidc + grants).oidc).toMatchObject({ auth: "basic", scopes: ["openid", "profile", "email"] });
   expect(read(`name: \${CLAIM}\n${jwt}${grants}`, { CLAIM: "email" }).name).toBe("email");
