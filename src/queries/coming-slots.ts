@@ -14,14 +14,19 @@ export interface ComingSlot {
 
 const dayMs = 86_400_000;
 
-/** The next `count` slots after an instant. */
-export function comingSlots(policy: Policy, afterMs: number, count: number): readonly ComingSlot[] {
+/** The next `count` slots after an instant, and up to another one. */
+export function comingSlots(
+  policy: Policy,
+  afterMs: number,
+  count: number,
+  untilMs = Number.POSITIVE_INFINITY,
+): readonly ComingSlot[] {
   const source = createChainSource(policy);
   const closedAt = createClosedTimes(policy);
   const zone = zoneOf(policy.closed.timezone);
   const slots: ComingSlot[] = [];
   let slotMs = source?.next(afterMs);
-  while (slotMs !== undefined && slots.length < count) {
+  while (slotMs !== undefined && slotMs <= untilMs && slots.length < count) {
     const closed = closedAt(slotMs);
     const change = zone.offsetMs(slotMs) - zone.offsetMs(slotMs - dayMs);
     slots.push({
@@ -32,4 +37,19 @@ export function comingSlots(policy: Policy, afterMs: number, count: number): rea
     slotMs = source?.next(slotMs);
   }
   return slots;
+}
+
+/** The most slots that `slotsWithin` finds. */
+const withinMax = 2_000;
+
+/** The slots of policies that would start between two instants, the first ones first. */
+export function slotsWithin(policies: readonly Policy[], fromMs: number, toMs: number) {
+  const slots: { readonly policy: Policy; readonly slotMs: number }[] = [];
+  for (const policy of policies) {
+    const room = withinMax + 1 - slots.length;
+    for (const { slotMs, closed } of comingSlots(policy, fromMs, room, toMs))
+      if (closed === undefined) slots.push({ policy, slotMs });
+  }
+  const isCut = slots.length > withinMax;
+  return { slots: slots.slice(0, withinMax).toSorted((a, b) => a.slotMs - b.slotMs), isCut };
 }

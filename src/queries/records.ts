@@ -91,6 +91,18 @@ export async function readChanges({ store, isNarrowed }: QueryContext, count: nu
   return isNarrowed ? [] : new Changes(store).newest(count);
 }
 
+/** Finds what a caller has changed by a request, among the newest changes. */
+export async function readChangeOf(
+  { store }: QueryContext,
+  caller: string,
+  requestId: string,
+): Promise<Change | undefined> {
+  const newest = await new Changes(store).newest(ownSoughtMax);
+  return newest.find(({ actor, from }) => actor === caller && from?.requestId === requestId);
+}
+
+const ownSoughtMax = 50;
+
 /** Reads the pauses and quarantines in force, the newest first. */
 export async function readPausesInForce({ store, set, isNarrowed }: QueryContext): Promise<readonly Pause[]> {
   const nowMs = await redisTimeMs(store);

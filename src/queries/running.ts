@@ -4,7 +4,7 @@ import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { runByHand, type Task } from "../model/task.ts";
 import { usualMsOf } from "../model/unusual.ts";
-import type { TaskInFlight } from "../queue/tasks-in-flight.ts";
+import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.ts";
 import { batchesOf } from "../store/batches.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import { Leases } from "../store/leases.ts";
@@ -13,6 +13,7 @@ import { redisTimeMs, type Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { StartJournal } from "../store/start-journal.ts";
+import type { QueryContext } from "./query-context.ts";
 import { describeDeniedBy, doctorSaysMore } from "./service-words.ts";
 import { endWords, taskWords } from "./task-words.ts";
 
@@ -76,6 +77,15 @@ export async function readRunning(
   }
   const sinceMs = ({ since }: RunningTask) => (since === null ? 0 : Date.parse(since));
   return running.toSorted((a, b) => taskSteps.indexOf(a.step) - taskSteps.indexOf(b.step) || sinceMs(a) - sinceMs(b));
+}
+
+/** Says the same of the tasks of one policy that are in flight. */
+export async function readRunningOf(
+  { store, set }: Pick<QueryContext, "store" | "set">,
+  { service, name }: Pick<Policy, "service" | "name">,
+): Promise<readonly RunningTask[]> {
+  const { tasks } = await readTasksInFlight(store, [service], (policy) => policy === name);
+  return readRunning(tasks, set, store);
 }
 
 /** What many tasks share, read once: what services let through, and why lists cannot be read. */

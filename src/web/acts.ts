@@ -1,5 +1,6 @@
 // What callers change: each act asks whether the caller may do just this, and hands it to actions/.
 // Called by the API and the pages, so that both allow, do and record the same.
+import { acknowledge, endAcknowledgement } from "../actions/acknowledge.ts";
 import { cancel, findToCancel } from "../actions/cancel.ts";
 import { type ActionResult, discard, replay } from "../actions/failed.ts";
 import { once } from "../actions/once.ts";
@@ -25,13 +26,24 @@ export interface Acting {
   readonly load: LoadOptions;
 }
 
+/** Notes that the caller knows what is wrong with a policy. */
+export function acknowledgePolicy({ context, by }: Acting, name: string, reason: string) {
+  return acknowledge(policyOf(context, name), { store: context.store, by: by(reason) });
+}
+
+/** Takes that back. */
+export async function endPolicyAcknowledgement({ context, by }: Acting, name: string, reason: string): Promise<void> {
+  const wasThere = await endAcknowledgement(policyOf(context, name), { store: context.store, by: by(reason) });
+  if (!wasThere) throw notPossible(`policy ${name} is not acknowledged`);
+}
+
 /** A start under a key: sent again, it is the same start. */
 export interface KeyedActing extends Acting {
   readonly key: string;
 }
 
 /** More than a policy is an admin's. @throws WebError unless the caller sees and may pause it. */
-function checkSubject({ context, caller }: Acting, { scope, name }: PauseSubject): void {
+export function checkSubject({ context, caller }: Acting, { scope, name }: PauseSubject): void {
   if (scope === "policy") return void policyOf(context, name);
   if (scope === "service") checkService(context, name);
   checkScope(caller, "admin");
@@ -126,7 +138,7 @@ export interface Meant extends Omit<Selection, "policies"> {
 }
 
 /** The failed list as the caller sees it: notices go to sinks, which belong to no service. */
-async function failedOf({ store, notices, set, isNarrowed }: QueryContext): Promise<readonly FailedItem[]> {
+export async function failedOf({ store, notices, set, isNarrowed }: QueryContext): Promise<readonly FailedItem[]> {
   const all = await readFailed(store, notices);
   return isNarrowed ? all.filter((item) => item.type === "task" && set.services.has(item.outcome.service)) : all;
 }
@@ -176,7 +188,7 @@ async function deal(
 }
 
 /** A task that can be cancelled. @throws WebError when it is not in flight. */
-async function taskInFlight({ store, set }: QueryContext, id: string): Promise<Task> {
+export async function taskInFlight({ store, set }: QueryContext, id: string): Promise<Task> {
   const task = await findToCancel(id, [...set.services.keys()], store);
   if (task === undefined) throw notFound(`no task ${id} is in flight`, "it has ended, or never was");
   return task;

@@ -8,11 +8,14 @@ import { reasonCharactersMax } from "../../model/change.ts";
 import { selectorOf } from "../../model/label.ts";
 import { noteCharactersMax, type PauseSubject } from "../../model/pause.ts";
 import type { Scope } from "../../model/scope.ts";
+import { toAcknowledged } from "../../queries/policy-lines.ts";
 import { readNowMs } from "../../queries/records.ts";
 import {
   type Acting,
+  acknowledgePolicy,
   cancelTask,
   discardFailed,
+  endPolicyAcknowledgement,
   type KeyedActing,
   pauseSubject,
   replayFailed,
@@ -27,7 +30,7 @@ import * as schemas from "./schemas.ts";
 
 /** One operation. `isKeyed`: it needs an `Idempotency-Key`. */
 export interface ChangeOperation {
-  readonly method: "post" | "delete";
+  readonly method: "post" | "put" | "delete";
   readonly path: string;
   readonly name: string;
   readonly summary: string;
@@ -77,7 +80,7 @@ const selected = {
 const targetForms = "policy:NAME, service:NAME, label:NAME=VALUE or all";
 
 /** The subject that a target such as `policy:invoices` names. */
-function subjectOf(target: string): PauseSubject {
+export function subjectOf(target: string): PauseSubject {
   if (target === "all") return { scope: "all", name: "" };
   const [, scope, named = ""] = /^(policy|service|label):(.+)$/s.exec(target) ?? [];
   if (scope === "policy" || scope === "service") return { scope, name: named };
@@ -153,6 +156,31 @@ export const changeOperations: readonly ChangeOperation[] = [
     answer: schemas.startedSchema,
     act: (acting, { name: service, syncJob, repository, reason: why }) =>
       runOne(acting, { service, syncJob, repository }, why),
+  }),
+  change({
+    method: "put",
+    path: "/policies/{name}/acknowledgement",
+    name: "acknowledge",
+    summary: "Note that you know what is wrong; ends when it is well again or gets worse",
+    needs: "operate",
+    in: inName,
+    body: z.strictObject({ reason }),
+    answer: schemas.acknowledgedSchema,
+    act: async (acting, { name: policy, reason: why }) => toAcknowledged(await acknowledgePolicy(acting, policy, why)),
+  }),
+  change({
+    method: "delete",
+    path: "/policies/{name}/acknowledgement",
+    name: "endAcknowledgement",
+    summary: "Take an acknowledgement back",
+    needs: "operate",
+    in: inName,
+    query: z.strictObject({ reason }),
+    answer: nothing,
+    act: async (acting, { name: policy, reason: why }) => {
+      await endPolicyAcknowledgement(acting, policy, why);
+      return {};
+    },
   }),
   change({
     method: "post",

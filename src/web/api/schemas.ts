@@ -32,7 +32,8 @@ const lastSchema = z
   })
   .meta({ id: "LastOutcome" });
 
-const acknowledgedSchema = z
+/** Who knows of what is wrong with a policy, and what they say of it. */
+export const acknowledgedSchema = z
   .object({ actor: z.string(), note: z.string(), since: instant })
   .meta({ id: "Acknowledged" });
 

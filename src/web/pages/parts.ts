@@ -3,6 +3,7 @@ import { html } from "hono/html";
 import type { Policy, Schedule } from "../../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../../core/duration.ts";
 import { showInstant } from "../../core/instant.ts";
+import { type Pause, type PauseSubject, showSubject, subjectKey } from "../../model/pause.ts";
 import type { Html } from "./marks.ts";
 
 /** Stands where there is nothing to show. */
@@ -64,6 +65,18 @@ export function taskPath(id: string): string {
 /** A link to a policy. */
 export function policyLink(name: string): Html {
   return html`<a class="name" href="${policyPath(name)}">${name}</a>`;
+}
+
+/** A link to a page that changes something; `of`: what. */
+export function actLink(act: string, of: string, words: string): Html {
+  return html`<a class="act" href="/${act}?of=${encodeURIComponent(of)}">${words}</a> `;
+}
+
+/** A link to pause a subject, or to resume it where one of these pauses is its own. */
+export function pauseLink(subject: PauseSubject, pauses: readonly Pause[]): Html {
+  const act = pauses.some((one) => subjectKey(one) === subjectKey(subject)) ? "resume" : "pause";
+  const of = subject.scope === "all" ? "all" : `${subject.scope}:${subject.name}`;
+  return actLink(act, of, `${act === "pause" ? "Pause" : "Resume"} ${showSubject(subject)}…`);
 }
 
 /** When a policy is due, in short. */

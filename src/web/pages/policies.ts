@@ -6,7 +6,18 @@ import { describePolicy } from "../../queries/attention.ts";
 import { type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
-import { actionText, pageLinks, policyLink, scheduleText, slotPath, table, taskPath, tookText, when } from "./parts.ts";
+import {
+  actionText,
+  pageLinks,
+  pauseLink,
+  policyLink,
+  scheduleText,
+  slotPath,
+  table,
+  taskPath,
+  tookText,
+  when,
+} from "./parts.ts";
 import { legend, strip } from "./pictures.ts";
 
 /** How many slots a strip shows. */
@@ -50,12 +61,12 @@ export function selectLines(lines: readonly PolicyLine[], { q, health, service, 
   return { fitting, shown: fitting.slice((at - 1) * rowsMax, at * rowsMax), pages, page: at };
 }
 
-/** Shows them. `strips`: of the shown ones. */
+/** Shows them. `strips`: of the shown ones. `mayPause`: the asker may pause them together. */
 export function policiesPage(
-  { lines, nowMs }: Attention,
+  { lines, nowMs, status }: Attention,
   filter: PolicyFilter,
   selected: ReturnType<typeof selectLines>,
-  strips: ReadonlyMap<string, readonly EndedSlot[]>,
+  { strips, mayPause }: { readonly strips: ReadonlyMap<string, readonly EndedSlot[]>; readonly mayPause: boolean },
 ): Html {
   const { fitting, shown } = selected;
   const { q, health, service, label } = filter;
@@ -76,6 +87,7 @@ export function policiesPage(
   return html`<h1>Policies</h1>
 ${filterForm(lines, filter)}
 <p class="quiet" role="status">${fitting.length === lines.length ? counted(lines.length, "policy", "policies") : `${fitting.length} of ${counted(lines.length, "policy", "policies")}`}, worst first</p>
+${mayPause && rows.length > 0 ? html`<p class="acts">${pauseLink(filter.label === "" ? { scope: "all", name: "" } : { scope: "label", name: filter.label }, status.pauses)}</p>` : ""}
 ${rows.length === 0 ? found : table("Policies, worst first", columns, rows)}
 ${pageLinks("/policies", { q, health: health ?? "", service, label }, selected)}
 ${legend()}

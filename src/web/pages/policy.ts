@@ -8,14 +8,16 @@ import { describePolicy, sinceOf } from "../../queries/attention.ts";
 import type { ComingSlot } from "../../queries/coming-slots.ts";
 import type { HandRun } from "../../queries/hand-runs.ts";
 import type { PolicyDay } from "../../queries/policy-days.ts";
-import type { PolicyLine } from "../../queries/policy-lines.ts";
+import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { handRunTable } from "./hand-runs.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
 import {
   actionText,
+  actLink,
   fullTime,
   nothing,
+  pauseLink,
   policyLink,
   policyPath,
   scheduleText,
@@ -40,8 +42,8 @@ export interface PolicyView {
   readonly nowMs: number;
 }
 
-/** Shows a policy. */
-export function policyPage({ line, slots, coming, days, byHand, nowMs }: PolicyView): Html {
+/** Shows a policy. `mayOperate`: the asker may change something. */
+export function policyPage({ line, slots, coming, days, byHand, nowMs }: PolicyView, mayOperate: boolean): Html {
   const { policy, health, worst, pauses } = line;
   const sinceMs = sinceOf(line);
   const since = sinceMs === undefined ? "" : html` <span class="quiet">since ${when(sinceMs, nowMs)}</span>`;
@@ -53,6 +55,7 @@ export function policyPage({ line, slots, coming, days, byHand, nowMs }: PolicyV
 <h1>${policy.name}</h1>
 <p class="state">${mark(health)} ${describePolicy(line, nowMs)}${since}</p>
 ${paused}
+${mayOperate ? acts(line) : ""}
 <section aria-labelledby="slots"><h2 id="slots">Last slots</h2>
 ${linkedStrip(slots, ({ slotMs }) => slotPath(policy.name, slotMs))}
 <p class="quiet">${countsOf(slots)}</p>
@@ -65,6 +68,14 @@ ${yearSection(days)}
 </div>
 ${byHand.length === 0 ? "" : html`<section aria-labelledby="by-hand"><h2 id="by-hand">By hand</h2>${handRunTable(byHand, nowMs)}<p><a href="${policyPath(policy.name)}/by-hand">All runs by hand</a></p></section>`}
 ${worst === undefined ? "" : targetFacts(line, nowMs)}`;
+}
+
+function acts({ policy: { name }, health, pauses, acknowledged }: PolicyLine): Html {
+  const known =
+    acknowledged === undefined
+      ? actLink("acknowledge", name, "Acknowledge…")
+      : actLink("unacknowledge", name, "Take back the acknowledgement…");
+  return html`<p class="acts">${actLink("run", name, "Run now…")}${pauseLink({ scope: "policy", name }, pauses)}${needsPerson[health] ? known : ""}</p>`;
 }
 
 function slotTable({ policy, usualMs }: PolicyLine, slots: readonly EndedSlot[], nowMs: number): Html | "" {

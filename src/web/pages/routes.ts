@@ -1,5 +1,7 @@
 // Adds the pages to the application: asks the queries and hands what they find to the templates.
 import type { Hono } from "hono";
+import { html } from "hono/html";
+import { reaches, type Scope } from "../../model/scope.ts";
 import { readAttention } from "../../queries/attention.ts";
 import { readAudits } from "../../queries/audit-policy.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
@@ -9,6 +11,7 @@ import { readNextDay } from "../../queries/next-day.ts";
 import { readPolicyDays } from "../../queries/policy-days.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
+  readChangeOf,
   readChanges,
   readLine,
   readNewestOutcomes,
@@ -23,6 +26,7 @@ import { policyOf } from "../api/operation.ts";
 import { aheadMs, type Looks } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
+import { addActPages, doneLine } from "./acts.ts";
 import { auditPage, auditRowsMax, readAuditFilter, spanOf } from "./audit.ts";
 import { changesPage, changesShown } from "./changes.ts";
 import { feedPage, feedsPage, itemsShown } from "./feeds.ts";
@@ -44,6 +48,8 @@ interface Asked {
   readonly looks: Looks;
   readonly param: (name: string) => string;
   readonly query: Readonly<Record<string, string>>;
+  /** Whether the asker may do what needs a scope. */
+  readonly may: (needed: Scope) => boolean;
 }
 
 /** A page without its frame. */
@@ -72,11 +78,15 @@ export function addPages(app: Hono<WebEnv>, looks: Looks, hasTokens: boolean): v
   for (const [path, read] of Object.entries(pages)) {
     app.get(path, async (c) => {
       const param = (name: string) => c.req.param(name) ?? "";
-      const asked = { context: c.get("query"), looks, param, query: c.req.query() };
-      const { content, ...frame } = await read(asked);
-      return c.html(page({ ...frame, caller: c.get("caller"), canSignOut: hasTokens }, content));
+      const { caller, context } = c.get("acting");
+      const may = (needed: Scope) => reaches(caller.scope, needed);
+      const query = c.req.query();
+      const { content, ...frame } = await read({ context, looks, param, query, may });
+      const done = query["done"] === undefined ? "" : doneLine(await readChangeOf(context, caller.name, query["done"]));
+      return c.html(page({ ...frame, caller, canSignOut: hasTokens }, html`${done}${content}`));
     });
   }
+  addActPages(app, hasTokens);
 }
 
 async function now({ context, looks }: Asked): Promise<Page> {
@@ -85,16 +95,20 @@ async function now({ context, looks }: Asked): Promise<Page> {
   return { title: nowTitle(attention), here: "now", content: nowPage(attention, outcomes) };
 }
 
-async function policies({ context, looks, query }: Asked): Promise<Page> {
+async function policies({ context, looks, query, may }: Asked): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   const filter = readFilter(query);
   const selected = selectLines(attention.lines, filter);
   const names = selected.shown.map(({ policy: { name } }) => name);
   const strips = await looks.of(`strips ${names.join()}`, context, (at) => readSlotStrips(at, names, stripSlots));
-  return { title: "Policies", here: "policies", content: policiesPage(attention, filter, selected, strips) };
+  return {
+    title: "Policies",
+    here: "policies",
+    content: policiesPage(attention, filter, selected, { strips, mayPause: may("admin") && !context.isNarrowed }),
+  };
 }
 
-async function policy({ context, looks, param }: Asked): Promise<Page> {
+async function policy({ context, looks, param, may }: Asked): Promise<Page> {
   const about = policyOf(context, param("name"));
   const { name } = about;
   const view = await looks.of(`policy ${name}`, context, async (at) => {
@@ -108,10 +122,10 @@ async function policy({ context, looks, param }: Asked): Promise<Page> {
     const coming = comingSlots(about, nowMs, policySlots.coming);
     return { line, nowMs, days, byHand, slots: strips.get(name) ?? [], coming };
   });
-  return { title: name, here: "policies", content: policyPage(view) };
+  return { title: name, here: "policies", content: policyPage(view, may("operate")) };
 }
 
-async function slot({ context, looks, param }: Asked): Promise<Page> {
+async function slot({ context, looks, param, may }: Asked): Promise<Page> {
   const about = policyOf(context, param("name"));
   const instantMs = parseInstant(param("instant"));
   const view = await looks.of(`slot ${about.name} ${instantMs}`, context, async (at) => {
@@ -122,10 +136,14 @@ async function slot({ context, looks, param }: Asked): Promise<Page> {
     ]);
     return { policy: about, story, usualMs, nowMs };
   });
-  return { title: `${about.name}, ${view.story.slot ?? "no slot"}`, here: "policies", content: runPage(view) };
+  return {
+    title: `${about.name}, ${view.story.slot ?? "no slot"}`,
+    here: "policies",
+    content: runPage(view, may("operate")),
+  };
 }
 
-async function task({ context, looks, param }: Asked): Promise<Page> {
+async function task({ context, looks, param, may }: Asked): Promise<Page> {
   const id = param("id");
   const view = await looks.of(`task ${id}`, context, async (at): Promise<RunView> => {
     const story = await readTaskAt(at, id);
@@ -134,7 +152,7 @@ async function task({ context, looks, param }: Asked): Promise<Page> {
     const usualMs = about && (await readLine(at, about)).usualMs;
     return { policy: about, story, usualMs, nowMs: await readNowMs(at) };
   });
-  return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: runPage(view) };
+  return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: runPage(view, may("operate")) };
 }
 
 async function handRuns({ context, looks }: Asked, name: string | undefined): Promise<Page> {
@@ -169,9 +187,9 @@ async function audit({ context, looks, query }: Asked): Promise<Page> {
   return { title: "Audit", here: "audit", content: auditPage(reports, { ...filter, page: at }, pageCount) };
 }
 
-async function services({ context, looks }: Asked): Promise<Page> {
+async function services({ context, looks, may }: Asked): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
-  return { title: "Services", here: "services", content: servicesPage(attention, context) };
+  return { title: "Services", here: "services", content: servicesPage(attention, context, may("admin")) };
 }
 
 async function changes({ context, looks }: Asked): Promise<Page> {

@@ -3,10 +3,11 @@
 import { html } from "hono/html";
 import type { Policy } from "../../config/policy-set.ts";
 import { showInstant } from "../../core/instant.ts";
+import { replayable } from "../../model/outcome.ts";
 import type { SlotStory } from "../../queries/slot-story.ts";
 import type { TaskStory } from "../../queries/task-story.ts";
 import { type Html, mark, tag, toneOf } from "./marks.ts";
-import { fullTime, policyLink, policyPath, slotPath, taskPath, tookText } from "./parts.ts";
+import { actLink, fullTime, policyLink, policyPath, slotPath, taskPath, tookText } from "./parts.ts";
 import { timeLine } from "./pictures.ts";
 
 const tasksMax = 100;
@@ -20,8 +21,8 @@ export interface RunView {
   readonly nowMs: number;
 }
 
-/** Shows the story. */
-export function runPage({ policy, story, usualMs, nowMs }: RunView): Html {
+/** Shows the story. `mayOperate`: the asker may change something. */
+export function runPage({ policy, story, usualMs, nowMs }: RunView, mayOperate: boolean): Html {
   const { slot, verdict, covers, tasks, held, pauses, previous, next, isSlot, reasons } = story;
   const zone = policy?.closed.timezone ?? "UTC";
   const slotMs = slot === null ? undefined : Date.parse(slot);
@@ -39,7 +40,7 @@ ${notASlot}
 ${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "blocked now")} ${held}</p>`}
 ${pauses.map(({ actor, note }) => html`<p class="notice">${mark("paused", "paused now")} by ${actor}: ${note}</p>`)}
 ${covers.length === 0 ? "" : html`<p>It stands for ${covers.length} older: ${covers.slice(-5).map((one) => html`${fullTime(Date.parse(one), zone)} `)}${covers.length > 5 ? "and more" : ""}</p>`}
-${tasks.slice(0, tasksMax).map((task) => taskSection(task, { zone, usualMs, nowMs }))}
+${tasks.slice(0, tasksMax).map((task) => taskSection(task, { zone, usualMs, nowMs, mayOperate }))}
 ${more}
 ${policy === undefined ? "" : html`<nav class="pages" aria-label="Slots around">${slotLink(policy, previous, "Slot before")} ${slotLink(policy, next, "Slot after")}</nav>`}`;
 }
@@ -75,9 +76,10 @@ function stateOf({ record, tasks, origin }: SlotStory): Html {
 
 interface TaskView extends Pick<RunView, "usualMs" | "nowMs"> {
   readonly zone: string;
+  readonly mayOperate: boolean;
 }
 
-function taskSection(task: TaskStory, { zone, usualMs, nowMs }: TaskView): Html {
+function taskSection(task: TaskStory, { zone, usualMs, nowMs, mayOperate }: TaskView): Html {
   const dueMs = Date.parse(task.due);
   const sentMs = task.sent === null ? undefined : Date.parse(task.sent);
   const endMs = task.finished === null ? nowMs : Date.parse(task.finished);
@@ -89,7 +91,14 @@ ${timeLine({ dueMs, sentMs, endMs, usualMs, tone })}
 ${compare(task, usualMs)}
 <ol class="steps">${steps(task, zone)}</ol>
 ${outcomeFacts(task)}
+${mayOperate ? acts(task) : ""}
 <p class="quiet"><a href="${taskPath(task.taskId)}"><code>${task.taskId}</code></a></p></section>`;
+}
+
+function acts({ taskId, outcome, isInFlight }: TaskStory): Html | "" {
+  if (isInFlight) return html`<p class="acts">${actLink("cancel", taskId, "Cancel…")}</p>`;
+  if (outcome === null || replayable[outcome.status] === undefined) return "";
+  return html`<p class="acts">${actLink("replay", taskId, "Replay…")}${actLink("discard", taskId, "Discard…")}</p>`;
 }
 
 /** This run beside the usual one. */

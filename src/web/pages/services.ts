@@ -7,10 +7,14 @@ import { shortHash } from "../../queries/policy-set.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { describeBreaker, describeThrottle, showPresence } from "../../queries/service-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
-import { nothing, table, when } from "./parts.ts";
+import { nothing, pauseLink, table, when } from "./parts.ts";
 
-/** Shows services, sinks and processes. */
-export function servicesPage({ status, lines, nowMs }: Attention, { set, isNarrowed }: QueryContext): Html {
+/** Shows services, sinks and processes. `mayPause`: the asker may pause a service. */
+export function servicesPage(
+  { status, lines, nowMs }: Attention,
+  { set, isNarrowed }: QueryContext,
+  mayPause: boolean,
+): Html {
   const rows = status.services.map((one) => {
     const own = lines.filter(({ policy }) => policy.service === one.service);
     const bad = own.filter(({ health }) => needsPerson[health]).length;
@@ -22,7 +26,7 @@ export function servicesPage({ status, lines, nowMs }: Attention, { set, isNarro
       one.breaker === "closed" && one.failures === 0 ? nothing : describeBreaker(one, nowMs),
       one.throttledUntilMs === undefined ? "no" : tag("warn", "clock", describeThrottle(one, nowMs)),
       `${one.inFlight}${most}`,
-      html`<a href="/policies?service=${one.service}">${counted(own.length, "policy", "policies")}</a>${bad === 0 ? "" : html`<span class="under">${bad} need a person</span>`}`,
+      html`<a href="/policies?service=${one.service}">${counted(own.length, "policy", "policies")}</a>${bad === 0 ? "" : html`<span class="under">${bad} need a person</span>`}${mayPause ? html`<span class="under">${pauseLink({ scope: "service", name: one.service }, status.pauses)}</span>` : ""}`,
     ];
   });
   const columns = [

@@ -53,6 +53,8 @@ describe("each change", () => {
       runSyncJob: await post("/services/main/runs", { syncJob: 7, repository: "HR", reason }, { key: "b" }),
       replayFailed: await post("/failed/replay", { ids: [first.id], reason }, { key: "c" }),
       discardFailed: await post("/failed/discard", { ids: [second.id], reason }),
+      acknowledge: await send("PUT", "/policies/personnel/acknowledgement", { reason }),
+      endAcknowledgement: await send("DELETE", "/policies/personnel/acknowledgement?reason=ticket%207"),
       cancelTask: await post(`/tasks/${run.body.tasks[0]}/cancel`, { reason }),
     };
     const recorded = new Map((await changes()).map((change) => [change.from?.requestId, change]));
@@ -106,7 +108,9 @@ describe("a start under a key", () => {
     const bodies = [...answers, await ask()].map(({ body }) => JSON.stringify(body));
     expect(new Set(bodies).size).toBe(1);
     expect(await inFlight("personnel")).toEqual(answers[0]?.body.tasks);
-    expect((await changes()).filter(({ subject }) => subject === "policy personnel")).toHaveLength(1);
+    expect(
+      (await changes()).filter(({ what, subject }) => what === "run" && subject === "policy personnel"),
+    ).toHaveLength(1);
   });
 
   it("makes the same tasks after a crash between the key and its answer", async () => {

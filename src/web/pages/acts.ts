@@ -1,0 +1,333 @@
+// The pages that change something: each shows what will happen in a form, and its POST does it and
+// leads to where the effect is seen. What is done is in ../acts.ts. Added by routes.ts.
+import type { Context, Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { html } from "hono/html";
+import { parseDuration } from "../../core/duration.ts";
+import { UsageError } from "../../core/errors.ts";
+import { counted } from "../../core/plain-text.ts";
+import { type Change, reasonCharactersMax } from "../../model/change.ts";
+import { replayable } from "../../model/outcome.ts";
+import { isAbout, noteCharactersMax, type PauseSubject, showSubject } from "../../model/pause.ts";
+import { slotsWithin } from "../../queries/coming-slots.ts";
+import { readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
+import { readRunningOf } from "../../queries/running.ts";
+import {
+  acknowledgePolicy,
+  cancelTask,
+  checkSubject,
+  discardFailed,
+  endPolicyAcknowledgement,
+  failedOf,
+  type KeyedActing,
+  pauseSubject,
+  replayFailed,
+  resumeSubject,
+  runPolicy,
+  taskInFlight,
+} from "../acts.ts";
+import { subjectOf } from "../api/change-operations.ts";
+import { policyOf } from "../api/operation.ts";
+import { checkScope } from "../identity.ts";
+import { badRequest, notFound, notPossible, type Problem, WebError } from "../problem.ts";
+import type { WebEnv } from "../web-env.ts";
+import { page } from "./layout.ts";
+import { type Html, mark, tag } from "./marks.ts";
+import { actionText, fullTime, policyLink, policyPath, table, taskPath, when } from "./parts.ts";
+
+/** The fields of a form that was sent. */
+type Form = Readonly<Record<string, string>>;
+
+/** What a form says before its reason and its button. `back`: where nothing is changed. */
+interface View {
+  readonly title: string;
+  readonly verb: string;
+  readonly back: string;
+  readonly lead: Html;
+  readonly fields?: Html;
+}
+
+/** One page. `subject`: what the address names. `act` answers where the effect is seen. */
+interface ActPage {
+  readonly view: (acting: KeyedActing, subject: string) => Promise<View>;
+  readonly act: (acting: KeyedActing, subject: string, form: Form) => Promise<Done>;
+}
+
+/** `requestId`: of the request that did it, when that was an earlier one. */
+interface Done {
+  readonly to: string;
+  readonly requestId?: string;
+}
+
+const formBytesMax = 16_384;
+const previewMs = 86_400_000;
+const previewShown = 10;
+const durations = {
+  "1h": "for 1 hour",
+  "4h": "for 4 hours",
+  "8h": "for 8 hours",
+  "1d": "for a day",
+  "7d": "for a week",
+};
+
+const actPages: Readonly<Record<string, ActPage>> = {
+  "/pause": {
+    view: async (acting, target) => {
+      const subject = subjectOf(target);
+      checkSubject(acting, subject);
+      const own = acting.context.set.policies.filter((policy) => isAbout(subject, policy));
+      const ends = Object.entries(durations).map(
+        ([value, words]) => html`<option value="${value}"${value === "4h" ? html` selected` : ""}>${words}</option>`,
+      );
+      const count =
+        subject.scope !== "all"
+          ? ""
+          : html`<label>How many policies this pauses, as a number <input name="count" inputmode="numeric" autocomplete="off" required></label><p class="quiet">It is ${counted(own.length, "policy", "policies")}.</p>`;
+      return {
+        title: `Pause ${showSubject(subject)}`,
+        verb: "Pause",
+        back: subjectPath(subject),
+        lead: html`<p>A slot that comes due meanwhile ends as skipped, with your reason. What is queued or runs goes on.</p>${await preview(acting, subject)}`,
+        fields: html`<label>Ends by itself <select name="for">${ends}<option value="">never: until it is resumed</option></select></label>${count}`,
+      };
+    },
+    act: async (acting, target, form) => {
+      const subject = subjectOf(target);
+      const { set } = acting.context;
+      if (subject.scope === "all" && form["count"]?.trim() !== `${set.policies.length}`)
+        throw badRequest([{ pointer: "/count", detail: `type ${set.policies.length}, the number of policies` }]);
+      const time = form["for"] ?? "";
+      if (time !== "" && !(time in durations))
+        throw badRequest([{ pointer: "/for", detail: "choose one of the ends" }]);
+      const untilMs = time === "" ? null : (await readNowMs(acting.context)) + parseDuration(time);
+      await pauseSubject(acting, subject, untilMs, reasonIn(form, noteCharactersMax));
+      return { to: subjectPath(subject) };
+    },
+  },
+  "/resume": {
+    view: async (acting, target) => {
+      const subject = subjectOf(target);
+      checkSubject(acting, subject);
+      const nowMs = await readNowMs(acting.context);
+      const held = (await readPausesInForce(acting.context)).filter(
+        ({ scope, name }) => scope === subject.scope && name === subject.name,
+      );
+      const words = held.map(
+        ({ actor, note, sinceMs }) =>
+          html`<p class="notice">${mark("paused")} by ${actor} ${when(sinceMs, nowMs)}: ${note}</p>`,
+      );
+      return {
+        title: `Resume ${showSubject(subject)}`,
+        verb: "Resume",
+        back: subjectPath(subject),
+        lead: html`${words}<p>Its next slot starts again. Those in between stay skipped.</p>`,
+        fields: html`<label class="tick"><input type="checkbox" name="catchUp" value="yes"> Also start the newest skipped slot now, if it is not too old</label>`,
+      };
+    },
+    act: async (acting, target, form) => {
+      const subject = subjectOf(target);
+      await resumeSubject(acting, subject, { reason: reasonIn(form), catchUp: form["catchUp"] === "yes" });
+      return { to: subjectPath(subject) };
+    },
+  },
+  "/run": { view: viewRun, act: run },
+  "/acknowledge": {
+    view: async ({ context }, name) => ({
+      title: `Acknowledge ${policyOf(context, name).name}`,
+      verb: "Acknowledge",
+      back: policyPath(name),
+      lead: html`<p>It then stands below what is new, with your note, until it is well again or gets worse. Notices go on.</p>`,
+    }),
+    act: async (acting, name, form) => {
+      await acknowledgePolicy(acting, name, reasonIn(form));
+      return { to: policyPath(name) };
+    },
+  },
+  "/unacknowledge": {
+    view: async ({ context }, name) => ({
+      title: `Take back the acknowledgement of ${policyOf(context, name).name}`,
+      verb: "Take back",
+      back: policyPath(name),
+      lead: html`<p>It then stands among what needs a person again.</p>`,
+    }),
+    act: async (acting, name, form) => {
+      await endPolicyAcknowledgement(acting, name, reasonIn(form));
+      return { to: policyPath(name) };
+    },
+  },
+  "/replay": { view: viewReplay, act: doReplay },
+  "/discard": {
+    view: async (acting, id) => ({
+      title: "Take off the failed list",
+      verb: "Discard",
+      back: taskPath(id),
+      lead: html`${await failedFacts(acting, id)}<p>It is not done over. Its outcome stays in the history.</p>`,
+    }),
+    act: async (acting, id, form) => {
+      const { left } = await discardFailed(acting, { ids: [id] }, reasonIn(form));
+      for (const { why } of left) throw notPossible(why);
+      return { to: taskPath(id) };
+    },
+  },
+  "/cancel": {
+    view: async ({ context }, id) => ({
+      title: `Cancel ${(await taskInFlight(context, id)).id}`,
+      verb: "Cancel the task",
+      back: taskPath(id),
+      lead: html`<p>If nothing was sent yet, nothing is sent any more. If it was, Syncline stops to follow it: the service has no way to stop a run, so it goes on there, and the next slot may start another beside it.</p>`,
+    }),
+    act: async (acting, id, form) => {
+      await cancelTask(acting, id, reasonIn(form));
+      return { to: taskPath(id) };
+    },
+  },
+};
+
+/** Adds the pages. `hasTokens`: callers signed in, and may sign out. */
+export function addActPages(app: Hono<WebEnv>, hasTokens: boolean): void {
+  for (const [path, one] of Object.entries(actPages)) {
+    app.get(path, (c) => showForm(c, one, hasTokens));
+    app.post(path, bodyLimit({ maxSize: formBytesMax }), async (c) => {
+      const sent = await c.req.parseBody().catch(() => ({}));
+      const form = Object.fromEntries(
+        Object.entries(sent).filter((pair): pair is [string, string] => typeof pair[1] === "string"),
+      );
+      try {
+        const { to, requestId = c.get("requestId") } = await one.act(actingOf(c, form["key"]), aboutOf(c), form);
+        return c.redirect(`${to}${to.includes("?") ? "&" : "?"}done=${requestId}`, 303);
+      } catch (error) {
+        const wrong = wrongForm(error);
+        if (wrong === undefined) throw error;
+        c.set("problem", wrong);
+        return showForm(c, one, hasTokens, wrong);
+      }
+    });
+  }
+}
+
+/** Says on the page where it is seen what was done, as it is recorded. */
+export function doneLine(change: Change | undefined): Html {
+  const words =
+    change === undefined
+      ? "This stands no longer among the newest changes."
+      : html`${change.what} ${change.subject}: ${change.reason ?? ""}`;
+  return html`<p class="notice done" role="status">${mark("ok", "done")} ${words}</p>`;
+}
+
+/** What a person can correct in the form; undefined: another page says it. */
+function wrongForm(error: unknown): Problem | undefined {
+  if (error instanceof UsageError) return notPossible(error.message).problem;
+  return error instanceof WebError && [400, 422].includes(error.problem.status) ? error.problem : undefined;
+}
+
+function actingOf(c: Context<WebEnv>, key = ""): KeyedActing {
+  const acting = c.get("acting");
+  checkScope(acting.caller, "operate");
+  return { ...acting, key: key === "" ? c.get("requestId") : key.slice(0, 128) };
+}
+
+function aboutOf(c: Context<WebEnv>): string {
+  return c.req.query("of") ?? "";
+}
+
+async function showForm(c: Context<WebEnv>, one: ActPage, hasTokens: boolean, wrong?: Problem) {
+  const { title, verb, back, lead, fields = "" } = await one.view(actingOf(c), aboutOf(c));
+  const said = wrong?.errors?.map(({ detail }) => detail).join("; ") ?? wrong?.detail;
+  const error =
+    said === undefined
+      ? ""
+      : html`<p class="error" id="wrong" role="alert">${tag("bad", "cross", "not done")} ${said}</p>`;
+  const content = html`<section class="narrow"><h1>${title}</h1>${error}${lead}
+<form method="post" action="${c.req.path}?of=${encodeURIComponent(aboutOf(c))}" class="stack">
+<input type="hidden" name="key" value="${c.get("requestId")}">
+${fields}
+<label>Why, for the record of changes <input name="reason" required maxlength="${noteCharactersMax}" autocomplete="off"${said === undefined ? "" : html` aria-describedby="wrong"`}></label>
+<p class="acts"><button>${verb}</button> <a href="${back}">Change nothing</a></p>
+</form></section>`;
+  return c.html(
+    page({ title, caller: c.get("caller"), canSignOut: hasTokens, isStatic: true }, content),
+    wrong?.status ?? 200,
+  );
+}
+
+function reasonIn(form: Form, most = reasonCharactersMax): string {
+  const reason = (form["reason"] ?? "").trim();
+  if (reason !== "" && reason.length <= most) return reason;
+  throw badRequest([{ pointer: "/reason", detail: `say why, in at most ${most} characters` }]);
+}
+
+function subjectPath({ scope, name }: PauseSubject): string {
+  if (scope === "policy") return policyPath(name);
+  return scope === "service"
+    ? "/services"
+    : `/policies${scope === "label" ? `?label=${encodeURIComponent(name)}` : ""}`;
+}
+
+/** The slots of the next 24 hours that a pause from now on skips. */
+async function preview({ context }: KeyedActing, subject: PauseSubject): Promise<Html> {
+  const own = context.set.policies.filter((policy) => isAbout(subject, policy));
+  const nowMs = await readNowMs(context);
+  const { slots, isCut } = slotsWithin(own, nowMs, nowMs + previewMs);
+  const many = `${isCut ? "More than " : ""}${counted(slots.length, "slot")} of ${counted(own.length, "policy", "policies")}`;
+  if (slots.length === 0) return html`<p>No slot of the next 24 hours falls away.</p>`;
+  const rows = slots
+    .slice(0, previewShown)
+    .map(({ policy, slotMs }) => [fullTime(slotMs, policy.closed.timezone), policyLink(policy.name)]);
+  const more = slots.length > previewShown ? html`<p class="quiet">and ${slots.length - previewShown} more</p>` : "";
+  return html`<p>${many} in the next 24 hours fall away while it lasts:</p>${table("Slots of the next 24 hours", [{ label: "due" }, { label: "policy" }], rows, "brief")}${more}`;
+}
+
+async function viewRun({ context }: KeyedActing, name: string): Promise<View> {
+  const policy = policyOf(context, name);
+  const [running, { pauses }] = await Promise.all([readRunningOf(context, policy), readLine(context, policy)]);
+  const now = running
+    .slice(0, previewShown)
+    .map(
+      (one) =>
+        html`<p class="notice">${tag("warn", "clock", "in flight")} ${one.name}: ${one.step}. A new run of the same sync job waits for it.</p>`,
+    );
+  const paused =
+    pauses.length === 0
+      ? ""
+      : html`<p class="notice">${mark("paused")} This run starts all the same. The pause stays.</p>`;
+  return {
+    title: `Run ${name} now`,
+    verb: "Run now",
+    back: policyPath(name),
+    lead: html`<p>Sends now: ${actionText(policy)}, at ${policy.service}${policy.repository === undefined ? "" : `, repository ${policy.repository}`}.</p>${paused}${now}`,
+  };
+}
+
+async function run(acting: KeyedActing, name: string, form: Form): Promise<Done> {
+  const { tasks, requestId } = await runPolicy(acting, name, reasonIn(form));
+  const [only] = tasks;
+  return { to: tasks.length === 1 && only !== undefined ? taskPath(only) : `${policyPath(name)}/by-hand`, requestId };
+}
+
+async function failedTask({ context }: KeyedActing, id: string) {
+  const item = (await failedOf(context)).find((one) => one.id === id);
+  if (item?.type === "task") return item.outcome;
+  throw notFound(`${id} is not on the failed list`, "it was replayed or discarded, or is too old");
+}
+
+async function failedFacts(acting: KeyedActing, id: string): Promise<Html> {
+  const { status, policy, detail } = await failedTask(acting, id);
+  return html`<p class="state">${mark(status)} ${policy}: ${detail}</p>`;
+}
+
+async function viewReplay(acting: KeyedActing, id: string): Promise<View> {
+  const { status } = await failedTask(acting, id);
+  const force =
+    replayable[status] === "may-run"
+      ? html`<p class="notice">${mark(status)} Nothing proves that its start did not run, so a second one may run beside it. Look at the service first.</p><label class="tick"><input type="checkbox" name="force" value="yes" required> Send it although it may have run</label>`
+      : html``;
+  const lead = html`${await failedFacts(acting, id)}<p>A new task by hand does it over, now.</p>`;
+  return { title: "Replay", verb: "Replay", back: taskPath(id), lead, fields: force };
+}
+
+async function doReplay(acting: KeyedActing, id: string, form: Form): Promise<Done> {
+  const how = { reason: reasonIn(form), isForced: form["force"] === "yes" };
+  const { done, left, requestId } = await replayFailed(acting, { ids: [id] }, how);
+  for (const { why } of left) throw notPossible(why);
+  return { to: taskPath(done[0]?.into ?? id), requestId };
+}
