@@ -69,7 +69,7 @@ export function simulateCommand(io: CommandIo): Command {
   return withAssumptionOptions(command)
     .option(
       "--usual-durations",
-      "with --config, where --duration says nothing: the median of a policy's last 20 good runs, from Redis; without --config always",
+      "with --config, where --duration says nothing: the median of the newest 20 good runs of each of its sync jobs, from Redis; without --config always",
     )
     .addOption(again("--outage <from/to>", "no scheduler runs; may be given again"))
     .addOption(again("--pause <[policy=]from/to>", "a pause of a policy or of all; may be given again"))

@@ -178,11 +178,9 @@ const usualNames = { duration: "usualMs", activities: "usualActivities", conflic
 
 /** What is unusual about a run. */
 export function findingsOf(outcome: Outcome): readonly Unusual[] {
-  const { duration, activities, conflicts } = usualNames;
-  const { durationMs, newConflicts } = outcome;
-  const values = { duration: durationMs, activities: outcome.activities, conflicts: newConflicts };
-  const usual = { duration: outcome[duration], activities: outcome[activities], conflicts: outcome[conflicts] };
-  return (outcome.unusual ?? []).map((what) => ({ what, value: values[what] ?? 0, usual: usual[what] ?? 0 }));
+  const { unusual = [], durationMs, activities, newConflicts } = outcome;
+  const values = { duration: durationMs, activities, conflicts: newConflicts };
+  return unusual.map((what) => ({ what, value: values[what] ?? 0, usual: outcome[usualNames[what]] ?? 0 }));
 }
 
 /** The outcome of a run with what is unusual about it, also in its detail. */

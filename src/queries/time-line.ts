@@ -20,7 +20,7 @@ import { type RunInFlight, runsInFlight } from "../store/start-entry.ts";
 export interface KnownAhead {
   /** Pauses and quarantines, also those that are over. */
   readonly pauses: readonly Pause[];
-  /** How long a run of a policy usually takes: the median of its last 20 good ones. */
+  /** How long runs of a policy usually take: the median of the newest 20 of each sync job. */
   readonly usualMs: ReadonlyMap<string, number>;
   /** The runs that go on now and whose usual duration is known. */
   readonly running: readonly RunNow[];

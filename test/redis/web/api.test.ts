@@ -1,5 +1,8 @@
 import { expect, it } from "vitest";
+import { History } from "../../../src/store/history.ts";
 import { operations } from "../../../src/web/api/operations.ts";
+import { testOutcome } from "../../support/outcomes.ts";
+import { often } from "../../support/processes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
 
 const web = await webForTest();
@@ -195,6 +198,22 @@ it("says who asks, which sinks wait, and which policies hang on a service", asyn
   expect((await get("/services/main")).body.policies[0]).toEqual({ name: "invoices", health: "failing" });
   expect((await get("/services/none")).status).toBe(404);
   expect((await get("/sinks")).body).toEqual({ items: [] });
+});
+
+it("shows a run that ended well and is unusual below what is bad", async () => {
+  const at = new Date().toISOString();
+  const named = { policy: "deliveries", taskId: "deliveries__run__42__unusual", slot: at, finishedAt: at };
+  const far = { durationMs: 2_820_000, unusual: ["duration" as const], usualMs: 720_000 };
+  await new History(web.store).record(testOutcome({ ...named, ...far }));
+  const items = async () => (await get("/attention")).body.items;
+  await expect
+    .poll(async () => (await items()).at(-1), often)
+    .toMatchObject({
+      ...{ name: "deliveries", state: "unusual", acknowledged: null },
+      what: "unusual: sync job 42 took 47m, usually 12m",
+    });
+  const { body } = await get("/policies?health=ok");
+  expect(body.items.find(({ name }: Record<string, string>) => name === "deliveries").unusual).toContain("took 47m");
 });
 
 function times<Item>(count: number, item: Item): Item[] {
