@@ -20,7 +20,7 @@ const env = { NODE_COMPILE_CACHE: fileURLToPath(new URL(".cache/compiled", impor
  */
 const redis = {
   globalSetup: ["./test/global-redis.ts"],
-  setupFiles: ["./test/support/declared-keys.ts"],
+  setupFiles: ["./test/support/end-file.ts", "./test/support/declared-keys.ts"],
   pool: "forks" as const,
   env,
 };
@@ -35,7 +35,12 @@ const limits = { testTimeout: 120_000, hookTimeout: 60_000, expect: { poll: { in
  * Files share a process and what it has loaded: to load it anew for each was half of what they
  * cost. So each test gives back what it replaces.
  */
-const shared = { isolate: false, restoreMocks: true, unstubEnvs: true };
+const shared = {
+  isolate: false,
+  restoreMocks: true,
+  unstubEnvs: true,
+  setupFiles: ["./test/support/end-file.ts"],
+};
 
 /** What the files of a folder need beside the folder's name. */
 const folders: Readonly<Record<string, object>> = {

@@ -8,25 +8,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { generate } from "selfsigned";
-import { afterAll } from "vitest";
 import { findRedisServer, type PrivateRedis, startPrivateRedis } from "../../scripts/redis.mjs";
-
-const atEnd: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const end of atEnd.toReversed()) await end();
-});
+import { atFileEnd } from "./file-end.ts";
 
 /** A folder that is removed at the end of the test file. */
 export function ownFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "syncline-test-"));
-  atEnd.push(() => rmSync(folder, { recursive: true, force: true }));
+  atFileEnd(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
 /** Starts a server; `args` are options of redis-server. */
 export async function startServer(options: Parameters<typeof startPrivateRedis>[0] = {}): Promise<PrivateRedis> {
   const server = await startPrivateRedis(options);
-  atEnd.push(() => server.stop());
+  atFileEnd(() => server.stop());
   return server;
 }
 
@@ -70,7 +65,7 @@ export async function startForgetfulServer(): Promise<ForgetfulServer> {
 export function clientOf(port: number): Redis {
   const client = new Redis({ port, host: "127.0.0.1", retryStrategy: (times) => Math.min(times * 20, 200) });
   client.on("error", () => {});
-  atEnd.push(() => client.disconnect());
+  atFileEnd(() => client.disconnect());
   return client;
 }
 
@@ -145,7 +140,7 @@ export async function startSentinel(masterPort: number, quorum: number): Promise
     env: { ...process.env, ...server.env },
     stdio: ["pipe", "ignore", "ignore"],
   });
-  atEnd.push(async () => {
+  atFileEnd(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGKILL");
     await once(child, "exit");
@@ -205,7 +200,7 @@ export async function startProxy(firstTarget: number): Promise<TcpProxy> {
   const cut = () => {
     for (const socket of sockets) socket.destroy();
   };
-  atEnd.push(() => {
+  atFileEnd(() => {
     cut();
     server.close();
   });

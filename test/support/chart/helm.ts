@@ -4,8 +4,9 @@ import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { afterAll, inject } from "vitest";
+import { inject } from "vitest";
 import { parseAllDocuments } from "yaml";
+import { atFileEnd } from "../file-end.ts";
 
 /** The folder of the chart. */
 export const chartFolder = resolve(import.meta.dirname, "../../../helm/syncline");
@@ -33,12 +34,24 @@ export interface HelmEnd {
   readonly err: string;
 }
 
-const folder = mkdtempSync(join(tmpdir(), "syncline-chart-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let kept: string | undefined;
 let files = 0;
+
+/** Where helm's own files are, and the values; gone with the test file. */
+function ownFolder(): string {
+  if (kept !== undefined) return kept;
+  const folder = mkdtempSync(join(tmpdir(), "syncline-chart-"));
+  kept = folder;
+  atFileEnd(() => {
+    kept = undefined;
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
 
 /** Runs helm to its end, with no configuration of the machine's user and at most 30 s. */
 export function helm(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<HelmEnd> {
+  const folder = ownFolder();
   const own = { HELM_CONFIG_HOME: folder, HELM_CACHE_HOME: folder, HELM_DATA_HOME: folder, KUBECONFIG: "/dev/null" };
   return new Promise((done) => {
     execFile(
@@ -89,7 +102,7 @@ export function parseObjects(text: string): KubeObject[] {
 
 function valuesFile(values: Values): string {
   files += 1;
-  const file = join(folder, `values-${files}.yaml`);
+  const file = join(ownFolder(), `values-${files}.yaml`);
   writeFileSync(file, JSON.stringify(values));
   return file;
 }

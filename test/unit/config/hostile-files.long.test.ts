@@ -8,9 +8,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
+import { bundle } from "../../support/bundle.ts";
 
 const run = promisify(execFile);
-const child = fileURLToPath(new URL("./parse-child.ts", import.meta.url));
+const child = await bundle(fileURLToPath(new URL("./parse-child.ts", import.meta.url)), "parse-child");
 const levels = 100_000;
 const folder = await mkdtemp(join(tmpdir(), "syncline-hostile-"));
 afterAll(() => rm(folder, { recursive: true, force: true }));
