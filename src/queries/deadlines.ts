@@ -36,6 +36,8 @@ import { readStatusAt } from "./status-at.ts";
 
 /** An end before the deadline may be recorded this much after it. */
 const graceMs = 10_000;
+/** After so many deadlines a call leaves the other policies to the next one: a lease is short. */
+const deadlinesPerCallMax = 2_000;
 /** The newest ends that are looked at. */
 const endsReadMax = 5_000;
 const whyCharactersMax = 300;
@@ -59,14 +61,23 @@ export async function judgeAll(
   store: Store,
 ): Promise<ReadonlyMap<string, JudgedDeadlines>> {
   const judged = new Map<string, JudgedDeadlines>();
+  let deadlines = 0;
   for (const batch of batchesOf(policies, 100)) {
     const found = await Promise.all(batch.map((policy) => judgeOne(policy, texts.get(policy.name), nowMs, store)));
     for (const [index, { name }] of batch.entries()) {
       const one = found[index];
-      if (one !== undefined) judged.set(name, one);
+      if (one === undefined) continue;
+      judged.set(name, one);
+      deadlines += one.deadlines;
     }
+    if (deadlines > deadlinesPerCallMax) break;
   }
   return judged;
+}
+
+/** With how many deadlines were judged. */
+interface Judged extends JudgedDeadlines {
+  readonly deadlines: number;
 }
 
 async function judgeOne(
@@ -74,13 +85,13 @@ async function judgeOne(
   text: string | undefined,
   nowMs: number,
   store: Store,
-): Promise<JudgedDeadlines | undefined> {
+): Promise<Judged | undefined> {
   const { expect } = policy;
   if (expect === undefined) return undefined;
   const before = text === undefined ? undefined : parseDeadlineState(text);
   if (before === undefined || !isStateOf(before, expect)) {
     const { late = null, sinks = [] } = before ?? {};
-    return { state: { ...freshDeadlines(expect, nowMs), late, sinks }, findings: [] };
+    return { state: { ...freshDeadlines(expect, nowMs), late, sinks }, findings: [], deadlines: 0 };
   }
   const span = deadlinesOf(policy, { afterMs: before.judgedMs, untilMs: nowMs - graceMs });
   const isQuiet = span.deadlines.length === 0 && span.doneMs === nowMs - graceMs;
@@ -93,20 +104,23 @@ async function judgeSpan(
   before: DeadlineState,
   { span, nowMs }: { readonly span: ReturnType<typeof deadlinesOf>; readonly nowMs: number },
   store: Store,
-): Promise<JudgedDeadlines> {
+): Promise<Judged> {
   const fromMs = Math.min(...[before.late ?? [], span.deadlines].flat().map((one) => one.fromMs), nowMs);
   const { targets, ends } = await readEnds(policy, { fromMs, toMs: nowMs }, store);
   const made = (deadline: Pick<Deadline, "fromMs">) => madeAt(deadline.fromMs, targets, ends);
-  const whys = new Map<number, string>();
   const counted: Deadline[] = [];
   for (const deadline of span.deadlines) {
     const isKept = (made(deadline) ?? Number.POSITIVE_INFINITY) <= deadline.atMs;
-    if (!isKept && !(await wasDue(policy, deadline, store))) continue;
-    if (!isKept) whys.set(deadline.atMs, await whyLate(policy, deadline, { targets, ends }, store));
-    counted.push(deadline);
+    if (isKept || (await wasDue(policy, deadline, store))) counted.push(deadline);
   }
-  const facts = { nowMs, made, why: ({ atMs }: Deadline) => whys.get(atMs) ?? "" };
-  return judgeDeadlines(policy, before, { ...span, deadlines: counted }, facts);
+  const { state, findings } = judgeDeadlines(policy, before, { ...span, deadlines: counted }, made);
+  const withWhy = async (late: Late) =>
+    late.why === "" ? { ...late, why: await whyLate(policy, late, { targets, ends }, store) } : late;
+  return {
+    state: { ...state, late: state.late && (await withWhy(state.late)) },
+    deadlines: span.deadlines.length,
+    findings: await Promise.all(findings.map(async (found) => ({ ...found, late: await withWhy(found.late) }))),
+  };
 }
 
 /** Has each target ended well since? A cheap look before all ends are read again. */

@@ -3,6 +3,7 @@
 //
 //   successBy   each day of `on` with an open slot between midnight and that time: slots of that day
 //   within      each open slot, that long after it: this slot or a later one
+import { dailyCron } from "../config/daily-cron.ts";
 import { type Expectation, type Policy, scheduleOf, timezoneOf } from "../config/policy-set.ts";
 import { localDate } from "../core/instant.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
@@ -11,8 +12,8 @@ import { createCalendar } from "./calendar.ts";
 import { createClosedTimes } from "./plan-slots.ts";
 import { createChainSource, createSlotSource, dueSlots, type SlotSource } from "./slots.ts";
 
-/** The most slots or days that one call looks at. */
-const placesMax = 1_000;
+/** The most slots or days that one call looks at; a longer backlog takes several. */
+const placesMax = 100;
 
 /** Deadlines, oldest first. `doneMs`: up to when they are complete. */
 export interface DeadlineSpan {
@@ -67,22 +68,20 @@ export function deadlineOfSlot(policy: Policy, slotMs: number): Deadline | undef
   return found !== undefined && found.fromMs <= slotMs ? found : undefined;
 }
 
-const daySources = new WeakMap<Expectation, SlotSource>();
+const daySources = new WeakMap<Policy, SlotSource>();
 
 /** When each day's deadline comes: one that the clocks leave out, right after the gap. */
 function daysOf(policy: Policy, expect: Extract<Expectation, { kind: "successBy" }>): SlotSource {
-  const known = daySources.get(expect);
+  const known = daySources.get(policy);
   if (known !== undefined) return known;
-  const { at, on } = expect;
-  const [hour = 0, minute = 0] = at.split(":").map(Number);
   const schedule = scheduleOf(policy);
   const overlap = schedule?.kind === "cron" && schedule.dst.overlap === "second" ? "second" : "first";
   const dst = { gap: "next", overlap } as const;
-  const expressions = [`${minute} ${hour} * * ${on}`];
+  const expressions = [dailyCron(expect.at, expect.on)];
   const timezone = timezoneOf(policy);
   const source = createSlotSource({ name: "", schedule: { kind: "cron", expressions, timezone, dst, spreadMs: 0 } });
   if (source === undefined) throw new Error("a cron schedule without slots");
-  daySources.set(expect, source);
+  daySources.set(policy, source);
   return source;
 }
 
@@ -110,13 +109,6 @@ export function madeAt(fromMs: number, targets: readonly string[], ends: readonl
   return Number.isFinite(atMs) ? atMs : undefined;
 }
 
-/** What judging needs: `made`: when a deadline was met, also later; `why`: not until then. */
-export interface JudgingFacts {
-  readonly nowMs: number;
-  readonly made: (deadline: Pick<Deadline, "fromMs">) => number | undefined;
-  readonly why: (deadline: Deadline) => string;
-}
-
 /** A policy whose deadlines begin now: those of a new expectation. */
 export function freshDeadlines(expect: Expectation, nowMs: number): DeadlineState {
   return { v: 1, expect: expectHash(expect), judgedMs: nowMs, late: null, sinks: [] };
@@ -132,14 +124,15 @@ function expectHash(expect: Expectation): string {
 }
 
 /**
- * Judges deadlines, oldest first. Of a policy that is late already, at most one more is told on
- * each local day. What was late is over when the newest missed deadline is made up for.
+ * Judges deadlines, oldest first. `made`: when one was met, also later. The caller adds `why`. Of a
+ * policy that is late already, at most one more is told on each local day. What was late is over
+ * when the newest missed deadline is made up for.
  */
 export function judgeDeadlines(
   policy: Policy,
   before: DeadlineState,
   { deadlines, doneMs }: DeadlineSpan,
-  { made, why }: JudgingFacts,
+  made: (deadline: Pick<Deadline, "fromMs">) => number | undefined,
 ): JudgedDeadlines {
   const findings: DeadlineFinding[] = [];
   const timezone = timezoneOf(policy);
@@ -164,7 +157,7 @@ export function judgeDeadlines(
       ...(isTold ? {} : { toldMs: atMs }),
       fromMs,
       atMs,
-      why: why(deadline),
+      why: "",
     };
     if (!isTold) findings.push({ finding: "late", late });
   }

@@ -1,6 +1,7 @@
 // The rules for one policy, or for `defaults`: which keys go together, and texts that other parts
 // check (cron, CEL). They see only values that the schema accepts.
 import { formatDuration, parseDuration } from "../../core/duration.ts";
+import { dailyCron } from "../daily-cron.ts";
 import { policyDefaults } from "../defaults.ts";
 import type { ItemMapping, Policy } from "../policy-set.ts";
 import type { Path, Report } from "../problem.ts";
@@ -198,7 +199,7 @@ function expectRule({ expect }: PolicyDraft, path: Path, { checks, report }: Rul
   const at = [...path, "expect"];
   exactlyOne(expect, ["successBy", "within"], at, report);
   if (expect.on !== undefined) {
-    reportCron(checks.cron(`0 0 * * ${expect.on}`, policyDefaults.timezone), "expect.on", [...at, "on"], report);
+    reportCron(checks.cron(dailyCron("00:00", expect.on), policyDefaults.timezone), "expect.on", [...at, "on"], report);
     if (expect.successBy === undefined)
       report([...at, "on"], "expect.on goes with successBy only", {
         place: "key",

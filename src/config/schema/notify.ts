@@ -14,6 +14,7 @@ import {
   required,
   textSchema,
   timezoneSchema,
+  weekdaysSchema,
   whole,
 } from "./primitives.ts";
 
@@ -99,12 +100,7 @@ const linkSchema = textSchema.superRefine((text, context) => {
 
 const digestSchema = z.strictObject({
   at: required(clockTimeSchema, "The time of day, in local time.", "07:00"),
-  on: optional(
-    z.string().regex(/^\S{1,50}$/, 'weekdays are written as in cron, such as "1-5"'),
-    "The weekdays, as cron writes them.",
-    "1-5",
-    "*",
-  ),
+  on: optional(weekdaysSchema, "The weekdays, as cron writes them.", "1-5", "*"),
   timezone: optional(timezoneSchema, "The IANA time zone. Default: the one in `defaults`.", "Europe/Vienna"),
   to: required(z.array(nameSchema).min(1, "name at least one sink").max(20), "The sinks that get it.", ["ops"]),
   label: optional(labelsSchema, "Only policies with all of these labels.", { team: "hr" }),

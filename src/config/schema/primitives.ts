@@ -94,6 +94,9 @@ export const clockTimeSchema = z
   .string(unlessMissing('a time of day is text, such as "22:00"'))
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'a time of day is written "22:00"');
 
+/** Weekdays, as the last field of a cron expression; the rules check it. */
+export const weekdaysSchema = z.string().regex(/^\S{1,50}$/, 'weekdays are written as in cron, such as "1-5"');
+
 /** The id of a sync job, a mask or a target. Source: service-interface §2 (number). */
 export const idSchema = z.int(unlessMissing("an id is a whole number, 0 or more")).min(0);
 

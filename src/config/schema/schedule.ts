@@ -10,6 +10,7 @@ import {
   required,
   timezoneSchema,
   wallTimeSchema,
+  weekdaysSchema,
 } from "./primitives.ts";
 
 const dstRule = z.strictObject({
@@ -82,7 +83,7 @@ export const expectSchema = z.strictObject({
     "06:00",
   ),
   on: optional(
-    z.string().regex(/^\S{1,50}$/, 'weekdays are written as in cron, such as "1-5"'),
+    weekdaysSchema,
     "The weekdays of successBy, as cron writes them. A day without an open slot up to then has no deadline.",
     "1-5",
     "*",
