@@ -2,6 +2,7 @@
 // changes, pauses, and the story of a slot. Called by the pages and the API.
 import type { Policy } from "../config/policy-set.ts";
 import type { Change } from "../model/change.ts";
+import { hasLabels } from "../model/label.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { parseTaskId } from "../model/task-id.ts";
@@ -21,16 +22,19 @@ import { readSlotStory, readStoryOfTask, type SlotStory } from "./slot-story.ts"
 /** Which outcomes are asked for. `from`: go on after this one, the last of the page before. */
 export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | "span"> {
   readonly policy: string | undefined;
+  /** The labels that policies must have (model/label.ts); undefined: also those that are gone. */
+  readonly label?: string | undefined;
   readonly from?: { readonly atMs: number; readonly taskId: string } | undefined;
 }
 
 /** Reads outcomes, newest first. `next`: where a page of older ones that fit goes on. */
 export async function readOutcomes(
   { store, set, isNarrowed }: QueryContext,
-  { policy, filter, limit, span, from }: OutcomePage,
+  { policy, label, filter, limit, span, from }: OutcomePage,
 ): Promise<{ readonly outcomes: readonly Outcome[]; readonly next: OutcomePage["from"] }> {
-  const names = isNarrowed ? set.policies.map(({ name }) => name) : undefined;
-  const policies = policy === undefined ? names : [policy];
+  const labelled = set.policies.filter((one) => hasLabels(one, label ?? ""));
+  const names = isNarrowed || label !== undefined ? labelled.map(({ name }) => name) : undefined;
+  const policies = policy === undefined ? names : [policy].filter((name) => names?.includes(name) ?? true);
   const toMs = from === undefined ? span.toMs : Math.min(span.toMs, from.atMs);
   const question = {
     policies,

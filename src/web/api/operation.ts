@@ -36,6 +36,13 @@ export const pages = {
   after: z.string().max(300).optional(),
 };
 
+/** The labels that policies must have, `team=hr` or `stage=prod,team=hr`. */
+export const label = z
+  .string()
+  .max(1_000)
+  .regex(/^[^=,]+=[^=,]+(,[^=,]+=[^=,]+)*$/, "write name=value, several with commas")
+  .optional();
+
 /** One operation with the types of its parameters. */
 export function operation<Path extends z.ZodObject, Query extends z.ZodObject>(
   options: Pick<Operation, "path" | "name" | "summary"> & {

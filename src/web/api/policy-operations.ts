@@ -1,6 +1,7 @@
 // The operations about policies and their slots. Listed by operations.ts.
 import * as z from "zod";
 import { toIso } from "../../core/instant.ts";
+import { hasLabels } from "../../model/label.ts";
 import { readAttention } from "../../queries/attention.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
 import { readHandRuns } from "../../queries/hand-runs.ts";
@@ -10,7 +11,7 @@ import { readLine, readNowMs, readPausesInForce, readStoryAt, readTaskAt } from 
 import { readSlotStrips, readSlots } from "../../queries/slot-strips.ts";
 import { notFound } from "../problem.ts";
 import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
-import { instant, listOf, type Operation, operation, pageOf, pages, policyOf } from "./operation.ts";
+import { instant, label, listOf, type Operation, operation, pageOf, pages, policyOf } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 const slotsMax = 200;
@@ -28,21 +29,17 @@ export const policyOperations: readonly Operation[] = [
       ...pages,
       health: z.enum(policyHealths).optional(),
       service: z.string().optional(),
-      label: z
-        .string()
-        .regex(/^[^=]+=.*$/, "write name=value")
-        .optional(),
+      label,
     }),
     answer: listOf(schemas.policySchema),
     isList: true,
-    read: async ({ context, looks }, { health, service, label, ...page }) => {
+    read: async ({ context, looks }, { health, service, label: labels = "", ...page }) => {
       const { lines } = await looks.of("attention", context, readAttention);
-      const [name = "", value = ""] = label === undefined ? [] : label.split(/=(.*)/s);
       const fitting = lines.filter(
         (line) =>
           (health === undefined || line.health === health) &&
           (service === undefined || line.policy.service === service) &&
-          (label === undefined || line.policy.labels?.[name] === value),
+          hasLabels(line.policy, labels),
       );
       const sorted = fitting.toSorted((a, b) => (a.policy.name < b.policy.name ? -1 : 1));
       const { items, next } = pageOf(sorted, page, (line) => line.policy.name);

@@ -2,6 +2,7 @@
 // operations.ts.
 import * as z from "zod";
 import type { Policy } from "../../config/policy-set.ts";
+import { hasLabels } from "../../model/label.ts";
 import { type Outcome, outcomeStatuses } from "../../model/outcome.ts";
 import { readAudits } from "../../queries/audit-policy.ts";
 import { readDeclared } from "../../queries/declared.ts";
@@ -11,6 +12,7 @@ import { toAuditAnswer } from "./answers.ts";
 import {
   type Asked,
   instant,
+  label,
   listOf,
   type Operation,
   operation,
@@ -30,6 +32,7 @@ export const recordOperations: readonly Operation[] = [
     query: z.strictObject({
       ...pages,
       policy: z.string().optional(),
+      label,
       status: z.enum(outcomeStatuses).optional(),
       service: z.string().optional(),
       since: instant.optional(),
@@ -43,12 +46,14 @@ export const recordOperations: readonly Operation[] = [
     path: "/failed",
     name: "listFailed",
     summary: "Tasks that failed and may be done over, newest first",
-    query: z.strictObject(pages),
+    query: z.strictObject({ ...pages, label }),
     answer: listOf(schemas.failedSchema),
     isList: true,
-    read: async ({ context, looks }, page) => {
+    read: async ({ context, looks }, { label: labels, ...page }) => {
+      const all = await looks.of("failed", context, readFailedTasks);
+      const own = new Set(context.set.policies.flatMap((one) => (hasLabels(one, labels ?? "") ? [one.name] : [])));
       const { items, next } = pageOf(
-        await looks.of("failed", context, readFailedTasks),
+        labels === undefined ? all : all.filter(({ outcome }) => own.has(outcome.policy)),
         page,
         ({ outcome }) => outcome.taskId,
       );
@@ -66,13 +71,15 @@ export const recordOperations: readonly Operation[] = [
       limit: z.coerce.number().int().min(1).max(100).default(25),
       after: pages.after,
       policy: z.string().optional(),
+      label,
       since: instant.optional(),
       until: instant.optional(),
     }),
     answer: listOf(schemas.auditSchema),
     isList: true,
-    read: async ({ context }, { policy, since: fromMs, until: toMs, ...page }) => {
-      const all = policy === undefined ? context.set.policies : [policyOf(context, policy)];
+    read: async ({ context }, { policy, label: labels = "", since: fromMs, until: toMs, ...page }) => {
+      const named = policy === undefined ? context.set.policies : [policyOf(context, policy)];
+      const all = named.filter((one) => hasLabels(one, labels));
       const { items, next } = pageOf(byName(all), page, ({ name }) => name);
       return { items: (await readAudits(context, items, { fromMs, toMs })).map(toAuditAnswer), next };
     },
@@ -109,6 +116,7 @@ async function readOutcomePage(
   { context }: Asked,
   {
     policy,
+    label: labels,
     status,
     service,
     since = Number.NEGATIVE_INFINITY,
@@ -117,6 +125,7 @@ async function readOutcomePage(
     after,
   }: {
     readonly policy?: string | undefined;
+    readonly label?: string | undefined;
     readonly status?: Outcome["status"] | undefined;
     readonly service?: string | undefined;
     readonly since?: number | undefined;
@@ -130,6 +139,7 @@ async function readOutcomePage(
   if (after !== undefined && taskId === undefined) throw badRequest([{ pointer: "/after", detail: staleCursor }]);
   const { outcomes, next } = await readOutcomes(context, {
     policy,
+    label: labels,
     filter: { ...(status && { statuses: new Set([status]) }), ...(service && { service }) },
     limit,
     span: { fromMs: since, toMs: until },

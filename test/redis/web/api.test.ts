@@ -23,6 +23,13 @@ it("says how each policy is, by name and by health", async () => {
     personnel: "conflicts",
     suspended: "paused",
   });
+  for (const list of ["outcomes", "failed", "audit"]) {
+    const own = await get(`/${list}?label=team%3Dfinance&limit=50`);
+    expect([list, own.status, JSON.stringify(own.body.items).includes('"invoices"')]).toEqual([list, 200, true]);
+    expect(JSON.stringify(own.body.items)).not.toMatch(/"policy":"(?!invoices)/);
+    expect((await get(`/${list}?label=team%3Dnone`)).body.items).toEqual([]);
+    expect((await get(`/${list}?label=team`)).status).toBe(400);
+  }
   const failing = (await get("/policies?health=failing&label=team%3Dfinance")).body.items;
   expect(failing).toMatchObject([{ name: "invoices", inARow: 4, needsPerson: true, last: { reason: "server-error" } }]);
 });
