@@ -21,42 +21,98 @@ import { showTimes } from "./time-argument.ts";
 
 const runningShownMax = 5;
 
-/** A time line, and the times that were asked for. */
+/** A policy with more slots than this is one line, where there are several policies. */
+const foldedFrom = 24;
+/** Slots that meet a run, below the table, of those that it leaves out. */
+const hiddenMax = 5;
+
+/** A time line, the times that were asked for, and how many lines the table may have. */
 export interface ToldLine {
   readonly line: TimeLine;
   readonly range: Interval;
   /** In which the times were read. */
   readonly timezone: string;
+  readonly count: number;
 }
 
-/** The time line for people, with what is not known. */
-export function timeLineToText({ line, range, timezone }: ToldLine, screen: Screen): string {
+/** The time line for people, with what is not known. Its sums are also of slots left out. */
+export function timeLineToText({ line, range, timezone, count }: ToldLine, screen: Screen): string {
   const { rows, cutMs, untimed, running } = line;
   const title = `Planned ${showTimes(range, timezone)}: ${counted(rows.length, "slot")}`;
   if (rows.length === 0) return `${title}.`;
-  const policies = new Set(rows.map(({ policy }) => policy.name)).size;
-  const zone = timezone === "UTC" ? undefined : timezone;
-  const cells = rows.map((row) => cellsOf(row, line, zone, screen));
-  const clashing = rows.filter((row) => clashesOf(row, line).length + runsMet(row, line).length > 0).length;
-  const late = rows.filter((row) => deadlineMissed(row, line) !== undefined).length;
+  const byPolicy = Map.groupBy(rows, ({ policy }) => policy.name);
+  const clashing = rows.filter((row) => clashesOf(row, line).length + runsMet(row, line).length > 0);
+  const late = rows.filter((row) => deadlineMissed(row, line) !== undefined);
+  const folded = new Set(
+    byPolicy.size === 1 ? [] : [...byPolicy].flatMap(([name, its]) => (its.length > foldedFrom ? [name] : [])),
+  );
+  const listed = rows.filter(({ policy }) => !folded.has(policy.name));
+  const cutAt = listed[count];
+  const hidden =
+    cutAt === undefined ? [] : clashing.filter((row) => row.slotMs >= cutAt.slotMs && listed.includes(row));
   const unknown = rows.filter(({ policy }) => untimed.has(policy.name) && policy.action.kind === "run");
   const names = someNames([...new Set(unknown.map(({ policy }) => policy.name))]);
+  const zone = timezone === "UTC" ? undefined : timezone;
+  const from = ({ slotMs }: SlotRow) => showClock(slotMs, zone, range.fromMs);
   return [
-    `${title} of ${counted(policies, "policy", "policies")}.`,
+    `${title} of ${counted(byPolicy.size, "policy", "policies")}.`,
     ...running.slice(0, runningShownMax).map((run) => runningWords(run, zone, range.fromMs)),
     ...(running.length > runningShownMax
       ? [`And ${running.length - runningShownMax} more go on; --json has all.`]
       : []),
-    toTable(["slot", "policy", "starts", "ends about", "expected"], cells, screen),
+    toTable(
+      ["slot", "policy", "starts", "ends about", "expected"],
+      [
+        ...[...folded].map((name) =>
+          foldedCells(byPolicy.get(name) ?? [], { clashing, late, fromMs: range.fromMs, zone }),
+        ),
+        ...listed.slice(0, count).map((row) => cellsOf(row, line, zone, screen)),
+      ],
+      screen,
+    ),
+    ...(cutAt !== undefined ? [`From ${from(cutAt)} on slots are not shown: --count shows more.`] : []),
     ...(cutMs === undefined
       ? []
-      : [`From ${showClock(cutMs, zone, range.fromMs)} on slots are left out: --count shows more.`]),
-    clashing === 0
+      : [`There are too many: those from ${showClock(cutMs, zone, range.fromMs)} on were not looked at.`]),
+    clashing.length === 0
       ? "No runs of one sync job meet."
-      : `${counted(clashing, "slot meets", "slots meet")} a run of the same sync job.`,
-    ...(late === 0 ? [] : [`${counted(late, "slot ends", "slots end")} after the deadline of its policy.`]),
+      : `${counted(clashing.length, "slot meets", "slots meet")} a run of the same sync job.`,
+    ...hidden.slice(0, hiddenMax).map((row) => `  ${from(row)} ${row.policy.name}: ${expectedWords(row, line, zone)}`),
+    ...(late.length === 0
+      ? []
+      : [`${counted(late.length, "slot ends", "slots end")} after the deadline of its policy.`]),
     ...(names === "" ? [] : [`But it is not known how long these take: ${names}. --duration POLICY=20m assumes it.`]),
   ].join("\n");
+}
+
+/** Many slots of one policy. */
+function foldedCells(
+  rows: readonly SlotRow[],
+  known: {
+    readonly clashing: readonly SlotRow[];
+    readonly late: readonly SlotRow[];
+    readonly fromMs: number;
+    readonly zone: string | undefined;
+  },
+): string[] {
+  const [first, last] = [rows[0], rows.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const { policy } = first;
+  const { zone } = known;
+  const count = (some: readonly SlotRow[]) => some.filter((row) => row.policy === policy).length;
+  const about = [
+    [rows.filter(({ state }) => state !== "started").length, "start nothing"],
+    [count(known.clashing), "meet another run"],
+    [count(known.late), "end late"],
+  ] as const;
+  const words = about.flatMap(([slots, what]) => (slots === 0 ? [] : [`${slots} ${what}`]));
+  return [
+    `${showClock(first.slotMs, zone, known.fromMs)} to ${showClock(last.slotMs, zone, known.fromMs)}`,
+    policy.name,
+    `${actionWords(policy.action)}, ${counted(rows.length, "slot")}`,
+    "",
+    words.length === 0 ? "" : `${words.join(", ")}: --policy ${policy.name}`,
+  ];
 }
 
 /** All in one zone, that of the title: slots of several zones would not read in their order. */
@@ -74,15 +130,15 @@ function cellsOf(row: SlotRow, line: TimeLine, zone: string | undefined, screen:
 }
 
 /** The time line for machines. */
-export function timeLineToJson({ line, range, timezone }: ToldLine): object {
-  const { cutMs, untimed } = line;
+export function timeLineToJson({ line, range, timezone, count }: ToldLine): object {
+  const { cutMs, untimed, rows } = line;
   return {
     v: 1,
     from: toIso(range.fromMs),
     to: toIso(range.toMs),
     timezone,
-    cutAt: toIso(cutMs),
-    slots: slotsOf(line),
+    cutAt: toIso(rows[count]?.slotMs ?? cutMs),
+    slots: slotsOf({ ...line, rows: rows.slice(0, count) }),
     durationsUnknown: [...untimed],
     running: runningOf(line),
   };

@@ -53,6 +53,8 @@ interface PlanOptions extends AssumptionOptions, SetOptions {
 const slotsByDefault = 3;
 const rowsByDefault = 200;
 const slotsShownMax = 10_000;
+/** Slots that one time line looks at: about 40 MB. */
+const slotsReadMax = 100_000;
 const peaksByDefault = 5;
 
 /** Options that --state does not use. */
@@ -62,7 +64,7 @@ const lookingAhead = [
 ];
 
 const help = `
-Without --to: the next slots of each policy. With --to: one time line over all policies, with what each slot starts, when it ends, and which runs of one sync job meet, and what overlap does then. It takes pauses, what runs now and durations from Redis: the median of the newest 20 good runs of each sync job, or what --duration says. It names slots that end after the deadline of their policy.
+Without --to: the next slots of each policy. With --to: one time line over all policies (one with more than 24 slots is one line), with what each slot starts, when it ends, and which runs of one sync job meet, and what overlap does then. It takes pauses, what runs now and durations from Redis: the median of the newest 20 good runs of each sync job, or what --duration says. It names slots that end after the deadline of their policy.
 --peaks and --requests look at what is due between --from and --to. Requests are an estimate: what it assumes is printed with it, and set with --duration, --mask-jobs, --request-time and --pages.
 "about" is when a policy that follows another would begin for the next slot, if all goes well: as long after it as --duration says.
 Times: ${timeForms}. With --json: an array of policies; with --to, --peaks or --requests an object.
@@ -137,9 +139,9 @@ function showTimeLine(options: PlanOptions, { set, known }: PoliciesAhead, io: C
   const line = readTimeLine({
     ...{ set, shown, range, assumptions, pauses: known?.pauses ?? [], running: known?.running ?? [] },
     isDurationAssumed: isDurationGiven(options),
-    rowsMax: options.count ?? rowsByDefault,
+    rowsMax: slotsReadMax,
   });
-  const told = { line, range, timezone };
+  const told = { line, range, timezone, count: options.count ?? (options.json ? slotsReadMax : rowsByDefault) };
   io.out(options.json ? JSON.stringify(timeLineToJson(told)) : timeLineToText(told, io));
 }
 

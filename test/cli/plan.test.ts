@@ -106,7 +106,17 @@ describe("the plan of a night", () => {
   it("says what it leaves out, and what Redis could tell", async () => {
     await keepPolicies(store, policies);
     const cut = await plan(...night, "--count", "2");
-    expect(cut).toContain("From 21:00 CET on slots are left out: --count shows more.");
+    expect(cut).toContain("8 slots of 8 policies.");
+    expect(cut).toContain("From 21:00 CET on slots are not shown: --count shows more.\n2 slots meet a run of the same");
+    expect(cut).toContain("\n  21:00 CET late: sync job 43 waits 30m for another run (overlap: queue)\n");
+    await keepPolicies(
+      store,
+      `${policies}\n  - { name: dense, service: main, run: { syncJobs: [7] }, schedule: { every: 1m } }`,
+    );
+    const folded = await plan(...night, "--duration", "dense=10s");
+    expect(folded).toContain("609 slots of 9 policies.");
+    expect(folded).toMatch(/\n20:00 CET to 2026-12-02 06:00 CET +dense +sync job 7, 601 slots\s*\n/);
+    expect(folded).toMatch(/\n2026-12-02 06:00 CET 05:00Z +reads +poll approvals/);
     expect(await plan(...night, "--dst")).toContain("--dst does nothing with --to");
     expect(await plan("--from", "2026-12-02", "--to", "2026-12-01")).toContain(
       "--to is not after --from: 2026-12-02 00:00:00 CET to 2026-12-01 00:00:00 CET",
