@@ -56,6 +56,17 @@ describe("mute timing", () => {
     expect(fixture.published()).toHaveLength(3);
   });
 
+  it("keeps an unusual run apart: it hides no failure, and no failure hides it", async () => {
+    const fixture = quietFixture();
+    await fixture.after(10 * hourMs);
+    fixture.ended("a", failed);
+    fixture.ended("b", { unusual: ["duration"], usualMs: 1_000 });
+    fixture.ended("b", failed);
+    await fixture.after(60_000);
+    await fixture.after(8 * hourMs);
+    expect(fixture.published().toSorted()).toEqual(["ops failing a", "ops failing b", "ops unusual b"]);
+  });
+
   it("let the exceptions through, and then nothing older comes after them", async () => {
     const fixture = quietFixture(["recovered"]);
     await fixture.after(10 * hourMs);

@@ -173,6 +173,11 @@ describe("the metered log", () => {
     expect(sumOf(task, "syncline_new_conflicts_total", { policy: "nightly" })).toBe(3);
     expect(sumOf(task, "syncline_settle_duration_seconds_bucket", { kind: "run", le: "60" })).toBe(0);
     expect(sumOf(task, "syncline_settle_duration_seconds_bucket", { kind: "run", le: "300" })).toBe(1);
+    const unusual = { policy: "nightly", kind: "run", status: "succeeded", unusual: ["duration"] };
+    const ended = async (more = {}) =>
+      sumOf(await counted("task.finished", { ...unusual, ...more }), "syncline_unusual_runs_total");
+    expect([await ended(), await ended({ toldLong: true }), await ended({ unusual: undefined })]).toEqual([1, 0, 0]);
+    expect(sumOf(await counted("run.long", { policy: "nightly" }), "syncline_unusual_runs_total")).toBe(1);
     const link = await counted("link.refused", { service: "main", operation: "GetApprovals", leftOut: 4 });
     expect(sumOf(link, "syncline_links_total", { service: "main", outcome: "refused" })).toBe(5);
     const rejected = await counted("config.rejected", { problems: 1 });
