@@ -66,7 +66,7 @@ export function createWeb(
       const shown = host.includes(":") ? `[${host}]` : host;
       log.info("web.listening", { url: `http://${shown}:${server.port}/`, tokens: !isOpen });
       // Not awaited: without the provider, tokens and what is shown go on.
-      void access?.probe();
+      void access?.askProviders();
     },
     stop: async () => server?.stop(),
   };

@@ -97,9 +97,9 @@ export class Access {
   }
 
   /** Asks the providers once, so that the log says at the start when they cannot be reached. */
-  async probe(): Promise<void> {
+  async askProviders(): Promise<void> {
     const { issuers = [] } = (await this.#provider?.()) ?? {};
-    await Promise.allSettled(issuers.map((issuer) => issuer.probe()));
+    await Promise.allSettled(issuers.map((issuer) => issuer.readKeys()));
   }
 
   /**

@@ -151,6 +151,11 @@ function tokenOf(c: Context<WebEnv>): string | undefined {
   return /^Bearer ([\x21-\x7e]{1,8192})$/i.exec(c.req.header("authorization") ?? "")?.[1];
 }
 
+/** Whether there is a session to sign out of: none of whom a proxy or this machine vouches for. */
+export function hasSession(c: Context<WebEnv>): boolean {
+  return getCookie(c, cookieName, "host") !== undefined;
+}
+
 /** The caller as records and limits name them. */
 export function nameOf(c: Context<WebEnv>): string {
   return c.get("caller")?.name ?? `unknown@${addressOf(c)}`;

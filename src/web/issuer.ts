@@ -67,7 +67,7 @@ export class Issuer {
   }
 
   /** Reads its keys. @throws WebError while they cannot be had. */
-  async probe(): Promise<void> {
+  async readKeys(): Promise<void> {
     const { keys } = await this.#current();
     await keys.reload().catch((error: unknown) => this.#refuse(error));
   }

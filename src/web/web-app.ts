@@ -61,7 +61,7 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
   app.get("/events", (c) => streamChanges(c, parts.live, nameOf(c)));
   app.use(etag({ weak: true }));
   addApi(app, looks);
-  addPages(app, looks, parts.access !== undefined);
+  addPages(app, looks);
   return app;
 }
 

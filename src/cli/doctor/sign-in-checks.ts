@@ -22,7 +22,7 @@ export async function checkSignIn(path: string, variables: Variables): Promise<r
     };
     const issuer = new Issuer(url, keysUrl, { fetch, clock: systemClock, log: { ...silentLog, warn } });
     const cure = "check issuer (and keysUrl, caFile) in the --web-auth file, and that this machine may reach it";
-    return issuer.probe().then(
+    return issuer.readKeys().then(
       () => ok("the identity provider names its addresses and keys"),
       () => problem(why, cure),
     );

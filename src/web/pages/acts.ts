@@ -28,6 +28,7 @@ import {
 } from "../acts.ts";
 import { subjectOf } from "../api/change-operations.ts";
 import { policyOf } from "../api/operation.ts";
+import { hasSession } from "../guard.ts";
 import { checkScope } from "../identity.ts";
 import { badRequest, notFound, notPossible, type Problem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
@@ -183,10 +184,10 @@ const actPages: Readonly<Record<string, ActPage>> = {
   },
 };
 
-/** Adds the pages. `hasTokens`: callers signed in, and may sign out. */
-export function addActPages(app: Hono<WebEnv>, hasTokens: boolean): void {
+/** Adds the pages. */
+export function addActPages(app: Hono<WebEnv>): void {
   for (const [path, one] of Object.entries(actPages)) {
-    app.get(path, (c) => showForm(c, one, hasTokens));
+    app.get(path, (c) => showForm(c, one));
     app.post(path, bodyLimit({ maxSize: formBytesMax }), async (c) => {
       const sent = await c.req.parseBody().catch(() => ({}));
       const form = Object.fromEntries(
@@ -199,7 +200,7 @@ export function addActPages(app: Hono<WebEnv>, hasTokens: boolean): void {
         const wrong = wrongForm(error);
         if (wrong === undefined) throw error;
         c.set("problem", wrong);
-        return showForm(c, one, hasTokens, wrong);
+        return showForm(c, one, wrong);
       }
     });
   }
@@ -230,7 +231,7 @@ function aboutOf(c: Context<WebEnv>): string {
   return c.req.query("of") ?? "";
 }
 
-async function showForm(c: Context<WebEnv>, one: ActPage, hasTokens: boolean, wrong?: Problem) {
+async function showForm(c: Context<WebEnv>, one: ActPage, wrong?: Problem) {
   const { title, verb, back, lead, fields = "" } = await one.view(actingOf(c), aboutOf(c));
   const said = wrong?.errors?.map(({ detail }) => detail).join("; ") ?? wrong?.detail;
   const error =
@@ -245,7 +246,7 @@ ${fields}
 <p class="acts"><button>${verb}</button> <a href="${back}">Change nothing</a></p>
 </form></section>`;
   return c.html(
-    page({ title, caller: c.get("caller"), canSignOut: hasTokens, isStatic: true }, content),
+    page({ title, caller: c.get("caller"), canSignOut: hasSession(c), isStatic: true }, content),
     wrong?.status ?? 200,
   );
 }

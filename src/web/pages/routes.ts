@@ -23,6 +23,7 @@ import { showFeed } from "../../queries/service-words.ts";
 import { readSlotStrips } from "../../queries/slot-strips.ts";
 import { feedOf } from "../api/feed-operations.ts";
 import { policyOf } from "../api/operation.ts";
+import { hasSession } from "../guard.ts";
 import { aheadMs, type Looks } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
@@ -73,8 +74,8 @@ const pages: Readonly<Record<string, (asked: Asked) => Promise<Page>>> = {
   "/changes": changes,
 };
 
-/** Adds the pages. `hasTokens`: callers signed in, and may sign out. */
-export function addPages(app: Hono<WebEnv>, looks: Looks, hasTokens: boolean): void {
+/** Adds the pages. */
+export function addPages(app: Hono<WebEnv>, looks: Looks): void {
   for (const [path, read] of Object.entries(pages)) {
     app.get(path, async (c) => {
       const param = (name: string) => c.req.param(name) ?? "";
@@ -83,10 +84,10 @@ export function addPages(app: Hono<WebEnv>, looks: Looks, hasTokens: boolean): v
       const query = c.req.query();
       const { content, ...frame } = await read({ context, looks, param, query, may });
       const done = query["done"] === undefined ? "" : doneLine(await readChangeOf(context, caller.name, query["done"]));
-      return c.html(page({ ...frame, caller, canSignOut: hasTokens }, html`${done}${content}`));
+      return c.html(page({ ...frame, caller, canSignOut: hasSession(c) }, html`${done}${content}`));
     });
   }
-  addActPages(app, hasTokens);
+  addActPages(app);
 }
 
 async function now({ context, looks }: Asked): Promise<Page> {

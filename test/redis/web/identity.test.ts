@@ -49,7 +49,9 @@ describe("a JWT of the identity provider", () => {
   it("lets in by the header Authorization, and by the one that a proxy sets", async () => {
     const jwt = await provider.sign();
     expect((await web.ask(policies, bearer(jwt))).status).toBe(200);
-    expect(await (await page({ "cf-access-jwt-assertion": jwt })).text()).toContain("ana@example.com, may operate");
+    const shown = await (await page({ "cf-access-jwt-assertion": jwt })).text();
+    expect(shown).toContain("ana@example.com, may operate");
+    expect(shown).not.toContain("Sign out");
     expect((await page({ "x-other": jwt })).status).toBe(303);
     expect((await web.ask(policies, bearer(root.token))).status).toBe(200);
   });
