@@ -66,6 +66,9 @@ export async function readNewestOutcomes(
   return history.read(places);
 }
 
+/** How far back changes of one policy are looked for. */
+const changesReadMax = 1_000;
+
 /** Outcomes of one millisecond that a cursor can stand in the midst of. */
 const sameInstantMax = 200;
 
@@ -106,6 +109,12 @@ export async function readChangeOf(
 }
 
 const ownSoughtMax = 50;
+
+/** Reads what was changed by hand about one policy, newest first. */
+export async function readChangesOf({ store }: QueryContext, policy: string): Promise<readonly Change[]> {
+  const newest = await new Changes(store).newest(changesReadMax);
+  return newest.filter(({ subject }) => subject === `policy ${policy}`);
+}
 
 /** Reads the pauses and quarantines in force, the newest first. */
 export async function readPausesInForce({ store, set, isNarrowed }: QueryContext): Promise<readonly Pause[]> {

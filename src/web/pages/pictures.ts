@@ -92,8 +92,8 @@ const dayMarks: Readonly<Partial<Record<DayTone, string>>> = {
   warn: "m3 5.5h5",
 };
 
-/** Days as squares, a column a week from Monday to Sunday, oldest first. */
-export function calendar(days: readonly CalendarDay[], title: string): Html {
+/** Days as squares, a column a week from Monday to Sunday, oldest first; each leads to its page. */
+export function calendar(days: readonly CalendarDay[], title: string, hrefOf: (date: string) => string): Html {
   const [first] = days;
   if (first === undefined) return html``;
   const shift = (new Date(first.date).getUTCDay() + 6) % 7;
@@ -105,13 +105,15 @@ export function calendar(days: readonly CalendarDay[], title: string): Html {
     const [x, y] = at(index);
     const inner = dayMarks[tone];
     const sign = inner === undefined ? "" : html`<path class="sign" d="M${x} ${y}${inner}"/>`;
-    return html`<g><title>${date}: ${words}</title><rect class="day ${tone}" x="${x}" y="${y}" width="${cell}" height="${cell}" rx="2"/>${sign}</g>`;
+    const square = html`<title>${date}: ${words}</title><rect class="day ${tone}" x="${x}" y="${y}" width="${cell}" height="${cell}" rx="2"/>${sign}`;
+    // Pointers use the picture; the table below has the same links for keyboards and readers.
+    return tone === "none" ? html`<g>${square}</g>` : html`<a href="${hrefOf(date)}" tabindex="-1">${square}</a>`;
   });
   const months = days.flatMap(({ date }, index) =>
     date.endsWith("-01") ? [html`<text x="${at(index)[0]}" y="9">${monthOf(date)}</text>`] : [],
   );
   const width = (Math.floor((days.length - 1 + shift) / 7) + 1) * (cell + gap) + 12;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="${title}"><svg class="calendar" viewBox="0 0 ${width} 112" width="${width}" height="112" role="img" aria-label="${title}">${months}${squares}</svg></div>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="${title}"><svg class="calendar" viewBox="0 0 ${width} 112" width="${width}" height="112" aria-hidden="true" focusable="false">${months}${squares}</svg></div>`;
 }
 
 function monthOf(date: string): string {

@@ -2,8 +2,7 @@
 import { html } from "hono/html";
 import { describeExpectation } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
-import { counted } from "../../core/plain-text.ts";
-import type { OutcomeStatus } from "../../model/outcome.ts";
+import type { Change } from "../../model/change.ts";
 import { describePolicy, sinceOf } from "../../queries/attention.ts";
 import type { ComingSlot } from "../../queries/coming-slots.ts";
 import type { HandRun } from "../../queries/hand-runs.ts";
@@ -11,7 +10,7 @@ import type { PolicyDay } from "../../queries/policy-days.ts";
 import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { handRunTable } from "./hand-runs.ts";
-import { type Html, mark, wordOf } from "./marks.ts";
+import { type Html, mark } from "./marks.ts";
 import {
   actionText,
   actLink,
@@ -26,10 +25,11 @@ import {
   tookText,
   when,
 } from "./parts.ts";
-import { type CalendarDay, calendar, countsOf, legend, linkedStrip } from "./pictures.ts";
+import { countsOf, legend, linkedStrip } from "./pictures.ts";
+import { daysSection, slotTable } from "./slots.ts";
 
-/** How many slots the page shows, back and ahead, and how many days. */
-export const policySlots = { past: 60, coming: 20, days: 365, byHand: 5 } as const;
+/** How many slots the page shows, back and ahead, and how many runs by hand. */
+export const policySlots = { past: 60, coming: 20, byHand: 5 } as const;
 
 /** What the page is made of. */
 export interface PolicyView {
@@ -39,11 +39,20 @@ export interface PolicyView {
   readonly days: readonly PolicyDay[];
   /** The newest; the page of its own has more. */
   readonly byHand: readonly HandRun[];
+  /** What was changed by hand about it, newest first. */
+  readonly changes: readonly Change[];
+  /** The policies that run after it. */
+  readonly followers: readonly string[];
   readonly nowMs: number;
 }
 
+const followersMax = 20;
+
 /** Shows a policy. `mayOperate`: the asker may change something. */
-export function policyPage({ line, slots, coming, days, byHand, nowMs }: PolicyView, mayOperate: boolean): Html {
+export function policyPage(
+  { line, slots, coming, days, byHand, changes, followers, nowMs }: PolicyView,
+  mayOperate: boolean,
+): Html {
   const { policy, health, worst, pauses } = line;
   const sinceMs = sinceOf(line);
   const since = sinceMs === undefined ? "" : html` <span class="quiet">since ${when(sinceMs, nowMs)}</span>`;
@@ -60,11 +69,11 @@ ${mayOperate ? acts(line) : ""}
 ${linkedStrip(slots, ({ slotMs }) => slotPath(policy.name, slotMs))}
 <p class="quiet">${countsOf(slots)}</p>
 ${legend()}
-${slotTable(line, slots, nowMs)}</section>
-${yearSection(days)}
+${slotTable(line, slots, { changes, nowMs })}</section>
+${daysSection(policy.name, days)}
 <div class="columns">
 <section aria-labelledby="coming"><h2 id="coming">Next slots</h2>${comingTable(line, coming, nowMs)}</section>
-<section aria-labelledby="settings"><h2 id="settings">Settings in force</h2>${settings(line)}</section>
+<section aria-labelledby="settings"><h2 id="settings">Settings in force</h2>${settings(line, followers)}</section>
 </div>
 ${byHand.length === 0 ? "" : html`<section aria-labelledby="by-hand"><h2 id="by-hand">By hand</h2>${handRunTable(byHand, nowMs)}<p><a href="${policyPath(policy.name)}/by-hand">All runs by hand</a></p></section>`}
 ${worst === undefined ? "" : targetFacts(line, nowMs)}`;
@@ -76,77 +85,6 @@ function acts({ policy: { name }, health, pauses, acknowledged }: PolicyLine): H
       ? actLink("acknowledge", name, "Acknowledge…")
       : actLink("unacknowledge", name, "Take back the acknowledgement…");
   return html`<p class="acts">${actLink("run", name, "Run now…")}${pauseLink({ scope: "policy", name }, pauses)}${needsPerson[health] ? known : ""}</p>`;
-}
-
-function slotTable({ policy, usualMs }: PolicyLine, slots: readonly EndedSlot[], nowMs: number): Html | "" {
-  if (slots.length === 0) return "";
-  const rows = slots
-    .toReversed()
-    .map(({ slotMs, ending, durationMs, note }) => [
-      html`<a href="${slotPath(policy.name, slotMs)}">${fullTime(slotMs, policy.closed.timezone)}</a>`,
-      mark(ending),
-      durationText(durationMs, usualMs),
-      note,
-      when(slotMs, nowMs),
-    ]);
-  const columns = [
-    { label: "slot", isWide: true as const },
-    { label: "ended" },
-    { label: "took", isNumber: true as const },
-    { label: "said", isWide: true as const },
-    { label: "when" },
-  ];
-  return html`<details${slots.length <= 10 ? html` open` : ""}><summary>The same as a table</summary>${table("Last slots, newest first", columns, rows)}</details>`;
-}
-
-const badEndings = ["failed", "timed-out", "not-started"] as const;
-const waitingEndings = ["conflicts", "blocked", "missed"] as const;
-
-/** The worst of a day, and all of it in words. */
-function toCalendarDay({ date, statuses, skippedSlots, missedSlots, newConflicts }: PolicyDay): CalendarDay {
-  const of = (ending: OutcomeStatus) => statuses.get(ending) ?? 0;
-  const ended = [...statuses].flatMap(([ending, count]) => (count === 0 ? [] : [`${count} ${wordOf(ending)}`]));
-  const slots = [
-    ...(skippedSlots > 0 ? [`${counted(skippedSlots, "slot")} skipped`] : []),
-    ...(missedSlots > 0 ? [`${counted(missedSlots, "slot")} missed`] : []),
-    ...(newConflicts > 0 ? [counted(newConflicts, "new conflict")] : []),
-  ];
-  const words = [...ended, ...slots].join(", ") || "nothing";
-  if (badEndings.some((ending) => of(ending) > 0)) return { date, tone: "bad", words };
-  if (of("unknown") > 0) return { date, tone: "doubt", words };
-  if (missedSlots > 0 || waitingEndings.some((ending) => of(ending) > 0)) return { date, tone: "warn", words };
-  if (of("succeeded") + of("accepted") > 0) return { date, tone: "good", words };
-  return { date, tone: words === "nothing" ? "none" : "calm", words };
-}
-
-function yearSection(days: readonly PolicyDay[]): Html {
-  const all = days.map(toCalendarDay);
-  const known = all.filter(({ tone }) => tone !== "none").toReversed();
-  const tones: readonly [CalendarDay["tone"], string][] = [
-    ["bad", "with failures"],
-    ["doubt", "with unknown ends"],
-    ["warn", "with conflicts, blocks or misses"],
-    ["good", "well"],
-    ["calm", "with skips only"],
-  ];
-  const counts = tones.flatMap(([tone, words]) => {
-    const count = all.filter((day) => day.tone === tone).length;
-    return count === 0 ? [] : [`${count} ${words}`];
-  });
-  const summary =
-    counts.length === 0 ? "no day with an outcome yet" : `${counted(known.length, "day")}: ${counts.join(", ")}`;
-  const rows = known.map(({ date, words }) => [date, words]);
-  const columns = [{ label: "day" }, { label: "what happened", isWide: true as const }];
-  const more = html`<details><summary>The same as a table</summary>${table("Days, newest first", columns, rows)}</details>`;
-  return html`<section aria-labelledby="year"><h2 id="year">A year</h2>${calendar(all, `Calendar of the last ${days.length} days, ${summary}`)}<p class="quiet">${summary}</p>${rows.length === 0 ? "" : more}</section>`;
-}
-
-/** A run three times as long as usual is marked. */
-function durationText(durationMs: number | undefined, usualMs: number | undefined): Html | string {
-  if (durationMs === undefined) return "";
-  const text = tookText(durationMs);
-  if (usualMs === undefined || durationMs < 3 * usualMs || durationMs - usualMs < 60_000) return text;
-  return html`${text} <span class="mark warn">long</span>`;
 }
 
 function comingTable({ policy, pauses }: PolicyLine, coming: readonly ComingSlot[], nowMs: number): Html {
@@ -164,7 +102,7 @@ function comingTable({ policy, pauses }: PolicyLine, coming: readonly ComingSlot
   return table("Next slots", [{ label: "due", isWide: true }, { label: "when" }, { label: "note" }], rows);
 }
 
-function settings({ policy, usualMs }: PolicyLine): Html {
+function settings({ policy, usualMs }: PolicyLine, followers: readonly string[]): Html {
   const { action, closed, follow, where, labels = {}, after } = policy;
   const facts: [string, Html | string][] = [
     ["does", actionText(policy)],
@@ -173,6 +111,14 @@ function settings({ policy, usualMs }: PolicyLine): Html {
       policy.repository === undefined ? policy.service : `${policy.service}, repository ${policy.repository}`,
     ],
     ["due", after === undefined ? scheduleText(policy) : html`after ${policyLink(after.policy)}`],
+    ...(followers.length === 0
+      ? []
+      : [
+          [
+            "then",
+            html`${followers.slice(0, followersMax).map((one) => html`${policyLink(one)} `)}${followers.length > followersMax ? `and ${followers.length - followersMax} more` : ""}`,
+          ] as [string, Html],
+        ]),
     ["zone", closed.timezone],
     ["catch-up", `${policy.catchUp}, within ${formatDuration(policy.catchUpWindowMs)}`],
     ["overlap", policy.overlap],

@@ -8,11 +8,12 @@ import { comingSlots } from "../../queries/coming-slots.ts";
 import { readFeedItems, readFeeds } from "../../queries/feeds.ts";
 import { readHandRuns } from "../../queries/hand-runs.ts";
 import { readNextDay } from "../../queries/next-day.ts";
-import { readPolicyDays } from "../../queries/policy-days.ts";
+import { readDaySlots, readPolicyDays } from "../../queries/policy-days.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
   readChangeOf,
   readChanges,
+  readChangesOf,
   readLine,
   readNewestOutcomes,
   readNowMs,
@@ -40,6 +41,7 @@ import { policiesPage, readFilter, selectLines, stripSlots } from "./policies.ts
 import { policyPage, policySlots } from "./policy.ts";
 import { type RunView, runPage } from "./run.ts";
 import { servicesPage } from "./services.ts";
+import { dayPage, daySlotsMax, daySpans } from "./slots.ts";
 
 const newestShown = 12;
 
@@ -63,6 +65,7 @@ const pages: Readonly<Record<string, (asked: Asked) => Promise<Page>>> = {
   "/policies": policies,
   "/policies/:name": policy,
   "/policies/:name/by-hand": (asked) => handRuns(asked, policyOf(asked.context, asked.param("name")).name),
+  "/policies/:name/days/:date": day,
   "/policies/:name/slots/:instant": slot,
   "/tasks/:id": task,
   "/by-hand": (asked) => handRuns(asked, undefined),
@@ -109,21 +112,36 @@ async function policies({ context, looks, query, may }: Asked): Promise<Page> {
   };
 }
 
-async function policy({ context, looks, param, may }: Asked): Promise<Page> {
+async function policy({ context, looks, param, query, may }: Asked): Promise<Page> {
   const about = policyOf(context, param("name"));
   const { name } = about;
-  const view = await looks.of(`policy ${name}`, context, async (at) => {
+  const span = daySpans.find((one) => String(one) === query["days"]) ?? 365;
+  const view = await looks.of(`policy ${name} ${span}`, context, async (at) => {
     const nowMs = await readNowMs(at);
-    const [line, strips, days, byHand] = await Promise.all([
+    const [line, strips, days, byHand, changed] = await Promise.all([
       readLine(at, about),
       readSlotStrips(at, [name], policySlots.past),
-      readPolicyDays(at, about, policySlots.days),
+      readPolicyDays(at, about, span),
       readHandRuns(at, name, policySlots.byHand),
+      readChangesOf(at, name),
     ]);
     const coming = comingSlots(about, nowMs, policySlots.coming);
-    return { line, nowMs, days, byHand, slots: strips.get(name) ?? [], coming };
+    const followers = at.set.policies.filter(({ after }) => after?.policy === name).map((one) => one.name);
+    return { line, nowMs, days, byHand, followers, changes: changed, slots: strips.get(name) ?? [], coming };
   });
   return { title: name, here: "policies", content: policyPage(view, may("operate")) };
+}
+
+async function day({ context, looks, param }: Asked): Promise<Page> {
+  const about = policyOf(context, param("name"));
+  const date = param("date");
+  const view = await looks.of(`day ${about.name} ${date}`, context, async (at) => {
+    const found = await readDaySlots(at, about, date, daySlotsMax);
+    if (found === undefined) throw notFound(`${date.slice(0, 40)} is no day`, "write one such as 2026-11-22");
+    const [line, changed] = await Promise.all([readLine(at, about), readChangesOf(at, about.name)]);
+    return { ...found, line, date, changes: changed, nowMs: await readNowMs(at) };
+  });
+  return { title: `${about.name}, ${date}`, here: "policies", content: dayPage(view) };
 }
 
 async function slot({ context, looks, param, may }: Asked): Promise<Page> {
