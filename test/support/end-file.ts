@@ -1,5 +1,11 @@
-// Ends what belongs to a test file. Loaded by vitest before each of them.
-import { afterAll } from "vitest";
+// Ends what belongs to a test file, and gives back what its tests replaced. Loaded by vitest before
+// each of them.
+import { afterAll, vi } from "vitest";
 import { endFile } from "./file-end.ts";
 
-afterAll(endFile);
+afterAll(async () => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+  await endFile();
+});

@@ -1,7 +1,7 @@
 -- Saves the notifier's states and moves its cursor, all or nothing, if the owner has the lease.
 -- KEYS: lease, state, stream, policies, services, muted, outbox, heartbeats, deadlines, digests
--- ARGV: owner, cursor ('' for none), number of events that it passes, then triples of key (4 to 10),
--- field and value ('' removes the field)
+-- ARGV: owner, cursor ('' for none), number of events that it passes, then triples of key (4 to
+-- 10), field and value ('' removes the field)
 -- Answers 1, or 0 when another notifier has the lease.
 local leaseKey, stateKey, streamKey = unpack(KEYS, 1, 3)
 local owner, cursor, passed = unpack(ARGV, 1, 3)
