@@ -120,8 +120,11 @@ function labelledSet(set: PolicySet, label: string): PolicySet {
 /** `2 failing, 1 late, 209 ok of 212 policies`, or `all 212 policies well`. */
 function titleOf(lines: readonly PolicyLine[], items: readonly AttentionItem[], label: string): string {
   const all = counted(lines.length, "policy", "policies");
-  const isWell = lines.every(({ health }) => health === "ok");
-  const policies = isWell ? `all ${all} well` : `${countHealths(lines)} of ${all}`;
+  const unusual = items.filter(({ state }) => state === "unusual").length;
+  const isWell = unusual === 0 && lines.every(({ health }) => health === "ok");
+  const policies = isWell
+    ? `all ${all} well`
+    : `${countHealths(lines)}${unusual === 0 ? "" : `, ${unusual} unusual`} of ${all}`;
   const others = items.filter(({ about }) => about !== "policy").length;
   const parts = [
     lines.length === 0 ? "no policy" : policies,
@@ -138,7 +141,9 @@ function itemLine(
   const since = sinceMs === undefined ? "" : ` since ${showNear(sinceMs, timezone, nowMs)}`;
   const known = acknowledged === undefined ? "" : `; ${acknowledgementWords(acknowledged)}`;
   const who = owner === undefined ? "" : `; owner: ${owner}`;
-  return `${name === "" ? "" : `${name}: `}${state}${since}: ${what}${known}${who}`;
+  // Some sentences begin with the state: it is said once.
+  const text = what.startsWith(`${state} `) ? what : `${state}${since}: ${what.replace(`${state}: `, "")}`;
+  return `${name === "" ? "" : `${name}: `}${text}${known}${who}`;
 }
 
 /** Policies that had a bad end or a missed slot, and are well now. */

@@ -3,8 +3,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { localDate } from "../../src/core/instant.ts";
+import { totalOfSyncJob } from "../../src/feeds/list-totals.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
 import { dayAfter } from "../../src/queries/report.ts";
+import { FeedStore } from "../../src/store/feed-store.ts";
 import { History } from "../../src/store/history.ts";
 import { keepPolicySet } from "../../src/store/kept-policies.ts";
 import { runHere } from "../support/commands-here.ts";
@@ -109,6 +111,17 @@ describe("syncline digest", () => {
     expect((await here("digest")).out).toMatch(/\n- label team=hr: paused for 3d by \S+: until the move$/);
   });
 
+  it("counts the conflicts that stand open, a sync job", async () => {
+    const feed = { service: "main", repository: "HR", list: "conflictDetails" } as const;
+    const totals = new Map([
+      ["all", 5],
+      [totalOfSyncJob("42"), 3],
+      [totalOfSyncJob("7"), 2],
+    ]);
+    await new FeedStore(store).walked(feed, { startedAtMs: Date.now(), count: 5, whole: true, totals });
+    expect((await here("digest")).out).toMatch(/\n- conflicts open in .*HR.*, counted \S+ \S+ UTC: sync job 42: 3$/);
+  });
+
   it("goes to a sink by hand, through its queue", async () => {
     const { code, err } = await here("digest", "hr", "--to", "ops");
     expect([code, err]).toEqual([0, "queued for ops: `syncline sinks` shows what waits"]);
@@ -119,6 +132,13 @@ describe("syncline digest", () => {
     expect(JSON.parse(receiver.received[0]?.body ?? "").text).toMatch(
       /^all 2 policies well \(team=hr\)\n20.*\n• bad or/,
     );
+  });
+
+  it("counts and shows runs that ended well and are unusual", async () => {
+    await ended("well", 0, { unusual: ["duration"], durationMs: 2_820_000, usualMs: 720_000 });
+    const { out } = await here("digest", "hr");
+    expect(out).toMatch(/^2 ok, 1 unusual of 2 policies \(team=hr\)\n/);
+    expect(out).toMatch(/\n- well: unusual since \S+ UTC: sync job 42 took 47m, usually 12m/);
   });
 
   it("refuses names that are none", async () => {
