@@ -77,10 +77,18 @@ export class Access {
     sessions: Sessions,
     parts: Surroundings,
   ): Promise<Access> {
-    const parse = (text: string) => parseTokens(text, tokens?.path ?? "");
+    const { log } = parts;
+    const ofTokens = {
+      parse: (text: string) => parseTokens(text, tokens?.path ?? ""),
+      tellRejected: (message: string) => log.warn("web.tokens-rejected", { message }),
+    };
+    const ofAuth = (file: AuthFile) => ({
+      parse: (text: string) => createProvider(text, file, parts),
+      tellRejected: (message: string) => log.warn("web.auth-rejected", { message }),
+    });
     return new Access(
-      tokens && (await follow(tokens, parse, "web.tokens-rejected", parts)),
-      auth && (await follow(auth, (text) => createProvider(text, auth, parts), "web.auth-rejected", parts)),
+      tokens && (await follow(tokens, ofTokens, parts)),
+      auth && (await follow(auth, ofAuth(auth), parts)),
       { sessions, clock: parts.clock },
     );
   }
@@ -185,9 +193,11 @@ function isJwt(text: string): boolean {
 /** Reads a file now and every 30 s. One that cannot be used changes nothing, but is told. */
 async function follow<Content>(
   file: FollowedFile,
-  parse: (text: string) => Content,
-  event: string,
-  { clock, log }: Surroundings,
+  {
+    parse,
+    tellRejected,
+  }: { readonly parse: (text: string) => Content; readonly tellRejected: (message: string) => void },
+  { clock }: Surroundings,
 ): Promise<() => Promise<Content>> {
   let text = await file.read();
   let content = parse(text);
@@ -201,7 +211,7 @@ async function follow<Content>(
       if (now !== text) content = parse(now);
       text = now;
     } catch (error) {
-      log.warn(event, { message: errorText(error) });
+      tellRejected(errorText(error));
     }
     return content;
   };
