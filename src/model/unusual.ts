@@ -5,7 +5,7 @@ import * as z from "zod";
 import { formatRoughly } from "../core/duration.ts";
 import { counted } from "../core/plain-text.ts";
 
-/** When a run is unusual; policies.md explains the keys. */
+/** When a run is unusual; docs/outcomes.md explains the keys. */
 export interface UnusualRule {
   /** So many times the usual. */
   readonly factor: number;
@@ -50,7 +50,7 @@ export interface Unusual {
 const fewerShare = 10;
 /** A sync job whose runs differ much must differ by so many times its usual spread. */
 const spreads = 5.5;
-/** The share of a normal spread that lies within the median deviation. */
+/** A normal spread is so many times the median deviation. */
 const medianToSpread = 1.4826;
 /** So many of the newest runs may have gone such a share as far: more make a pattern of the job. */
 const alikeMax = 1;
