@@ -62,6 +62,8 @@ export type OidcSettings = NonNullable<AuthSettings["oidc"]>;
 /** Reads the text of the file. @throws UsageError that shows every problem with its place. */
 export function parseAuthFile(file: string, text: string, variables: Variables): AuthSettings {
   if (text.length > bytesMax) throw new UsageError(`${file} is over 64 KiB: that is no --web-auth file`);
+  if (text.trim() === "")
+    throw new UsageError(`${file} is empty: docs/dashboard.md shows what stands in a --web-auth file`);
   const yaml = readYamlFile(file, text, variables);
   const result = authSchema.safeParse(yaml.value, { error: wordsFor });
   if (yaml.problems.length === 0 && result.success) return result.data;

@@ -45,7 +45,7 @@ it.each([
     /jwt\.header must be the name of a header/,
   ],
   ["no YAML", "jwt: {", /auth\.yaml:1:6: this \{ is never closed/],
-  ["nothing", "", /the file is empty/],
+  ["nothing", "", /auth\.yaml is empty: docs\/dashboard\.md shows/],
 ])("refuses %s, with the place and without a secret", (_, text, message) => {
   const fault = (() => {
     try {
