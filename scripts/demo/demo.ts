@@ -39,12 +39,9 @@ async function demo({ forMs, keep }: { readonly forMs: number; readonly keep: bo
     stops.push(async () => {
       await Promise.all(replicas.map((replica) => replica.stop()));
     });
-    narrator.welcome({
-      redis: redis.url,
-      sandbox: sandbox.baseUrl,
-      pids: await Promise.all(replicas.map((replica) => replica.start())),
-      forMs,
-    });
+    const pids = await Promise.all(replicas.map((replica) => replica.start()));
+    const dashboard = replicas[0]?.dashboard ?? "";
+    narrator.welcome({ redis: redis.url, sandbox: sandbox.baseUrl, dashboard, pids, forMs });
     await stopped;
     narrator.tell({ event: "demo.stopping", detail: "no new starts; what is in work ends or stays in the queue" });
     await Promise.all(replicas.map((replica) => replica.stop()));

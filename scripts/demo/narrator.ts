@@ -3,7 +3,7 @@ import { styleText } from "node:util";
 import { type LogLine, prettyEvent } from "../../src/ops/pretty-log.ts";
 
 /** Events that would hide the story: they come often, and others tell it. */
-const unshown = new Set(["feed.walked", "slot.skipped", "redis.warning"]);
+const unshown = new Set(["feed.walked", "slot.skipped", "redis.warning", "web.listening"]);
 
 /** What the narrator saw, for the summary. */
 export interface Seen {
@@ -22,13 +22,14 @@ export class Narrator {
   }
 
   /** The first lines: what runs where. */
-  welcome(world: { redis: string; sandbox: string; pids: readonly number[]; forMs: number }): void {
+  welcome(world: { redis: string; sandbox: string; dashboard: string; pids: readonly number[]; forMs: number }): void {
     const [first = 0] = world.pids;
     this.plain(
       styleText("bold", `Syncline demo: config/demo.yaml against the sandbox service, for ${world.forMs / 1_000} s`),
     );
     this.plain(`  redis    ${world.redis}`);
     this.plain(`  sandbox  ${world.sandbox} (with faults: failing polls, lost answers, throttling, latency)`);
+    this.plain(`  dashboard ${world.dashboard}`);
     this.plain(`  replicas ${world.pids.map((pid) => `pid ${pid}`).join(", ")}   try it: kill -9 ${first}`);
     this.plain("");
   }

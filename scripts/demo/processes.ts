@@ -60,19 +60,29 @@ export class Replica {
   readonly #options: ReplicaOptions;
   #child: ChildProcess | undefined;
   #stopping = false;
+  #dashboard = "";
 
   constructor(number: number, options: ReplicaOptions) {
     this.#number = number;
     this.#options = options;
   }
 
+  /** The address of the dashboard, which the first replica serves; empty: not yet. */
+  get dashboard(): string {
+    return this.#dashboard;
+  }
+
   /** Starts it and waits until it is ready; answers its process id. */
   async start(): Promise<number> {
     const { environment, prefix, onEvent } = this.#options;
     const args = ["serve", "--config", policies, "--prefix", prefix, "--take-over-after", "4s", "--drain", "10s"];
+    if (this.#number === 1) args.push("--roles", "scheduler,worker,web", "--web-port", "0");
     const child = start(args, environment);
     this.#child = child;
-    const ready = firstEvent(child, "serve.ready", (event) => onEvent({ ...event, replica: this.#number }));
+    const ready = firstEvent(child, "serve.ready", (event) => {
+      if (event.event === "web.listening") this.#dashboard = String(event["url"]);
+      onEvent({ ...event, replica: this.#number });
+    });
     child.once("exit", (code, signal) => this.#onExit(child.pid, signal ?? `exit code ${code}`));
     await ready;
     return child.pid ?? 0;

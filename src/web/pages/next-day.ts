@@ -60,7 +60,7 @@ function serviceSection(one: ServiceAhead, day: NextDay): Html {
   const most = Math.max(...hours.map(({ requests }) => requests));
   const why = isWhole
     ? ""
-    : html`<p class="quiet">${counted(policies.size, "policy", "policies")}: too many for a lane each, so each bar counts the slots of a quarter of an hour.</p>`;
+    : html`<p class="quiet">${counted(policies.size, "policy", "policies")}: too much to draw each slot, so a bar counts the slots of a quarter of an hour.</p>`;
   const meets = all.meets === 0 ? "" : `, ${all.meets} meet another`;
   const away = all.away === 0 ? "" : `, ${all.away} fall away`;
   const id = `service-${service}`;
