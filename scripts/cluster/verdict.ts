@@ -40,7 +40,10 @@ export async function judge(options: {
   const outcomes = await new History(store).newest(20_000);
   await store.close();
   const to = new Date(untilMs).toISOString();
-  const audit = await readAudit(["audit", "--config", config, "--prefix", prefix, "--to", to, "--json"], environment);
+  const audit = await readAudit(
+    ["audit", "--config", config, "--prefix", prefix, "--until", to, "--json"],
+    environment,
+  );
   const entries = await readLedger(sandbox);
   const starts = entries.filter(({ operation }) => operation === "RunSyncJob" || operation === "EnableSyncJobById");
   const byTask = Map.groupBy(starts, ({ idempotencyKey }) => idempotencyKey ?? "none");

@@ -75,7 +75,8 @@ function openTls(tls: TlsSettings, options: { readonly log: EventLog }): TlsFile
 function variableToken(service: string, variable: string, variables: Variables): TokenSource {
   const where = `service ${service}: the environment variable ${variable}`;
   const token = variables[variable];
-  if (token === undefined || token === "") throw new UsageError(`${where} holds no token`);
+  if (token === undefined || token === "")
+    throw new UsageError(`${where} holds no token: export ${variable}=…, as services.${service}.token.env names it`);
   try {
     return staticToken(token);
   } catch (error) {

@@ -23,9 +23,8 @@ import { toTable, wideOption } from "./table.ts";
 import { parseTime, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
 interface AuditOptions extends SetOptions {
-  readonly from?: string;
-  readonly to?: string;
-  readonly policy?: string;
+  readonly since?: string;
+  readonly until?: string;
   readonly label: readonly string[];
   readonly timezone?: string;
 }
@@ -40,25 +39,25 @@ Times: ${timeForms}.
 
 Examples:
   $ syncline audit
-  $ syncline audit --policy contracts-nightly --from 2026-11-01 --json`;
+  $ syncline audit contracts-nightly --since 2026-11-01 --json`;
 
 /** The command `audit`. */
 export function auditCommand(io: CommandIo): Command {
   return redisCommand("audit", "set")
-    .option("--from <time>", "the first instant to look at")
-    .option("--to <time>", "the last instant to look at (default: now)")
+    .argument("[policies...]", "only these policies")
+    .option("--since <time>", "the first instant to look at")
+    .option("--until <time>", "the last instant to look at (default: now)")
     .addOption(timezoneOption())
-    .option("--policy <name>", "only this policy")
     .addOption(labelOption())
     .option("--json", "print JSON")
     .addOption(wideOption())
     .addHelpText("after", help)
-    .action(async (options: AuditOptions) => {
+    .action(async (names: readonly string[], options: AuditOptions) => {
       const target = redisTarget(options, io);
-      const { policy: name, label } = options;
+      const { label } = options;
       await withStore(target, async (store) => {
         const set = await policySetFor(options, store, io);
-        const wanted = choosePolicies(set, { names: name === undefined ? [] : [name], label });
+        const wanted = choosePolicies(set, { names, label });
         const time = auditedTime(options, { nowMs: await redisTimeMs(store), wanted });
         const reports: AuditReport[] = [];
         await withProducer(target, async (producer) => {
@@ -75,13 +74,13 @@ export function auditCommand(io: CommandIo): Command {
 }
 
 function auditedTime(
-  { from, to, timezone }: AuditOptions,
+  { since, until, timezone }: AuditOptions,
   { nowMs, wanted }: { readonly nowMs: number; readonly wanted: readonly Policy[] },
 ) {
   const now = { nowMs, timezone: timezoneFor(timezone, wanted), side: "past" } as const;
-  const fromMs = from === undefined ? undefined : parseTime(from, "--from", now);
-  const toMs = to === undefined ? undefined : parseTime(to, "--to", now);
-  if (fromMs !== undefined && toMs !== undefined && fromMs > toMs) throw new UsageError("--to is before --from");
+  const fromMs = since === undefined ? undefined : parseTime(since, "--since", now);
+  const toMs = until === undefined ? undefined : parseTime(until, "--until", now);
+  if (fromMs !== undefined && toMs !== undefined && fromMs > toMs) throw new UsageError("--until is before --since");
   return { fromMs, toMs, nowMs };
 }
 

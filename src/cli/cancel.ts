@@ -45,7 +45,7 @@ Examples:
 /** The command `cancel`. */
 export function cancelCommand(io: CommandIo): Command {
   return redisCommand("cancel", "set")
-    .argument("<task>", "its id, or its policy")
+    .argument("<task>", "its id, or its policy; see `syncline running --ids`")
     .addOption(reasonOption("why; stands in the outcome and in the record of changes"))
     .option("-y, --yes", "do not ask")
     .option("--json", "print JSON: the outcome, or null where no worker has recorded it yet")

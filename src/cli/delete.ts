@@ -58,7 +58,10 @@ export function deleteCommand(io: CommandIo): Command {
   return redisCommand("delete", "config")
     .addOption(serviceOption())
     .requiredOption("--sync-job <id>", "the id of the sync job", syncJobArgument)
-    .requiredOption("--name <text>", "its exact name: nothing is deleted when it has another one")
+    .requiredOption(
+      "--name <text>",
+      "its exact name, a guard: nothing is deleted when it has another one; `syncline api GetSyncJobById --key ID` shows it",
+    )
     .option("--repository <key>", "the repository (default: the service chooses)")
     .option("-y, --yes", "really delete it")
     .addOption(reasonOption())

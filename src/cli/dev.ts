@@ -1,12 +1,15 @@
 // `syncline dev`: a whole Syncline to try out: a Redis of its own, the sandbox service unless
 // --config names policies, and `serve`. It says what to type next, and is gone at Ctrl-C.
-import { resolve } from "node:path";
+import { createServer } from "node:net";
+import { resolve as resolvePath } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
+import { createService } from "../app/create-service.ts";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { Settings } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { errorText, OutOfReachError } from "../core/errors.ts";
+import { silentLog } from "../core/event-log.ts";
 import { showInstant } from "../core/instant.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { createSlotSource, dueSlots } from "../schedule/slots.ts";
@@ -18,6 +21,7 @@ import { paint } from "./table.ts";
 
 const ownPolicies = fileURLToPath(new URL("../../config/dev.yaml", import.meta.url));
 const policiesShownMax = 5;
+const madeOnPurpose = "invoices ends in conflicts again and again, on purpose, so status exits with 1";
 /** The first slots count from when the scheduler is ready. */
 const readyWithinMs = 3_000;
 
@@ -47,7 +51,7 @@ export function devCommand(io: CommandIo): Command {
 async function dev({ config, keep }: DevOptions, io: CommandIo): Promise<void> {
   const redis = await startRedis(io);
   const sandbox = config === undefined ? await startSandbox() : undefined;
-  const path = resolve(config ?? ownPolicies);
+  const path = resolvePath(config ?? ownPolicies);
   const environment: Readonly<Record<string, string>> = {
     REDIS_URL: redis.url,
     SYNCLINE_CONFIG: path,
@@ -57,9 +61,14 @@ async function dev({ config, keep }: DevOptions, io: CommandIo): Promise<void> {
   const inside = { ...io, settings: { ...io.settings, variables } };
   try {
     const set = await loadPoliciesOrThrow(path, inside);
-    for (const line of welcome(set, environment, inside)) io.err(line);
+    // A token that is missing is said before what to type next.
+    for (const service of set.services.values()) createService(service, { variables, log: silentLog }).close();
     const roles = ["scheduler", "worker", "web"] as const;
-    const process = { roles, takeOverAfter: 10_000, drain: 10_000, webHost: "127.0.0.1", webPort: 0 };
+    const webPort = await freePort();
+    const process = { roles, takeOverAfter: 10_000, drain: 10_000, webHost: "127.0.0.1", webPort };
+    for (const line of welcome(set, environment, inside)) io.err(line);
+    if (config === undefined) io.err(`  ${madeOnPurpose}`);
+    io.err(`${paint("bold", "dashboard", io.colours)}\n  http://127.0.0.1:${webPort}/\n`);
     await serve({ config: path, redisUrl: redis.url, prefix: defaultPrefix, ...process }, inside);
     if (keep) {
       io.err(`stopped; Redis (${redis.url})${sandbox === undefined ? "" : " and the sandbox"} stay until Ctrl-C again`);
@@ -88,6 +97,17 @@ async function startRedis(io: CommandIo) {
   } catch (error) {
     throw new OutOfReachError(errorText(error));
   }
+}
+
+/** A port of 127.0.0.1 that was free a moment ago, so that its address can be said at once. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
 }
 
 function welcome(set: PolicySet, environment: Readonly<Record<string, string>>, io: CommandIo): string[] {

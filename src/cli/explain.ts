@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
-import { formatDuration } from "../core/duration.ts";
+import { formatTook } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { showSubject } from "../model/pause.ts";
@@ -165,7 +165,7 @@ function withoutOutcome({ queue, journal, isInFlight, droppedUpTo }: TaskStory):
 }
 
 function sinceDue(laterMs: number): string {
-  return laterMs < 0 ? `${formatDuration(-laterMs)} before` : `+${formatDuration(laterMs)}`;
+  return laterMs < 0 ? `${formatTook(-laterMs)} before` : `+${formatTook(laterMs)}`;
 }
 
 function showBoth(instantMs: number, timezone: string): string {

@@ -21,6 +21,7 @@ import {
   countArgument,
   findService,
   optionalConfigOption,
+  othersThan,
   type RedisOptions,
   redisCommand,
   redisTarget,
@@ -208,7 +209,7 @@ async function explainNothing(feeds: FeedStore, feed: Feed, io: CommandIo): Prom
 
 function listArgument(text: string): ListName {
   const list = listNames.find((known) => known.toLowerCase() === text.toLowerCase());
-  if (list === undefined) throw new InvalidArgumentError(`the lists are ${listNames.join(", ")}`);
+  if (list === undefined) throw new InvalidArgumentError(othersThan(text, listNames, "--help"));
   return list;
 }
 

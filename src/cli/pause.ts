@@ -133,8 +133,11 @@ export function subjectOf(policy: string | undefined, { service, label, all }: S
   if (label.length > 0) subjects.push({ scope: "label", name: selectorOf(label) });
   if (all === true) subjects.push({ scope: "all", name: "" });
   const [subject] = subjects;
-  if (subject === undefined || subjects.length > 1)
-    throw new UsageError("name one of POLICY, --service NAME, --label NAME=VALUE and --all");
+  if (subject === undefined) throw new UsageError("name one of POLICY, --service NAME, --label NAME=VALUE and --all");
+  if (subjects.length > 1)
+    throw new UsageError(
+      `${subjects.map(({ scope, name }) => (scope === "policy" ? name : `--${scope}`)).join(" and ")} are given: leave all but one out`,
+    );
   return subject;
 }
 

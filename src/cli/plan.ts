@@ -37,7 +37,7 @@ import { parseRange, timeForms, timezoneFor, timezoneOption } from "./time-argum
 interface PlanOptions extends AssumptionOptions, SetOptions {
   readonly state?: string | true;
   readonly count?: number;
-  readonly policy?: string;
+  readonly names: readonly string[];
   readonly service?: string;
   readonly label: readonly string[];
   readonly from: string;
@@ -74,7 +74,7 @@ Times: ${timeForms}. With --json: an array of policies; with --to, --peaks or --
 Examples:
   $ syncline plan
   $ syncline plan --from 20:00 --to 06:00
-  $ syncline plan --policy contracts-nightly --count 20
+  $ syncline plan contracts-nightly --count 20
   $ syncline plan --config policies/ --dst
   $ syncline plan --config policies/ --deleted
   $ syncline plan --config policies/ --peaks 10 --from 2026-12-01 --to +7d
@@ -84,12 +84,12 @@ Examples:
 /** The command `plan`. */
 export function planCommand(io: CommandIo, createService: CreateService): Command {
   const command = redisCommand("plan", "set")
+    .argument("[policies...]", "only these policies")
     .option(
       "-n, --count <count>",
       `how many slots per policy (default: ${slotsByDefault}), or with --to in all (default: ${rowsByDefault})`,
       countArgument(slotsShownMax),
     )
-    .option("--policy <name>", "only this policy")
     .option("--service <name>", "only policies of this service")
     .addOption(labelOption())
     .option("--from <time>", "plan as of this time", "now")
@@ -105,11 +105,11 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
     .option("--json", "print JSON")
     .addOption(wideOption())
     .addHelpText("after", help)
-    .action(async (options: PlanOptions, chosen: Command) => {
+    .action(async (names: readonly string[], given: Omit<PlanOptions, "names">, chosen: Command) => {
+      const options = { ...given, names };
       refuseIdleOf(chosen, options);
       if (options.state !== undefined) {
         const set = await loadPoliciesOrThrow(pathOf(options), io);
-        const names = options.policy === undefined ? [] : [options.policy];
         const session = { set, names, redis: redisTarget(options, io), io, createService };
         return showState(session, { isJson: options.json === true });
       }
@@ -125,8 +125,8 @@ function isTimeLine({ to, peaks, requests }: PlanOptions): boolean {
 
 /** The policies that the options choose, and the times. */
 function chooseAhead(options: PlanOptions, set: PolicySet) {
-  const { policy, service, label } = options;
-  const policies = choosePolicies(set, { names: policy === undefined ? [] : [policy], service, label });
+  const { names, service, label } = options;
+  const policies = choosePolicies(set, { names, service, label });
   const timezone = timezoneFor(options.timezone, policies);
   const range = parseRange({ ...options, to: options.to ?? "+24h" }, { daysMax: 366, most: "a year", timezone });
   return { policies, timezone, range };
@@ -150,7 +150,7 @@ async function showNext(options: PlanOptions, set: PolicySet, io: CommandIo): Pr
   const wanted = { peaks: options.peaks !== undefined, requests: options.requests === true };
   const question = {
     ...{ set, range, timezone, assumptions: toAssumptions(options, set), pages: options.pages },
-    policies: options.policy === undefined ? policies : policiesAbout(set, options.policy),
+    policies: options.names.length === 0 ? policies : policiesAbout(set, options.names),
     peaks: typeof options.peaks === "number" ? options.peaks : peaksByDefault,
   };
   const deleted = options.deleted ? await readDeleted(policies, redisTarget(options, io)) : undefined;
@@ -194,7 +194,7 @@ function expectedMs(policy: Policy, { set, range: { fromMs }, assumptions }: Loa
   if (slotMs === undefined) return undefined;
   const time = { fromMs: slotMs - 1, toMs: slotMs, outages: [], pauses: [] };
   const options = { time, assumptions, concurrencyOf: concurrencyIn(set), slotsMax: 1_000 };
-  for (const event of simulate(policiesAbout(set, policy.name), options)) {
+  for (const event of simulate(policiesAbout(set, [policy.name]), options)) {
     if (event.event !== "planned" || event.policy.name !== policy.name) continue;
     return event.plans[0]?.state === "started" ? event.nowMs : undefined;
   }

@@ -2,7 +2,7 @@
 // main.ts, which ends the process.
 import { createInterface } from "node:readline/promises";
 import { Command, CommanderError } from "commander";
-import { readSettings } from "../config/settings.ts";
+import { dropEmptyVariables, readSettings } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
 import { withoutCutSecrets, withoutKnownSecrets, withoutSecrets } from "../core/secrets.ts";
@@ -54,7 +54,7 @@ export async function runProgram(args: readonly string[], streams: Streams): Pro
     .then((program) => program.parseAsync(args, { from: "user" }))
     .then(
       () => io.exitCode,
-      (error: unknown) => explain(error, io),
+      (error: unknown) => explain(error, args, io),
     );
   if (leftOut !== undefined) {
     const without = leftOut.length === 0 ? "" : `, without ${leftOut.join(", ")}`;
@@ -134,7 +134,7 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
       .configureOutput({
         writeOut: (text) => io.out(wrapLines(text.trimEnd(), io.columns)),
         writeErr: (text) => {
-          const said = text.trimEnd().replace(" is invalid. ", " is invalid: ");
+          const said = inPlainWords(text.trimEnd(), command);
           // Help has paragraphs, which have no hanging indent.
           io.err(said.startsWith("error:") ? said : wrapLines(said, io.columns));
         },
@@ -145,6 +145,25 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
   return program;
 }
 
+/** The errors of the library, with what to do: it knows the options and arguments, and not why. */
+function inPlainWords(text: string, command: Command): string {
+  const { registeredArguments: places } = command;
+  return text
+    .replace(" is invalid. ", " is invalid: ")
+    .replace(/command-argument value ('.*?') is invalid for argument '(\w+)'[:.]/s, "$2 $1:")
+    .replace(/missing required argument '(\w+)'/, (_, name: string) => {
+      return `say which ${name}: ${places.find((one) => one.name() === name)?.description}`;
+    })
+    .replace(/required option '(.*?)' not specified/, (_, flags: string) => {
+      const { description, envVar } = command.options.find((one) => one.flags === flags) ?? {};
+      return `${flags} is required: ${description}${envVar === undefined ? "" : `; or set ${envVar}`}`;
+    })
+    .replace(/unknown option '--policy'/, (unknown) => {
+      const [place] = places;
+      return place?.name().startsWith("polic") ? `${unknown}: write syncline ${command.name()} POLICY` : unknown;
+    });
+}
+
 /** What stands below an error: how the command is used, and where more is said. */
 function usageOf(command: Command): string {
   const names: string[] = [];
@@ -152,11 +171,13 @@ function usageOf(command: Command): string {
   return `usage: ${names.join(" ")} ${command.usage()}\n${names.join(" ")} --help shows what is possible`;
 }
 
-function explain(error: unknown, io: CommandIo): number {
+function explain(error: unknown, args: readonly string[], io: CommandIo): number {
   // commander has printed its message already; help and version come this way too, with code 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof UsageError || error instanceof OutOfReachError) {
-    io.err(`error: ${error.message}`);
+    // Where Redis is may have been said by the option.
+    const isOption = args.some((arg) => arg.startsWith("--redis-url"));
+    io.err(`error: ${isOption ? error.message.replaceAll("REDIS_URL", "--redis-url") : error.message}`);
     return error instanceof UsageError ? 2 : 3;
   }
   io.err(describeBug(error));
@@ -169,6 +190,7 @@ export function describeBug(error: unknown): string {
 }
 
 function createStreams(signal: AbortSignal): Streams {
+  dropEmptyVariables();
   const settings = readSettings();
   const isTerminal = process.stdout.isTTY === true;
   return {

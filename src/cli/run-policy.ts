@@ -120,7 +120,8 @@ function chooseRun(
     const policy = findPolicy(set, name);
     return (parts) => runNow(policy, parts);
   }
-  if (name !== undefined || syncJob === undefined)
+  if (name !== undefined) throw new UsageError(`${name} and --sync-job are given: leave one out`);
+  if (syncJob === undefined)
     throw new UsageError("name a policy, or a sync job: --service NAME --sync-job ID --reason TEXT");
   if (reason === undefined)
     throw new UsageError("--reason is required without a policy: say why, for the people who find the run");

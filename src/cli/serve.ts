@@ -10,7 +10,7 @@ import { type Readiness, startHealthServer } from "../ops/health.ts";
 import { createLogger } from "../ops/logger.ts";
 import { createMeteredLog } from "../ops/metered-log.ts";
 import { Metrics } from "../ops/metrics.ts";
-import { toPrettyLine } from "../ops/pretty-log.ts";
+import { prettyIndent, toPrettyLine } from "../ops/pretty-log.ts";
 import { type CommandIo, untilStopped } from "./command-io.ts";
 import {
   durationOption,
@@ -20,6 +20,7 @@ import {
   redisCommand,
   redisTarget,
 } from "./shared-options.ts";
+import { wrapLines } from "./width.ts";
 
 /** How long stopping may take beyond the drain, to close connections. */
 const stopMarginMs = 4_000;
@@ -101,8 +102,13 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
   const redis = redisTarget(options, io);
   const set = await loadPoliciesOrThrow(options.config, io);
   const isPretty = (options.log ?? (io.columns === undefined ? "json" : "pretty")) === "pretty";
-  const writeLine = isPretty ? (line: string) => io.out(toPrettyLine(line, io.colours)) : io.out;
-  const plainLog = createLogger(io.settings.logLevel, writeLine);
+  const { logLevel } = io.settings;
+  const writePretty = (line: string) => {
+    const shown = toPrettyLine(line, io.colours, logLevel);
+    if (shown !== "") io.out(wrapLines(shown, io.columns, prettyIndent));
+  };
+  const writeLine = isPretty ? writePretty : io.out;
+  const plainLog = createLogger(logLevel, writeLine);
   const metrics = options.healthPort === undefined ? undefined : new Metrics();
   metrics?.takeInSet(set);
   const log = metrics === undefined ? plainLog : createMeteredLog(plainLog, metrics);

@@ -240,17 +240,19 @@ function refuseProblems(path: string, found: readonly Problem[], io: CommandIo):
 }
 
 /**
- * The policy of this name and those that it follows, in the order of the files; without a name all.
- * @throws UsageError for an unknown name.
+ * The policies of these names and those that they follow, in the order of the files; without names
+ * all. @throws UsageError for an unknown name.
  */
-export function policiesAbout(set: PolicySet, name: string | undefined): readonly Policy[] {
-  if (name === undefined) return set.policies;
+export function policiesAbout(set: PolicySet, wanted: readonly string[]): readonly Policy[] {
+  if (wanted.length === 0) return set.policies;
   const names = new Set<string>();
-  let policy: Policy | undefined = findPolicy(set, name);
-  while (policy !== undefined) {
-    names.add(policy.name);
-    const predecessor: string | undefined = policy.after?.policy;
-    policy = predecessor === undefined ? undefined : findPolicy(set, predecessor);
+  for (const name of wanted) {
+    let policy: Policy | undefined = findPolicy(set, name);
+    while (policy !== undefined && !names.has(policy.name)) {
+      names.add(policy.name);
+      const predecessor: string | undefined = policy.after?.policy;
+      policy = predecessor === undefined ? undefined : findPolicy(set, predecessor);
+    }
   }
   return set.policies.filter((one) => names.has(one.name));
 }

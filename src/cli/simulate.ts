@@ -34,7 +34,6 @@ interface SimulateOptions extends AssumptionOptions, LimitOptions, SetOptions {
   readonly from: string;
   readonly to: string;
   readonly timezone?: string;
-  readonly policy?: string;
   readonly outage: readonly string[];
   readonly pause: readonly string[];
   readonly problems: number;
@@ -65,7 +64,7 @@ export function simulateCommand(io: CommandIo): Command {
     .option("--from <time>", "where it begins; a slot at this very instant is not part of it", "now")
     .option("--to <time>", "where it ends", "+7d")
     .addOption(timezoneOption())
-    .option("--policy <name>", "only this policy and those it follows; overlaps with others are not seen then");
+    .argument("[policies...]", "only these and those that they follow; overlaps with others are not seen then");
   return withAssumptionOptions(command)
     .option(
       "--usual-durations",
@@ -82,11 +81,11 @@ export function simulateCommand(io: CommandIo): Command {
     .option("--list", "also every slot and what becomes of it")
     .option("--json", "print JSON, with all policies")
     .addHelpText("after", help)
-    .action(async (options: SimulateOptions, chosen: Command) => {
+    .action(async (names: readonly string[], options: SimulateOptions, chosen: Command) => {
       // CI names the files, and has no Redis.
       const asksRedis = options.usualDurations ?? chosen.getOptionValueSource("config") !== "cli";
       const { set, known } = await readPoliciesAhead(options, asksRedis, io);
-      const policies = policiesAbout(set, options.policy);
+      const policies = policiesAbout(set, names);
       const timezone = timezoneFor(options.timezone, policies);
       const time = toVirtualTime(options, set, timezone);
       const report = await run(policies, {

@@ -55,7 +55,7 @@ export function sinksCommand(io: CommandIo): Command {
     });
   const test = new Command("test")
     .description("send a trial notice to a sink, and say what came back")
-    .argument("<name>", "the sink, by its name under `sinks`")
+    .argument("<name>", "the sink, by its name; `syncline sinks` lists them")
     .addOption(configOption())
     .option("--json", "print JSON")
     .addHelpText("after", testHelp)

@@ -29,6 +29,12 @@ export function readSettings(variables: Readonly<Record<string, string | undefin
   };
 }
 
+/** Takes what is set to nothing out of the environment: the options of commands look there. */
+export function dropEmptyVariables(): void {
+  for (const [name, value] of Object.entries(process.env))
+    if (value === "" && /^(SYNCLINE|REDIS)_/.test(name)) delete process.env[name];
+}
+
 /** How many outcomes a policy keeps, and how much older than its newest one they may be. */
 export interface OutcomeLimits {
   readonly count: number;

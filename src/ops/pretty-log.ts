@@ -10,14 +10,23 @@ type Colour = Parameters<typeof styleText>[0];
 type Story = readonly [what: string, about: string, colour: Colour];
 
 const wordWidth = 16;
+/** The steps of walks: on a terminal they would drown what happens. */
+const onlyInDebug = new Set(["feed.walked", "feed.order-found"]);
 /** Fields that stand elsewhere in the line, or that only machines need. */
 const unshown = new Set(["event", "level", "time", "policy", "taskId", "config"]);
 const levelColour: Readonly<Record<string, Colour>> = { warn: "yellow", error: "red" };
 const statusColour: Readonly<Record<string, Colour>> = { succeeded: "green", accepted: "green", skipped: "gray" };
 
-/** A line of the log as people read it. A line that is no event stays as it is. */
-export function toPrettyLine(line: string, colours: boolean): string {
+/** Where the words about an event begin: what does not fit into a line goes on there. */
+export const prettyIndent = 11 + wordWidth + 2;
+
+/**
+ * A line of the log as people read it; empty for what is told in debug only. A line that is no event
+ * stays as it is.
+ */
+export function toPrettyLine(line: string, colours: boolean, level = "info"): string {
   const parsed = parseLogLine(line);
+  if (parsed !== undefined && level !== "debug" && onlyInDebug.has(parsed.event)) return "";
   return parsed === undefined ? line : prettyEvent(parsed, colours);
 }
 

@@ -56,7 +56,7 @@ export function* simulate(
 }
 
 function tooMany(slotsMax: number): string {
-  return `there are more than ${slotsMax} slots, which is the most: take a shorter time, or one policy with --policy`;
+  return `there are more than ${slotsMax} slots, which is the most: take a shorter time, or name one policy`;
 }
 
 /** The slots of policies with an interval and of their followers, counted without a calendar. */

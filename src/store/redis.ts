@@ -71,7 +71,7 @@ function unusableMessage(where: string, reason: string): string {
   if (/EPIPE|ECONNRESET/.test(reason))
     return `What listens at ${where} hangs up (${reason}). Is it a Redis, and do both sides speak TLS (rediss://), or neither? Set REDIS_URL.`;
   const tls = where.startsWith("rediss") ? ", and does it speak TLS" : "";
-  return `Redis at ${where} does not answer (${reason}). Is it running${tls}? Set REDIS_URL.`;
+  return `Redis at ${where} does not answer (${reason}). Is it running${tls}? Set REDIS_URL${where === "redis://127.0.0.1:6379" ? "; `syncline dev` prints the line to export" : ""}.`;
 }
 
 /** Whether the reply parser, or TLS, met another protocol than the address says. */

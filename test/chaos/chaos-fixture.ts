@@ -254,7 +254,7 @@ export class ChaosFixture {
    */
   async auditByCommand(toMs: number): Promise<string[]> {
     const { redis, config, variables } = this.parts;
-    const args = ["audit", "--config", config, "--prefix", redis.prefix, "--to", new Date(toMs).toISOString()];
+    const args = ["audit", "--config", config, "--prefix", redis.prefix, "--until", new Date(toMs).toISOString()];
     const { code, out, err } = await runHere(args, { ...variables, REDIS_URL: redis.url });
     return code === 0 ? [] : [`syncline audit ended with ${code}: ${out}${err}`];
   }

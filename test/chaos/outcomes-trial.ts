@@ -282,7 +282,7 @@ class Trial {
   }
 
   async #audit(): Promise<{ ok: boolean; findings: { taskId: string | null }[] }> {
-    const until = ["--to", new Date(this.#untilMs).toISOString()];
+    const until = ["--until", new Date(this.#untilMs).toISOString()];
     const { code, out, err } = await this.#command("audit", "--config", this.#parts.file, ...until, "--json");
     const { ok, findings } = JSON.parse(out);
     if ((code === 0) !== ok) this.#untrue.push(`audit: exit ${code}, ok ${ok}: ${err}`);

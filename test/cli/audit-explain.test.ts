@@ -61,11 +61,11 @@ describe("syncline audit", () => {
     const audit = (...args: string[]) => fixture.command(prefix, "audit", "--config", fixture.file(), ...args);
     const slots = await someSlots(prefix);
     await expect
-      .poll(async () => (await audit("--policy", "often")).out, often)
+      .poll(async () => (await audit("often")).out, often)
       .toMatch(/\d+ of \d+ slots are recorded.*; \d+ of the last 30s are not planned yet: look again/);
     const worker = await fixture.serve(prefix, "--roles", "worker");
     // What comes due after the scheduler stopped is another story: `unplanned`.
-    const until = ["--to", iso(slots.get("closed")?.at(-1)?.slotMs ?? 0)];
+    const until = ["--until", iso(slots.get("closed")?.at(-1)?.slotMs ?? 0)];
     const whole = await fixture.command(prefix, "audit", "--config", fixture.file(), ...until);
     expect(whole.out).toContain("planned = recorded");
     expect(whole.err).toContain("none can be recorded twice");
@@ -95,11 +95,11 @@ describe("syncline audit", () => {
         { policy: "behind", problem: "lost", taskId: null, slot: iso(lost) },
       ],
     });
-    const text = await audit("--policy", "behind", "--from", iso(lost), "--to", iso(lost));
+    const text = await audit("behind", "--since", iso(lost), "--until", iso(lost));
     expect(text.out).toContain("1 of 1 slots are off");
     expect(text.out).toContain("the record is lost");
-    expect((await audit("--policy", "behind", "--from", iso(lost + 1), "--to", iso(lost + 5_000))).code).toBe(0);
-    expect((await audit("--policy", "nobody")).code).toBe(2);
+    expect((await audit("behind", "--since", iso(lost + 1), "--until", iso(lost + 5_000))).code).toBe(0);
+    expect((await audit("nobody")).code).toBe(2);
   });
 });
 

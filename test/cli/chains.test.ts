@@ -38,7 +38,7 @@ describe("the commands over a chain", () => {
     );
     expect((await story("tail", String(paused["slot"]))).verdict).toMatch(/^not started: paused: release 14/);
 
-    const until = ["--to", String(paused["slot"])];
+    const until = ["--until", String(paused["slot"])];
     const audit = await command("audit", ...until, "--json");
     const report = JSON.parse(audit.out);
     expect(report).toMatchObject({ ok: true, findings: [] });

@@ -81,7 +81,7 @@ describe("the plan of a night", () => {
   it("narrows to some policies, and still sees what others do to their sync jobs", async () => {
     await keepPolicies(store, policies);
     await took("slow", 90);
-    const { slots, durationsUnknown } = JSON.parse(await plan(...night, "--policy", "same", "--json"));
+    const { slots, durationsUnknown } = JSON.parse(await plan("same", ...night, "--json"));
     expect(slots).toMatchObject([
       { policy: "same", slot: "2026-12-01T19:30:00.000Z", clashes: [{ target: "42", what: "skipped" }] },
     ]);
@@ -89,16 +89,16 @@ describe("the plan of a night", () => {
     const labelled = JSON.parse(await plan(...night, "--label", "team=hr", "--json"));
     expect(labelled.slots.map(({ policy }: { policy: string }) => policy)).toEqual(["slow", "reads"]);
     // What began before --from goes on in it.
-    const after = JSON.parse(await plan("--from", "2026-12-01 20:15", "--to", "+1h", "--policy", "same", "--json"));
+    const after = JSON.parse(await plan("same", "--from", "2026-12-01 20:15", "--to", "+1h", "--json"));
     expect(after.slots[0].clashes[0].by).toMatch(/^slow__run__42__/);
     // A duration by hand is what it says.
-    expect(await plan(...night, "--policy", "same", "--duration", "5m")).toContain("No runs of one sync job meet.");
+    expect(await plan("same", ...night, "--duration", "5m")).toContain("No runs of one sync job meet.");
   });
 
   it("lends what runs really take to simulate", async () => {
     await keepPolicies(store, policies);
     await took("slow", 90);
-    const { text } = await commandHere(["simulate", ...night, "--policy", "slow", "--usual-durations", ...where]);
+    const { text } = await commandHere(["simulate", "slow", ...night, "--usual-durations", ...where]);
     expect(text).toContain("the median of the last good runs");
     expect(text).toMatch(/a run takes 10m \(.*slow 90m.*\)/);
   });

@@ -24,7 +24,7 @@ describe("commands without --config", () => {
     const explained = await command("explain", "first");
     expect([explained.code, explained.err]).toEqual([0, ""]);
     expect(explained.out).toContain("first, by hand ");
-    const audited = await command("audit", "--policy", "first");
+    const audited = await command("audit", "first");
     expect(audited.out).toContain("first ");
     expect(JSON.parse((await command("status", "--json")).out).services).toMatchObject([{ service: "main" }]);
 

@@ -92,7 +92,7 @@ describe("syncline simulate", () => {
       { limit: "overlaps", max: 5, is: 6, isOver: true },
       { limit: "peak", max: 1, is: 2, isOver: true },
     ]);
-    const missed = await simulate("--to", "+1d", "--outage", "+30m/+5h", "--policy", "hourly", "--max-missed", "0");
+    const missed = await simulate("--to", "+1d", "--outage", "+30m/+5h", "hourly", "--max-missed", "0");
     expect(missed.code).toBe(0);
     const paused = await simulate("--to", "+1d", "--pause", "hourly=+0h/+5h", "--max-skipped", "3");
     expect(paused.code).toBe(1);

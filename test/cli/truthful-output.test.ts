@@ -115,7 +115,10 @@ describe("wrong use", () => {
       [["status", ...config, "--prefix", "{oops"], "write {oops}"],
       [["status", ...config, "--prefix", "a{}b"], "write {ab}"],
       [["plan", ...config, "--timezone", "Europe/Wien"], "write its English name in the tz database"],
-      [["audit", ...config, "--from", "2026-12-02T00:00:00Z", "--to", "2026-12-01T00:00:00Z"], "--to is before --from"],
+      [
+        ["audit", ...config, "--since", "2026-12-02T00:00:00Z", "--until", "2026-12-01T00:00:00Z"],
+        "--until is before --since",
+      ],
     ];
     const answers = await Promise.all(cases.map(([args]) => runHere(args, { REDIS_URL: redis.url })));
     for (const [index, [args, said]] of cases.entries())

@@ -21,7 +21,7 @@ it("refuses what is no simulation, and says what to write", async () => {
     [["--outage", "+1d"], "is no interval: write FROM/TO"],
     [["--to", "+1d", "--outage", "+12h/+13h"], "an outage ends after --to"],
     [["--pause", "nobody=+1h/+2h"], "there is no policy nobody"],
-    [["--policy", "nobody"], "there is no policy nobody"],
+    [["nobody"], "there is no policy nobody"],
     [["--timezone", "Wien"], "--timezone Wien is no zone"],
     [["--problems", "0"], "write a whole number from 1 to 1000"],
   ];
@@ -74,11 +74,11 @@ it("plans a follower: whom, until when, at what time; alone, it includes its cha
   expect(text).toMatch(
     /approvals-after-letters +poll +after letters \(succeeded\), within 1d of its slot +about 2026-12-01 02:15:00Z/,
   );
-  const late = await commandHere(["plan", ...chain, "--policy", "letters", "--duration", "2h", "--json"]);
+  const late = await commandHere(["plan", "letters", ...chain, "--duration", "2h", "--json"]);
   expect(JSON.parse(late.text)).toMatchObject([
     { policy: "letters", slots: [], expected: null, after: { policy: "contracts" } },
   ]);
-  const alone = await commandHere(["simulate", ...chain, "--policy", "letters", "--to", "+1d", "--json"]);
+  const alone = await commandHere(["simulate", "letters", ...chain, "--to", "+1d", "--json"]);
   const { policies, notSimulated } = JSON.parse(alone.text);
   expect(policies.map(({ policy, started }: { policy: string; started: number }) => [policy, started])).toEqual([
     ["contracts", 1],
