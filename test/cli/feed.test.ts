@@ -109,7 +109,7 @@ describe("syncline feed tail", () => {
       err: expect.stringContaining("not read yet"),
     });
     const wrong = await fixture.command(prefix, "feed", "tail", "activity");
-    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("the lists are activities, conflictDetails") });
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("there are: activities, conflictDetails") });
   });
 });
 

@@ -74,5 +74,5 @@ it("every command that lists policies, tasks or outcomes takes labels", async ()
   }
   const slip = await here("pause", "--label", "taem=hr", "--reason", "x");
   expect([slip.code, slip.err]).toEqual([2, expect.stringContaining("did you mean team=hr?")]);
-  expect((await here("pause", "one", "--label", "team=hr", "--reason", "x")).err).toContain("name one of POLICY");
+  expect((await here("pause", "one", "--label", "team=hr", "--reason", "x")).err).toContain("leave all but one out");
 });
