@@ -21,8 +21,8 @@ const statusColour: Readonly<Record<string, Colour>> = { succeeded: "green", acc
 export const prettyIndent = 11 + wordWidth + 2;
 
 /**
- * A line of the log as people read it; empty for what is told in debug only. A line that is no event
- * stays as it is.
+ * A line of the log as people read it; empty for what is told in debug only. A line that is no
+ * event stays as it is.
  */
 export function toPrettyLine(line: string, colours: boolean, level = "info"): string {
   const parsed = parseLogLine(line);
