@@ -6,6 +6,7 @@ import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { counted } from "../core/plain-text.ts";
 import { selectorOf } from "../model/label.ts";
+import { withContext } from "../notify/context.ts";
 import { type Digest, digestNotice, readDigest } from "../queries/digest.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { redisTimeMs } from "../store/redis.ts";
@@ -94,7 +95,7 @@ async function send(
   const settings = set.sinks.get(sink);
   if (settings === undefined)
     throw new UsageError(`there is no sink ${sink}; ${othersThan(sink, [...set.sinks.keys()], "the policy file")}`);
-  const notice = digestNotice(digest, { ...asked, key: randomUUID(), nowMs, dueMs: undefined });
+  const notice = withContext(digestNotice(digest, { ...asked, key: randomUUID(), nowMs, dueMs: undefined }), set);
   const queues = new NoticeQueues(redisTarget(options, io), silentLog);
   try {
     const left = await queues.add(sink, [notice], settings.queueMax);

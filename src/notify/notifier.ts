@@ -228,17 +228,17 @@ export class Notifier implements Component {
   }
 
   /** Makes the digests that are due. Without them, all else goes on: they are tried in a minute. */
-  async #makeDigests({ notifications }: PolicySet, nowMs: number) {
+  async #makeDigests(set: PolicySet, nowMs: number) {
     const { notifyStore, owner, digests, log } = this.#options;
     const none = { notices: [] as AddressedNotice[], changes: new Map() as NotifyTexts };
     const isAwaited = this.#options.clock.monotonicMs() < this.#next.digestMs;
-    if (digests === undefined || notifications.digests === undefined || isAwaited) return none;
+    if (digests === undefined || set.notifications.digests === undefined || isAwaited) return none;
     try {
       const { due, changes } = digests.due(await notifyStore.texts("digests"), nowMs);
       if (due.length > 0 && !(await notifyStore.take(owner, digestLeaseMs))) return none;
       const notices: AddressedNotice[] = [];
       for (const { to, make } of due) {
-        const notice = await make();
+        const notice = withContext(await make(), set);
         notices.push(...to.map((sink) => ({ sink, notice })));
       }
       return { notices, changes };

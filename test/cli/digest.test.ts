@@ -33,7 +33,7 @@ const set = {
   ...setOf([policy("well", "hr"), policy("mended", "hr"), { ...policy("ill", "it"), owner: "Ana, 4711" }]),
   sinks: new Map([["ops", sinkOf("ops", { kind: "file", path: "/nowhere", bytesMax: 1, filesMax: 1 })]]),
   notifications: {
-    ...{ groupWaitMs: 0, muteTiming: undefined },
+    ...{ groupWaitMs: 0, muteTiming: undefined, link: "https://look.example.com/{kind}" },
     digests: [
       { ...digest, name: "hr", label: "team=hr" },
       { ...digest, name: "teams", label: "", by: "team" },
@@ -130,7 +130,7 @@ describe("syncline digest", () => {
     await startSinks(target, [sinkOf("ops", webhookTo(receiver.url, { format: "slack" }))]);
     await receiver.until(() => receiver.accepted.length === 1);
     expect(JSON.parse(receiver.received[0]?.body ?? "").text).toMatch(
-      /^all 2 policies well \(team=hr\)\n20.*\n• bad or/,
+      /^all 2 policies well \(team=hr\)\n20.*\n• bad or[\s\S]*\n<https:\/\/look\.example\.com\/digest\|look>$/,
     );
   });
 
