@@ -73,7 +73,9 @@ export function guardCallers(parts: GuardParts): MiddlewareHandler<WebEnv> {
   const [asked, changed] = [new RateLimit(requests, clock), new RateLimit(changes, clock)];
   return async (c, next) => {
     const found = access === undefined ? localCaller : await callerOf(c, access);
-    const caller = found instanceof Denied ? undefined : found;
+    const known = found instanceof Denied ? undefined : found;
+    // So that no page shows what would be refused.
+    const caller = known && parts.isReadOnly ? { ...known, scope: "read" as const } : known;
     c.set("caller", caller);
     checkPace(c, asked, nameOf(c), `more than ${requests.perSecond} requests a second`);
     if (found instanceof Denied) throw found;

@@ -103,8 +103,9 @@ describe("by keyboard and without a script", () => {
     await page.getByLabel("Why").fill("move");
     await page.keyboard.press("Enter");
     expect(await page.getByRole("alert").innerText()).toContain("type 8, the number of policies");
+    expect(await page.getByLabel("Why").inputValue()).toBe("move");
     await page.getByLabel("How many policies").fill("8");
-    await page.getByLabel("Why").fill("move");
+    await page.getByLabel("How many policies").focus();
     await page.keyboard.press("Enter");
     await page.waitForURL(/done=/);
     expect(await saidOn(page)).toContain("pause all policies: move");

@@ -8,7 +8,9 @@ import { folderForTest } from "../support/folder.ts";
 import { IdentityProvider } from "../support/identity-provider.ts";
 import { freePort } from "../support/redis-servers.ts";
 
-const fixture = commandFixture("  - { name: nightly, service: main, repository: HR, run: { syncJobs: [1] } }");
+const fixture = commandFixture(
+  "  - { name: nightly, service: main, repository: HR, run: { syncJobs: [1] }, follow: { until: accepted } }",
+);
 const prefix = fixture.redis.prefix;
 const provider = await IdentityProvider.start();
 
@@ -103,6 +105,25 @@ describe("with an identity provider", () => {
       err: expect.stringContaining(`${file}:1:16: jwt.issuer must be an https:// URL`),
     });
   });
+});
+
+it("runs a policy over the API once, though sent twice, and records it", async () => {
+  const { out, err } = await runHere(["token", "ben", "--scope", "operate"]);
+  const token = /shown this once: (\S+)/.exec(err)?.[1] ?? "";
+  const file = join(folderForTest(), "web-tokens");
+  writeFileSync(file, out);
+  const own = `${prefix}-run`;
+  const web = await fixture.serve(own, "--roles", "worker,web", "--web-port", "0", "--web-tokens", file);
+  const { url } = await web.until(({ event }) => event === "web.listening");
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", "idempotency-key": "once" };
+  const run = () =>
+    fetch(`${url}api/v1/policies/nightly/runs`, { method: "POST", headers, body: '{"reason":"ticket 7"}' });
+  const [first, again] = await Promise.all((await Promise.all([run(), run()])).map((answer) => answer.text()));
+  expect(again).toBe(first);
+  const { tasks } = JSON.parse(first ?? "");
+  await web.until(({ event, taskId }) => event === "task.finished" && taskId === tasks[0]);
+  expect(fixture.sandbox().requests()).toMatchObject({ RunSyncJob: { 200: 1 } });
+  expect((await fixture.command(own, "changes")).out).toMatch(/ben +run +policy nightly +ticket 7/);
 });
 
 it("refuses to be seen from elsewhere without tokens, and a file that is none", async () => {

@@ -48,9 +48,12 @@ interface View {
   readonly fields?: Html;
 }
 
-/** One page. `subject`: what the address names. `act` answers where the effect is seen. */
+/**
+ * One page. `subject`: what the address names. `form`: what was sent and refused, or nothing.
+ * `act` answers where the effect is seen.
+ */
 interface ActPage {
-  readonly view: (acting: KeyedActing, subject: string) => Promise<View>;
+  readonly view: (acting: KeyedActing, subject: string, form: Form) => Promise<View>;
   readonly act: (acting: KeyedActing, subject: string, form: Form) => Promise<Done>;
 }
 
@@ -62,7 +65,7 @@ interface Done {
 
 const formBytesMax = 16_384;
 const previewMs = 86_400_000;
-const previewShown = 10;
+const previewShown = 5;
 const durations = {
   "1h": "for 1 hour",
   "4h": "for 4 hours",
@@ -73,12 +76,13 @@ const durations = {
 
 const actPages: Readonly<Record<string, ActPage>> = {
   "/pause": {
-    view: async (acting, target) => {
+    view: async (acting, target, form) => {
       const subject = subjectOf(target);
       checkSubject(acting, subject);
       const own = acting.context.set.policies.filter((policy) => isAbout(subject, policy));
       const ends = Object.entries(durations).map(
-        ([value, words]) => html`<option value="${value}"${value === "4h" ? html` selected` : ""}>${words}</option>`,
+        ([value, words]) =>
+          html`<option value="${value}"${value === (form["for"] ?? "4h") ? html` selected` : ""}>${words}</option>`,
       );
       const count =
         subject.scope !== "all"
@@ -89,7 +93,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
         verb: "Pause",
         back: subjectPath(subject),
         lead: html`<p>A slot that comes due meanwhile ends as skipped, with your reason. What is queued or runs goes on.</p>${await preview(acting, subject)}`,
-        fields: html`<label>Ends by itself <select name="for">${ends}<option value="">never: until it is resumed</option></select></label>${count}`,
+        fields: html`<label>Ends by itself <select name="for">${ends}<option value=""${form["for"] === "" ? html` selected` : ""}>never: until it is resumed</option></select></label>${count}`,
       };
     },
     act: async (acting, target, form) => {
@@ -200,7 +204,7 @@ export function addActPages(app: Hono<WebEnv>): void {
         const wrong = wrongForm(error);
         if (wrong === undefined) throw error;
         c.set("problem", wrong);
-        return showForm(c, one, wrong);
+        return showForm(c, one, { form, wrong });
       }
     });
   }
@@ -231,8 +235,12 @@ function aboutOf(c: Context<WebEnv>): string {
   return c.req.query("of") ?? "";
 }
 
-async function showForm(c: Context<WebEnv>, one: ActPage, wrong?: Problem) {
-  const { title, verb, back, lead, fields = "" } = await one.view(actingOf(c), aboutOf(c));
+async function showForm(
+  c: Context<WebEnv>,
+  one: ActPage,
+  { form, wrong }: { readonly form: Form; readonly wrong?: Problem } = { form: {} },
+) {
+  const { title, verb, back, lead, fields = "" } = await one.view(actingOf(c), aboutOf(c), form);
   const said = wrong?.errors?.map(({ detail }) => detail).join("; ") ?? wrong?.detail;
   const error =
     said === undefined
@@ -242,7 +250,7 @@ async function showForm(c: Context<WebEnv>, one: ActPage, wrong?: Problem) {
 <form method="post" action="${c.req.path}?of=${encodeURIComponent(aboutOf(c))}" class="stack">
 <input type="hidden" name="key" value="${c.get("requestId")}">
 ${fields}
-<label>Why, for the record of changes <input name="reason" required maxlength="${noteCharactersMax}" autocomplete="off"${said === undefined ? "" : html` aria-describedby="wrong"`}></label>
+<label>Why, for the record of changes <input name="reason" value="${form["reason"] ?? ""}" required maxlength="${noteCharactersMax}" autocomplete="off"${said === undefined ? "" : html` aria-describedby="wrong"`}></label>
 <p class="acts"><button>${verb}</button> <a href="${back}">Change nothing</a></p>
 </form></section>`;
   return c.html(

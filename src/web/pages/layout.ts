@@ -40,7 +40,7 @@ export function page(frame: Frame, content: Html): Html {
   const bar =
     caller === undefined
       ? ""
-      : html`<nav aria-label="Views"><ul>${links}</ul></nav><div class="who"><span class="live" data-live role="status"></span><span>${caller.name}, ${caller.scope === "read" ? "read-only" : `may ${caller.scope}`}</span>${signOut}</div>`;
+      : html`<nav aria-label="Views"><ul>${links}</ul></nav><div class="who"><span class="live" data-live role="status"></span><span>${caller.name}, ${caller.scope === "read" ? "read-only" : `may ${caller.scope === "admin" ? "administer" : caller.scope}`}</span>${signOut}</div>`;
   const script =
     caller === undefined || isStatic
       ? ""

@@ -201,6 +201,7 @@ describe("a change is refused, and the attempt recorded", () => {
     const headers = { authorization: `Bearer ${boss.token}`, "content-type": "application/json" };
     const body = JSON.stringify({ target: "all", reason: "x" });
     expect((await quiet.ask("/api/v1/pauses", { method: "POST", headers, body })).status).toBe(405);
+    expect((await quiet.ask("/pause?of=all", { headers })).status).toBe(403);
     expect(quiet.refusals).toMatchObject([{ actor: "boss", what: "POST /api/v1/pauses" }]);
   });
 

@@ -73,10 +73,10 @@ describe("a JWT of the identity provider", () => {
     const asked = async (claims: Record<string, unknown>) => {
       const answer = await page({ authorization: `Bearer ${await provider.sign(claims)}` });
       const body = await answer.text();
-      return [answer.status, /may (operate|admin)|read-only/.exec(body)?.[0], body.includes(">nightly<")];
+      return [answer.status, /may (operate|administer)|read-only/.exec(body)?.[0], body.includes(">nightly<")];
     };
     expect(await asked({})).toEqual([200, "may operate", true]);
-    expect(await asked({ groups: ["operators", "admins"] })).toEqual([200, "may admin", true]);
+    expect(await asked({ groups: ["operators", "admins"] })).toEqual([200, "may administer", true]);
     expect(await asked({ realm_access: { roles: ["hr"] } })).toEqual([200, "may operate", false]);
     expect(await asked({ groups: "operators" })).toEqual([200, "may operate", true]);
   });
