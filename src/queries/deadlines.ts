@@ -14,7 +14,7 @@ import {
 } from "../model/deadline.ts";
 import { weightOf } from "../model/outcome.ts";
 import { targetFromMasks } from "../model/task.ts";
-import { parseTaskId, targetOf, taskId } from "../model/task-id.ts";
+import { parseTaskId } from "../model/task-id.ts";
 import {
   deadlineOfSlot,
   deadlinesOf,
@@ -31,8 +31,7 @@ import { NotifyStore } from "../store/notify-store.ts";
 import { readPolicyStates } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
-import { StartJournal } from "../store/start-journal.ts";
-import { readStatusAt } from "./status-at.ts";
+import { namedByMasks, readStatusAt } from "./status-at.ts";
 
 /** An end before the deadline may be recorded this much after it. */
 const graceMs = 10_000;
@@ -150,15 +149,7 @@ async function readEnds(
     return weightOf(outcome) === "good" ? [{ target, slotMs: Date.parse(slot), endedMs: Date.parse(finishedAt) }] : [];
   });
   const newest = places.toSorted((a, b) => slotOf(b.id) - slotOf(a.id))[0];
-  return { targets: targetsOf(policy.action) ?? (await fannedOutOf(newest?.id, store)), ends };
-}
-
-/** The sync jobs that masks named for the slot of a task. */
-async function fannedOutOf(id: string | undefined, store: Store): Promise<readonly string[]> {
-  const identity = id === undefined ? undefined : parseTaskId(id);
-  if (identity === undefined) return [targetFromMasks];
-  const into = await new StartJournal(store).fannedOutInto(taskId({ ...identity, target: targetFromMasks }));
-  return into?.map(targetOf) ?? [targetFromMasks];
+  return { targets: targetsOf(policy.action) ?? (await namedByMasks(newest?.id, store)) ?? [targetFromMasks], ends };
 }
 
 /**

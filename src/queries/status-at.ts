@@ -4,13 +4,15 @@ import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { showClock } from "../core/instant.ts";
 import { isGood, type Outcome } from "../model/outcome.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
-import { targetOf } from "../model/task-id.ts";
+import { targetFromMasks } from "../model/task.ts";
+import { parseTaskId, targetOf, taskId } from "../model/task-id.ts";
 import { createChainSource } from "../schedule/slots.ts";
 import { batchesOf } from "../store/batches.ts";
 import { History, type OutcomePlace, type Span } from "../store/history.ts";
 import { readPolicyStates, type TargetState } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
+import { StartJournal } from "../store/start-journal.ts";
 import { targetWords } from "./task-words.ts";
 
 /** What was known of a policy at the end of a span. `why`: empty where all is said. */
@@ -45,10 +47,12 @@ export async function readStatusAt(
       const { name } = policy;
       const slot = slots.get(name);
       const lastEnds = states.get(name)?.targets ?? [];
+      const newestId = outcomes.get(name)?.toSorted((a, b) => Date.parse(b.slot) - Date.parse(a.slot))[0]?.taskId;
       const since = { outcomesSinceMs: keptSince.get(name), slotsSinceMs: ledgerSince.get(name) };
       const facts = {
         span,
         slot: slot === undefined || slot.slotMs < span.fromMs ? undefined : slot,
+        named: targetsOf(policy.action) ?? (await namedByMasks(newestId, store)),
         lastEnds,
         ...since,
       };
@@ -68,8 +72,18 @@ async function readNewest(history: History, policies: readonly string[], span: S
   return (await history.read(places)).filter(({ slot }) => Date.parse(slot) >= span.fromMs);
 }
 
+/** The sync jobs that masks named for the slot of a task; undefined: not known, or no longer. */
+export async function namedByMasks(id: string | undefined, store: Store): Promise<readonly string[] | undefined> {
+  const identity = id === undefined ? undefined : parseTaskId(id);
+  if (identity === undefined) return undefined;
+  const into = await new StartJournal(store).fannedOutInto(taskId({ ...identity, target: targetFromMasks }));
+  return into?.map(targetOf);
+}
+
 interface Facts {
   readonly span: Span;
+  /** The sync jobs, lists or objects of the policy, as far as they are known. */
+  readonly named: readonly string[] | undefined;
   /** The newest slot of the span that a scheduler recorded. */
   readonly slot: SlotRecord | undefined;
   /** How each target ended last, also after the span. */
@@ -84,7 +98,7 @@ function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Judg
   const { span, slot } = facts;
   const clock = (instantMs: number) => showClock(instantMs, policy.closed.timezone, span.toMs);
   const ends = newestEnds(outcomes);
-  const targets = targetsOf(policy.action) ?? slot?.targets ?? [...ends.keys()];
+  const targets = facts.named ?? (ends.size > 0 ? [...ends.keys()] : (slot?.targets ?? []));
   const words = (target: string) => targetWords({ kind: policy.action.kind, target });
   const bad = targets.flatMap((target) => {
     const end = ends.get(target);

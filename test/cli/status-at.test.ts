@@ -6,6 +6,7 @@ import type { SlotRecord } from "../../src/model/slot-record.ts";
 import { History } from "../../src/store/history.ts";
 import { redisTimeMs } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { StartJournal } from "../../src/store/start-journal.ts";
 import { runHere } from "../support/commands-here.ts";
 import { keepSet } from "../support/kept-set.ts";
 import { testOutcome } from "../support/outcomes.ts";
@@ -67,6 +68,7 @@ async function tell({ policy, slots, ends, isUnseen }: Story): Promise<void> {
 const twoAt = [{ hour: 2 }];
 const endedAt = (hour: number, end: Partial<Outcome> = {}) => [{ slotHour: 2, hour, ...end }];
 const failed = { status: "failed", reason: "run-failed" } as const;
+const overMasks = { kind: "run", fromMasks: { name: "*" } } as const;
 const jobs = { kind: "run", syncJobs: [42, 43] } as const;
 
 describe("syncline status --at", () => {
@@ -102,6 +104,16 @@ describe("syncline status --at", () => {
       { policy: nightly("unplanned"), slots: [], ends: [] },
       { policy: nightly("evening"), slots: [{ hour: 20 }], ends: [{ slotHour: 20, hour: 21 }] },
       { policy: testPolicy({ name: "by-hand", schedule: undefined }), slots: [], ends: [] },
+      {
+        policy: nightly("masks", { action: overMasks }),
+        slots: [{ hour: 2, targets: ["masks"] }],
+        ends: endedAt(3, { target: "7" }),
+      },
+      {
+        policy: nightly("half-masks", { action: overMasks }),
+        slots: [{ hour: 2, targets: ["masks"] }],
+        ends: endedAt(3, { target: "7" }),
+      },
       { policy: nightly("unseen"), slots: [], ends: [], isUnseen: true },
     ];
     const evening = {
@@ -113,11 +125,13 @@ describe("syncline status --at", () => {
       stories.map(({ policy }) => (policy.name === "evening" ? (evening as Policy) : policy)),
     );
     for (const story of stories) await tell(story);
+    const into = ["7", "8"].map((job) => `half-masks__run__${job}__2`);
+    await new StartJournal(store).fannedOut("half-masks__run__masks__2", into);
 
     const six = await status("--at", "yesterday 06:00");
     expect([six.code, six.err]).toEqual([1, ""]);
     expect(six.out).toMatch(
-      /^at \S+ 06:00:00 UTC, since the midnight before: 2 of 12 policies due had succeeded; 3 policies had nothing due\n/,
+      /^at \S+ 06:00:00 UTC, since the midnight before: 3 of 14 policies due had succeeded; 3 policies had nothing due\n/,
     );
     const rows = six.out
       .split("\n")
@@ -133,6 +147,7 @@ describe("syncline status --at", () => {
       missed: "slot 02:00 UTC missed (outside-window)",
       paused: "slot 02:00 UTC skipped (paused): migration",
       unplanned: "slot 02:00 UTC was not planned",
+      "half-masks": "sync job 8 had not ended",
       unseen: "slot 02:00 UTC was due, and no scheduler knows the policy here",
     });
     const all = JSON.parse((await status("--at", "yesterday 08:00", "--json", "late", "evening", "closed")).out);
