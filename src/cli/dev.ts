@@ -61,8 +61,10 @@ async function dev({ config, keep }: DevOptions, io: CommandIo): Promise<void> {
   const inside = { ...io, settings: { ...io.settings, variables } };
   try {
     const set = await loadPoliciesOrThrow(path, inside);
-    // A token that is missing is said before what to type next.
-    for (const service of set.services.values()) createService(service, { variables, log: silentLog }).close();
+    // A token that is missing is said before what to type next. That of the sandbox must not be
+    // noted as a secret yet: it is printed there.
+    if (sandbox === undefined)
+      for (const service of set.services.values()) createService(service, { variables, log: silentLog }).close();
     const roles = ["scheduler", "worker", "web"] as const;
     const webPort = await freePort();
     const process = { roles, takeOverAfter: 10_000, drain: 10_000, webHost: "127.0.0.1", webPort };
