@@ -2,7 +2,6 @@ import { expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
 import { operations } from "../../../src/web/api/operations.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { often } from "../../support/processes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
 
 const web = await webForTest();
@@ -214,7 +213,7 @@ it("shows a run that ended well and is unusual below what is bad", async () => {
   await new History(web.store).record(testOutcome({ ...named, ...far }));
   const items = async () => (await get("/attention")).body.items;
   await expect
-    .poll(async () => (await items()).at(-1), often)
+    .poll(async () => (await items()).at(-1), { interval: 300 })
     .toMatchObject({
       ...{ name: "deliveries", state: "unusual", acknowledged: null },
       what: "unusual: sync job 42 took 47m, usually 12m",
