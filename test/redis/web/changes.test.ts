@@ -223,4 +223,7 @@ it("checks policy files without taking them, and says what is wrong where", asyn
       'apiVersion: syncline/v1\nservices:\n  m: { baseUrl: "https://m.example.com", token: { env: T } }\npolicies:\n  - { name: x, service: m, repository: HR, schedule: { every: 1h }, run: { syncJobs: [1] } }\n',
   };
   expect((await post("/config/validate", { files: good })).body).toEqual({ ok: true, policies: 1, problems: [] });
+  const mapping = '{ activity: { sample: /etc/hostname, id: "string(item.id)" } }';
+  const probing = { "b.yaml": good["b.yaml"].replace("token:", `mapping: ${mapping}, token:`) };
+  expect((await post("/config/validate", { files: probing })).body).toMatchObject({ ok: true });
 });
