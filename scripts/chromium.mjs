@@ -19,15 +19,16 @@ export async function findChromium({ env = process.env, cache = localCache, onPr
   if (installed !== undefined) return { command: installed, env: {} };
   const root = join(cache, `chromium-${process.arch}`);
   const tools = { apt: findOnPath("apt-get", path), dpkg: findOnPath("dpkg", path) };
+  let why = "it has no apt-get and dpkg";
   if (!existsSync(root) && tools.apt !== undefined && tools.dpkg !== undefined) {
     mkdirSync(cache, { recursive: true });
     await withLock(`${root}.lock`, async () => {
       if (!existsSync(root))
-        await timed("unpacking a private Chromium (90 MB, once)", () => unpack({ ...tools, root }), onProgress);
+        why = await timed("unpacking a private Chromium (90 MB, once)", () => unpack({ ...tools, root }), onProgress);
     });
   }
   if (existsSync(root)) return unpacked(root);
-  throw new Problem("no Chromium can be had on this machine, so the pages cannot be tested", [
+  throw new Problem(`no Chromium can be had on this machine (${why}), so the pages cannot be tested`, [
     "install chromium and put it on PATH",
     "or set CHROMIUM to one, e.g. CHROMIUM=/opt/chrome/chrome",
   ]);
@@ -43,7 +44,9 @@ function unpacked(root) {
   };
 }
 
+/** Unpacks it; answers why that failed, or undefined. */
 async function unpack({ apt, dpkg, root }) {
+  let why;
   const stage = `${root}.stage`;
   rmSync(stage, { recursive: true, force: true });
   const downloads = join(stage, "downloads");
@@ -53,12 +56,17 @@ async function unpack({ apt, dpkg, root }) {
     const own = options ?? privateLists(join(stage, "lists"));
     if (options === undefined) await run(apt, [...own, "-qq", "update"], { timeoutMs: 300_000 });
     mkdirSync(downloads, { recursive: true });
+    // What lies in apt's own archive would not be named: let it see an empty one.
+    const archive = join(stage, "archives");
+    mkdirSync(join(archive, "partial"), { recursive: true });
     const wanted = ["install", "--no-install-recommends", "--print-uris", "-qq", "chromium", "fonts-dejavu-core"];
-    const listed = await run(apt, [...own, ...wanted], { timeoutMs: 60_000 });
+    const listed = await run(apt, [...own, "-o", `Dir::Cache::archives=${archive}`, ...wanted], { timeoutMs: 60_000 });
     // `'http://…/chromium_156_amd64.deb' chromium_156_amd64.deb 85000000 SHA256:…`
     const packages = listed.stdout.split("\n").flatMap((line) => / (\S+?)_(\S+?)_\S+\.deb /.exec(line)?.[1] ?? []);
+    why = `apt-get names no packages: ${lastLine(listed.stderr)}`;
     if (listed.code !== 0 || packages.length === 0) continue;
     const got = await run(apt, [...own, "-qq", "download", ...packages], { cwd: downloads, timeoutMs: 600_000 });
+    why = `apt-get download failed: ${lastLine(got.stderr)}`;
     if (got.code !== 0) continue;
     for (const file of readdirSync(downloads)) await run(dpkg, ["-x", join(downloads, file), unpackTo]);
     // A package that the machine has already is not downloaded: its fonts are there.
@@ -67,9 +75,16 @@ async function unpack({ apt, dpkg, root }) {
     writeFileSync(join(unpackTo, "fonts.conf"), fonts);
     const { command, env } = unpacked(unpackTo);
     const says = await run(command, ["--version"], { env: { ...process.env, ...env }, timeoutMs: 20_000 });
+    why = `what was unpacked does not start: ${lastLine(says.stderr)}`;
     if (!/^Chromium /.test(says.stdout)) continue;
     renameSync(unpackTo, root);
+    why = undefined;
     break;
   }
   rmSync(stage, { recursive: true, force: true });
+  return why;
+}
+
+function lastLine(text) {
+  return text.trim().split("\n").at(-1);
 }

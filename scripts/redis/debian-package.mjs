@@ -125,7 +125,7 @@ export function privateLists(lists) {
   return Object.entries(settings).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
 }
 
-/** The folders of libraries below an unpacked root. */
+/** The folders of libraries below an unpacked root, and those in them that a library calls its own. */
 export function libraryFolders(root) {
   return ["usr/lib", "lib"]
     .map((parent) => join(root, parent))
@@ -134,7 +134,17 @@ export function libraryFolders(root) {
       readdirSync(parent)
         .filter((name) => name.includes("-linux-gnu"))
         .map((name) => join(parent, name)),
-    );
+    )
+    .flatMap((parent) => [parent, ...foldersIn(parent).filter(holdsLibraries)]);
+}
+
+function foldersIn(parent) {
+  const entries = readdirSync(parent, { withFileTypes: true });
+  return entries.flatMap((entry) => (entry.isDirectory() ? [join(parent, entry.name)] : []));
+}
+
+function holdsLibraries(folder) {
+  return readdirSync(folder).some((name) => /^lib.+\.so(\.|$)/.test(name));
 }
 
 const folder = (cache) => join(cache, `redis-${process.arch}`);
