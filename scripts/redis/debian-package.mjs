@@ -125,7 +125,7 @@ export function privateLists(lists) {
   return Object.entries(settings).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
 }
 
-/** The folders of libraries below an unpacked root, and those in them that a library calls its own. */
+/** The folders of libraries below an unpacked root, with those that a library calls its own. */
 export function libraryFolders(root) {
   return ["usr/lib", "lib"]
     .map((parent) => join(root, parent))

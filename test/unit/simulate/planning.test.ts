@@ -123,7 +123,7 @@ describe("planning on a virtual clock", () => {
 
   it("refuses more slots than it may hold, at once if it can, and says what to do", () => {
     const options = { slotsMax: 10 };
-    const said = "there are more than 10 slots, which is the most: take a shorter time, or one policy";
+    const said = "there are more than 10 slots, which is the most: take a shorter time, or name one policy";
     expect(() => simulateMinutes({ policies: [everyMinutes(1)], to: 11, options })).toThrow(said);
     const dst = { gap: "next", overlap: "first" } as const;
     const cron = { kind: "cron", expressions: ["* * * * *"], timezone: "UTC", dst, spreadMs: 0 } as const;
