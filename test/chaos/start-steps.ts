@@ -28,11 +28,11 @@ export interface WatchedStep {
  */
 export const unsentPoint: Point = "before-history.record-unsent";
 
-/** Only read, of no start, or done by a person's command. */
+/** Only read, of no start, about a run that goes on for long, or done by a person's command. */
 const unwatched = new Set([
   ...["constructor", "entry", "cancelled", "hasActivity"],
   ...["planFanOut", "fannedOut", "fannedOutInto"],
-  "cancel",
+  ...["longFrom", "noteLong", "cancel"],
 ]);
 
 /**
