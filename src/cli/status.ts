@@ -92,7 +92,11 @@ async function showStatus(options: StatusOptions, { store, target, io }: Parts):
   io.exitCode = isWell ? 0 : 1;
   if (options.json) return io.out(statusToJson(full));
   const now = options.watch ? [`${clearScreen}${showInstant(status.nowMs)}, every 2 s; Ctrl-C ends it\n`] : [];
-  io.out([...now, ...statusToText(full, io)].join("\n"));
+  const isUnknown = status.config.kept === undefined && status.config.replicas.length === 0;
+  const never = isUnknown
+    ? [`No process has run under the prefix ${target.prefix}: this is what the files say.\n`]
+    : [];
+  io.out([...now, ...never, ...statusToText(full, io)].join("\n"));
 }
 
 /** The chosen policies, and of the services only those that they need. */
