@@ -27,7 +27,10 @@ export class LiveHub {
   readonly #log: Pick<EventLog, "error">;
   /** Each open stream, with its caller and what ends it. */
   readonly #streams = new Map<Send, { readonly caller: string; readonly end: () => void }>();
+  /** Those that joined after the last poll: their page may be older than it. */
+  readonly #fresh = new Set<Send>();
   #timers: (() => void)[] = [];
+  #onChange = () => {};
   #version: string | undefined;
   #isReading = false;
 
@@ -36,6 +39,11 @@ export class LiveHub {
     this.#readVersion = readVersion;
     this.#clock = clock;
     this.#log = log;
+  }
+
+  /** Calls this before pages hear of a change. */
+  beforeChange(act: () => void): void {
+    this.#onChange = act;
   }
 
   /** How many streams are open. */
@@ -48,9 +56,11 @@ export class LiveHub {
     const own = [...this.#streams.values()].filter((one) => one.caller === caller).length;
     if (this.#streams.size >= streamsMax || own >= streamsOfCallerMax) throw tooMany;
     this.#streams.set(send, { caller, end });
+    this.#fresh.add(send);
     if (this.#timers.length === 0) this.#begin();
     return () => {
       this.#streams.delete(send);
+      this.#fresh.delete(send);
       if (this.#streams.size === 0) this.#rest();
     };
   }
@@ -79,9 +89,12 @@ export class LiveHub {
     this.#isReading = true;
     try {
       const version = await this.#readVersion();
-      const hasChanged = this.#version !== undefined && version !== this.#version;
+      // The first time, too: nothing is known of the moments since the pages were made.
+      const hasChanged = version !== this.#version;
       this.#version = version;
-      if (hasChanged) this.#sendAll(changed);
+      if (hasChanged) this.#onChange();
+      for (const send of hasChanged ? [...this.#streams.keys()] : [...this.#fresh]) send(changed);
+      this.#fresh.clear();
     } catch (error) {
       if (this.#version === unread) return;
       this.#version = unread;

@@ -36,4 +36,10 @@ export class Looks {
       if (this.#kept.size > keptMax || nowMs >= untilMs) this.#kept.delete(oldest);
     return answer;
   }
+
+  /** Something has changed: only looks ahead go on to hold. */
+  forget(): void {
+    const soonMs = this.#clock.monotonicMs() + freshMs;
+    for (const [key, { untilMs }] of this.#kept) if (untilMs <= soonMs) this.#kept.delete(key);
+  }
 }

@@ -37,6 +37,7 @@ export interface WebParts extends GuardParts {
 export function createWebApp(parts: WebParts): Hono<WebEnv> {
   const app = new Hono<WebEnv>();
   const looks = new Looks(parts.clock);
+  parts.live.beforeChange(() => looks.forget());
   app.onError((error, c) => answerError(c, error, parts.log));
   app.notFound((c) => answerAs(c, unknownPath));
   app.use(async (c, next) => {

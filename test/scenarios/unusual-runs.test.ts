@@ -46,9 +46,9 @@ async function story(unusual: string, known: { durationMs: number; activities: n
 describe("a run that goes on", () => {
   it("will probably end as usual: running, plan and its own follower say when", async () => {
     const { world } = await story("off", { durationMs: 3_600_000, activities: 1 }, 8_000);
-    const ended = world.run("story");
-    await world.log.until(({ event }) => event === "task.started");
     const at = ["--prefix", world.target.prefix, "--redis-url", world.target.url];
+    await runHere(["run", "story", ...at], {});
+    await world.log.until(({ event }) => event === "task.started");
     const { out } = await runHere(["running", "--json", ...at], {});
     const [task] = JSON.parse(out).tasks;
     expect(task).toMatchObject({
@@ -59,8 +59,6 @@ describe("a run that goes on", () => {
     const plan = await commandHere(["plan", "--from", "now", "--to", "+2h", ...at]);
     expect(plan.text).toMatch(/Sync job 3 of story goes on: usually 1h, so about \d\d:\d\dZ\./);
     expect(plan.text).toContain("sync job 3 is still at work for story (overlap: queue)");
-    await world.app.stop();
-    await ended.catch(() => {});
   });
 });
 

@@ -24,6 +24,7 @@ it("tells open pages once that Redis cannot be read, and once that it can again"
     await new Promise((resolve) => setImmediate(resolve));
   };
   await poll();
+  expect(sent.splice(0)).toEqual(["event: changed\ndata:\n\n"]);
   await poll();
   expect(sent).toEqual([]);
   read = async () => Promise.reject(new TypeError("a mistake"));
@@ -34,4 +35,31 @@ it("tells open pages once that Redis cannot be read, and once that it can again"
   read = async () => "one";
   await poll();
   expect(sent).toHaveLength(2);
+});
+
+it("tells a page what changed between its making and its stream", async () => {
+  let tick = () => {};
+  const every = (ms: number, act: () => void) => {
+    if (ms === 2_000) tick = act;
+    return () => {};
+  };
+  const hub = new LiveHub(async () => "one", { ...systemClock, every }, new TestLog());
+  const told: string[] = [];
+  hub.beforeChange(() => void told.push("forget"));
+  const join = (name: string) =>
+    hub.join(
+      name,
+      () => void told.push(name),
+      () => {},
+    );
+  const poll = async () => {
+    tick();
+    await new Promise((resolve) => setImmediate(resolve));
+    return told.splice(0);
+  };
+  join("ana");
+  expect(await poll()).toEqual(["forget", "ana"]);
+  join("bob");
+  expect(await poll()).toEqual(["bob"]);
+  expect(await poll()).toEqual([]);
 });
