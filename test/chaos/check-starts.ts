@@ -130,13 +130,14 @@ function untrue({ id, kind, target }: Task, outcome: Outcome, { plan, started }:
   return [`${id} is ${status} (${reason}), but was never started`];
 }
 
+/** A worker's clock lags by the time that Redis took for its answer (store/redis.ts). */
+const clockLagMs = 500;
+
 function isActive({ target, finishedAt }: Outcome, started: Check["started"]): boolean {
+  const untilMs = Date.parse(finishedAt) + clockLagMs;
   return [...started.values()]
     .flat()
-    .some(
-      ({ operation, key, atMs }) =>
-        operation === "EnableSyncJobById" && key === target && atMs <= Date.parse(finishedAt),
-    );
+    .some(({ operation, key, atMs }) => operation === "EnableSyncJobById" && key === target && atMs <= untilMs);
 }
 
 /**
