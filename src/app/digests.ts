@@ -1,14 +1,11 @@
 // Digests that are due: each day's is planned once over all replicas, since the notifier saves it
 // in one step with the slot that it stands for. Called by notify/notifier.ts in its status rounds.
-import * as z from "zod";
 import type { DigestSettings, PolicySet } from "../config/policy-set.ts";
-import { parseVersioned } from "../core/newer-version.ts";
 import type { DigestPort } from "../notify/notifier.ts";
-import { digestNotice, readDigest } from "../queries/digest.ts";
+import { digestId, digestNotice, readDigest } from "../queries/digest.ts";
+import { type DigestState, parseDigestState as parse } from "../queries/sinks.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
-
-const stateSchema = z.object({ v: z.literal(1), slotMs: z.int(), sentMs: z.int().nullable() });
 
 /** A state of a digest that is no longer configured is kept so long. */
 const forgetAfterMs = 31 * 86_400_000;
@@ -36,7 +33,10 @@ export function createDigests({ store, target, set }: DigestPlaces): DigestPort 
         const slotMs = state === undefined ? undefined : newestSlot(digest, state.slotMs, nowMs);
         if (state === undefined) changes.set(digest.name, textOf(nowMs, null));
         if (state === undefined || slotMs === undefined) continue;
-        changes.set(digest.name, textOf(slotMs, nowMs));
+        changes.set(
+          digest.name,
+          textOf(slotMs, { atMs: nowMs, id: digestId(digest.name, String(slotMs)), to: [...digest.to] }),
+        );
         due.push({ to: digest.to, make: () => make(digest, { sinceMs: state.slotMs, slotMs, nowMs }) });
       }
       return { due, changes };
@@ -56,20 +56,6 @@ function newestSlot(digest: DigestSettings, afterMs: number, nowMs: number): num
   return createSlotSource(digest)?.due(afterMs, nowMs).at(-1);
 }
 
-function parse(text: string) {
-  return parseVersioned("digest state", stateSchema, JSON.parse(text));
-}
-
-function textOf(slotMs: number, sentMs: number | null): string {
-  return JSON.stringify({ v: 1, slotMs, sentMs });
-}
-
-/** When each digest was last sent. */
-export function lastSent(states: ReadonlyMap<string, string>): ReadonlyMap<string, number> {
-  return new Map(
-    [...states].flatMap(([name, text]) => {
-      const { sentMs } = parse(text);
-      return sentMs === null ? [] : [[name, sentMs] as const];
-    }),
-  );
+function textOf(slotMs: number, sent: DigestState["sent"]): string {
+  return JSON.stringify({ v: 1, slotMs, sent } satisfies DigestState);
 }

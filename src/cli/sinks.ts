@@ -2,13 +2,11 @@
 // trial notice now.
 
 import { Command } from "commander";
-import { lastSent } from "../app/digests.ts";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { sendTrial } from "../notify/trial.ts";
-import { isStuck, readSinks, type SinkState } from "../queries/sinks.ts";
-import { NotifyStore } from "../store/notify-store.ts";
+import { isStuck, type LastDigest, readLastDigests, readSinks, type SinkState } from "../queries/sinks.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { currentActor } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -68,10 +66,11 @@ async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   const { set, nowMs, states, digests } = await withStore(target, async (store) => {
     const found = await policySetFor(options, store, io);
     const backlogs = await readSinks(found, store, target);
+    const atMs = await redisTimeMs(store);
     return {
       set: found,
-      nowMs: await redisTimeMs(store),
-      digests: lastSent(await new NotifyStore(store).texts("digests")),
+      nowMs: atMs,
+      digests: await readLastDigests(found, { store, target, nowMs: atMs }),
       states: new Map(backlogs.map((state) => [state.sink, state])),
     };
   });
@@ -81,13 +80,13 @@ async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   if (options.json) {
     const all = sinks.map((sink) => ({
       ...{ sink: sink.name, to: showReceiver(sink), ...states.get(sink.name) },
-      lastDigest: toIso(lastDigestMs(set, sink.name, digests)),
+      lastDigest: toIso(lastDigestMs(sink.name, digests)),
     }));
     return io.out(safeJson(all));
   }
   if (sinks.length === 0) return io.err("no sink is configured: `sinks` of a policy file (docs/notifications.md)");
   const rows = sinks.map((sink) => {
-    const lastMs = lastDigestMs(set, sink.name, digests);
+    const lastMs = lastDigestMs(sink.name, digests);
     const last = lastMs === undefined ? "" : showInstant(lastMs);
     return [sink.name, showReceiver(sink), ...showBacklog(states.get(sink.name)), last];
   });
@@ -98,11 +97,10 @@ async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   }
 }
 
-/** When a digest was last planned for a sink. */
-function lastDigestMs({ notifications }: PolicySet, sink: string, sent: ReadonlyMap<string, number>) {
-  const own = (notifications.digests ?? []).filter(({ to }) => to.includes(sink));
-  const instants = own.flatMap(({ name }) => sent.get(name) ?? []);
-  return instants.length === 0 ? undefined : Math.max(...instants);
+/** When a digest was last sent to a sink. */
+function lastDigestMs(name: string, digests: readonly LastDigest[]): number | undefined {
+  const own = digests.filter(({ to }) => to.some(({ sink }) => sink === name));
+  return own.length === 0 ? undefined : Math.max(...own.map(({ atMs }) => atMs));
 }
 
 function showBacklog(state: SinkState | undefined): string[] {

@@ -21,7 +21,7 @@ import {
   showFeed,
   showPresence,
 } from "../queries/service-words.ts";
-import type { SinkState } from "../queries/sinks.ts";
+import { describeDigest, hasFailed, type SinkState } from "../queries/sinks.ts";
 import type { ExpensiveFeed, Status } from "../queries/status.ts";
 import { foreignOwner } from "../store/owners.ts";
 import type { Screen } from "./command-io.ts";
@@ -39,7 +39,7 @@ export interface FullStatus {
 
 /** The report for machines: everything. */
 export function statusToJson({ status, lines, shown, isWell }: FullStatus): string {
-  const { nowMs, services, sinks, feeds, processes, owners, config, pauses } = status;
+  const { nowMs, services, sinks, digests, feeds, processes, owners, config, pauses } = status;
   const { kept, ...running } = config;
   return JSON.stringify({
     v: 1,
@@ -52,6 +52,7 @@ export function statusToJson({ status, lines, shown, isWell }: FullStatus): stri
     config: { kept: kept ?? null, ...running },
     quarantined: pauses.filter(({ cause }) => cause === "quarantine"),
     sinks,
+    digests: digests.map(({ atMs, ...digest }) => ({ ...digest, at: toIso(atMs) })),
     feeds,
     owners,
   });
@@ -97,7 +98,7 @@ function lastToJson({ target, last, weight, inARow, sinceMs, lastGoodMs }: NonNu
 
 /** The report for people, in blocks. */
 export function statusToText({ status, lines, shown }: FullStatus, screen: Screen): string[] {
-  const { nowMs, services, sinks, feeds, processes, owners, config } = status;
+  const { nowMs, services, sinks, digests, feeds, processes, owners, config } = status;
   const blocks = [policiesToText(lines, shown, nowMs, screen), `\n${servicesTable(status, screen)}`];
   if (services.length === 0) blocks.pop();
   blocks.push(`\nalive: ${showPresence(processes)}`);
@@ -108,6 +109,10 @@ export function statusToText({ status, lines, shown }: FullStatus, screen: Scree
   blocks.push(...config.rejected.map((one) => alarming(describeRejected(one, config), screen.colours)));
   if (feeds.length > 0) blocks.push(`\n${feedsTable(feeds, screen)}`);
   if (sinks.length > 0) blocks.push(`\n${sinksTable(sinks, screen)}`);
+  if (digests.length > 0) blocks.push("");
+  blocks.push(
+    ...digests.map((one) => (hasFailed(one) ? alarming(describeDigest(one), screen.colours) : describeDigest(one))),
+  );
   return blocks;
 }
 

@@ -123,14 +123,23 @@ function serviceItems({ services, nowMs }: Status): AttentionItem[] {
   });
 }
 
-function sinkItems({ sinks, nowMs }: Status): AttentionItem[] {
-  return sinks
+function sinkItems({ sinks, digests, nowMs }: Status): AttentionItem[] {
+  const failed = digests.flatMap(({ digest, atMs, to }) =>
+    to.flatMap(({ sink, state, reason = "" }) => (state === "failed" ? [{ digest, atMs, sink, reason }] : [])),
+  );
+  const undelivered = failed.map(({ digest, atMs, sink, reason }) => ({
+    ...{ ...none, about: "sink" as const, name: sink, state: "digest failed", sinceMs: atMs },
+    what: `the digest ${digest} was not delivered: ${reason}`,
+    nextStep: `Mend the receiver, then \`syncline failed replay --sink ${sink}\``,
+  }));
+  const stuck = sinks
     .filter((sink) => isStuck(sink, nowMs))
     .map(({ sink, waiting, oldestMs }) => ({
       ...{ ...none, about: "sink" as const, name: sink, state: "stuck", sinceMs: oldestMs },
       what: `${counted(waiting, "notice waits", "notices wait")}, the first for ${formatRoughly(nowMs - (oldestMs ?? nowMs))}`,
       nextStep: `Try it: \`syncline sinks test ${sink}\``,
     }));
+  return [...stuck, ...undelivered];
 }
 
 function policyItem(line: PolicyLine, nowMs: number): AttentionItem {

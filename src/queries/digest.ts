@@ -79,6 +79,11 @@ export async function readDigest(
   };
 }
 
+/** The id of a digest's notice. */
+export function digestId(name: string, key: string): string {
+  return `digest-${hashText(JSON.stringify([name, key]), 32)}`;
+}
+
 /** A digest as a notice. `key`: the same for the same digest, so that a repetition is seen. */
 export function digestNotice(
   { title, lines, detail, counts, first, last }: Digest,
@@ -90,7 +95,7 @@ export function digestNotice(
       ? ""
       : `, due ${showNear(dueMs ?? nowMs, timezone, nowMs)}, ${formatRoughly(lateMs, Math.round)} late`;
   return {
-    ...{ v: 1, id: `digest-${hashText(JSON.stringify([name, key]), 32)}`, kind: "digest", orderKey: `digest:${name}` },
+    ...{ v: 1, id: digestId(name, key), kind: "digest", orderKey: `digest:${name}` },
     ...{ at: new Date(nowMs).toISOString(), policy: null, service: null, timezone },
     title: cutText(`${title}${late}`, titleCharactersMax),
     data: {

@@ -1,8 +1,13 @@
-// What waits for each sink, and what it did not take. Reads Redis only. Called by status.ts and by
-// `syncline sinks`.
+// What waits for each sink, what it did not take, and what became of the last digests. Reads Redis
+// only. Called by status.ts and by `syncline sinks`; app/digests.ts keeps the states of digests.
+import * as z from "zod";
 import type { PolicySet } from "../config/policy-set.ts";
 import { silentLog } from "../core/event-log.ts";
-import { NoticeQueues, type SinkBacklog } from "../queue/notice-queues.ts";
+import { showInstant } from "../core/instant.ts";
+import { parseVersioned } from "../core/newer-version.ts";
+import { type DeliveryState, NoticeQueues, type SinkBacklog } from "../queue/notice-queues.ts";
+import { deliveriesKeptMs } from "../queue/queues.ts";
+import { NotifyStore } from "../store/notify-store.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import { SinkStore } from "../store/sink-store.ts";
 
@@ -35,4 +40,77 @@ export async function readSinks(
 /** Whether a sink takes nothing any more. */
 export function isStuck({ oldestMs }: Pick<SinkState, "oldestMs">, nowMs: number): boolean {
   return oldestMs !== undefined && nowMs - oldestMs > stuckAfterMs;
+}
+
+const digestStateSchema = z.object({
+  v: z.literal(1),
+  slotMs: z.int(),
+  sent: z.object({ atMs: z.int(), id: z.string(), to: z.array(z.string()) }).nullable(),
+});
+
+/** A digest as the notifier keeps it: its newest slot, and the notice that was made for it. */
+export type DigestState = Readonly<z.infer<typeof digestStateSchema>>;
+
+/** Reads a kept state. @throws NewerVersionError or ZodError. */
+export function parseDigestState(text: string): DigestState {
+  return parseVersioned("digest state", digestStateSchema, JSON.parse(text));
+}
+
+/** The last sending of a digest, and what became of it at each sink. */
+export interface LastDigest {
+  readonly digest: string;
+  readonly timezone: string;
+  readonly atMs: number;
+  readonly to: readonly {
+    readonly sink: string;
+    /** `held`: by mute timing, or dropped for want of room; `past`: too old to be known. */
+    readonly state: DeliveryState | "held" | "past";
+    readonly reason?: string;
+  }[];
+}
+
+const digestStateWords = {
+  delivered: "",
+  past: "",
+  waiting: "waits for it",
+  held: "not handed over",
+  failed: "failed",
+};
+
+/** The digests of a set that were sent, by name. */
+export async function readLastDigests(
+  { notifications: { digests = [] } }: Pick<PolicySet, "notifications">,
+  { store, target, nowMs }: { readonly store: Store; readonly target: RedisTarget; readonly nowMs: number },
+): Promise<readonly LastDigest[]> {
+  const zones = new Map(digests.map(({ name, timezone }) => [name, timezone]));
+  if (zones.size === 0) return [];
+  const texts = await new NotifyStore(store).texts("digests", [...zones.keys()]);
+  const queues = new NoticeQueues(target, silentLog);
+  try {
+    const found: LastDigest[] = [];
+    for (const [digest, text] of texts) {
+      const { sent } = parseDigestState(text);
+      if (sent === null) continue;
+      const missing = { state: nowMs - sent.atMs < deliveriesKeptMs ? "held" : "past" } as const;
+      const to = sent.to.map(async (sink) => ({ sink, ...((await queues.find(sink, sent.id)) ?? missing) }));
+      found.push({ digest, timezone: zones.get(digest) ?? "UTC", atMs: sent.atMs, to: await Promise.all(to) });
+    }
+    return found;
+  } finally {
+    await queues.close();
+  }
+}
+
+/** `digest morning, last 2026-11-23 07:00 UTC to ops, mail (failed: no such user)`. */
+export function describeDigest({ digest, timezone, atMs, to }: LastDigest): string {
+  const sinks = to.map(({ sink, state, reason }) => {
+    const words = [digestStateWords[state], reason].filter(Boolean).join(": ");
+    return words === "" ? sink : `${sink} (${words})`;
+  });
+  return `digest ${digest}, last ${showInstant(atMs, timezone)} to ${sinks.join(", ")}`;
+}
+
+/** Whether a sink did not get the last digest. */
+export function hasFailed({ to }: LastDigest): boolean {
+  return to.some(({ state }) => state === "failed");
 }

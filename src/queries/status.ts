@@ -14,7 +14,7 @@ import { type LimiterStatus, readLimiterStatus } from "../store/service-limiter.
 import { feedsOf } from "./feeds.ts";
 import { type RunningConfig, readRunningConfig } from "./running-config.ts";
 import { describeMissingRoles } from "./service-words.ts";
-import { isStuck, readSinks, type SinkState } from "./sinks.ts";
+import { hasFailed, isStuck, type LastDigest, readLastDigests, readSinks, type SinkState } from "./sinks.ts";
 
 /** The state of an installation, as far as these policies are concerned. */
 export interface Status {
@@ -23,6 +23,7 @@ export interface Status {
   /** Pauses and quarantines in force, also of other policies. */
   readonly pauses: readonly Pause[];
   readonly sinks: readonly SinkState[];
+  readonly digests: readonly LastDigest[];
   readonly feeds: readonly ExpensiveFeed[];
   readonly processes: Presence;
   readonly owners: Owners;
@@ -63,6 +64,7 @@ export async function readStatus(set: PolicySet, store: Store, target: RedisTarg
     services,
     pauses: pauses.filter((pause) => isInForce(pause, nowMs)),
     sinks: await readSinks(set, store, target),
+    digests: await readLastDigests(set, { store, target, nowMs }),
     feeds: await readExpensiveFeeds(set, store),
     processes: await readPresence(store),
     owners: await readOwners(store),
@@ -71,10 +73,11 @@ export async function readStatus(set: PolicySet, store: Store, target: RedisTarg
 }
 
 /** Whether a person must look: at services, processes, owners, sinks or files. */
-export function isInstallationWell({ nowMs, services, sinks, processes, owners, config }: Status): boolean {
+export function isInstallationWell({ nowMs, services, sinks, digests, processes, owners, config }: Status): boolean {
   return (
     services.every(({ breaker, throttledUntilMs }) => breaker !== "open" && throttledUntilMs === undefined) &&
     !sinks.some((sink) => isStuck(sink, nowMs)) &&
+    !digests.some(hasFailed) &&
     describeMissingRoles(processes).length + owners.others.length + config.rejected.length === 0 &&
     !config.differs
   );

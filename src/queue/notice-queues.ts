@@ -18,6 +18,9 @@ export interface SinkBacklog {
   readonly oldestMs: number | undefined;
 }
 
+/** What became of one notice at one sink. */
+export type DeliveryState = "delivered" | "waiting" | "failed";
+
 /** Failed deliveries read at once. */
 const failedPage = 500;
 
@@ -73,6 +76,17 @@ export class NoticeQueues {
       const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
       const [first] = active > 0 ? await queue.getActive(0, 0) : waiting > 0 ? await queue.getWaiting(0, 0) : [];
       return { waiting: waiting + prioritized + active + delayed, failed, oldestMs: first?.timestamp };
+    });
+  }
+
+  /** What became of a notice, as long as its queue knows. */
+  find(sink: string, noticeId: string): Promise<{ state: DeliveryState; reason?: string } | undefined> {
+    return this.#call(sink, async (queue) => {
+      const job = await queue.getJob(jobIdOf(noticeId));
+      const state = await job?.getState();
+      if (job === undefined || state === "unknown") return undefined;
+      if (state === "failed") return { state, reason: job.failedReason };
+      return { state: state === "completed" ? "delivered" : "waiting" };
     });
   }
 

@@ -56,13 +56,16 @@ export const feedWalkOptions = {
   removeOnFail: true,
 } as const satisfies DefaultJobOptions;
 
+/** How long a delivered notice is known. */
+export const deliveriesKeptMs = 86_400_000;
+
 /**
  * How deliveries are kept. A failed try goes back to the head, without a BullMQ attempt. Delivered
  * ones stay for a day: their id drops a second add. Failed ones are the failed list.
  */
 export const deliveryOptions = {
   attempts: 1,
-  removeOnComplete: { age: 86_400, count: 10_000 },
+  removeOnComplete: { age: deliveriesKeptMs / 1_000, count: 10_000 },
   removeOnFail: { age: 31 * 86_400, count: 10_000 },
   stackTraceLimit: 0,
   sizeLimit: 64 * 1_024,

@@ -147,7 +147,10 @@ describe("syncline digest", () => {
   });
 });
 
-it("a running serve mails the digest that is due, once, and tells when", async () => {
+it("a running serve sends a due digest once, and tells when, to whom and what failed", async () => {
+  const receiver = await new Receiver().start();
+  onTestFinished(() => receiver.stop());
+  receiver.answer = () => ({ status: 422 });
   const { mails, settings, passwordFile } = await startMailServer();
   const file = join(folderForTest(), "p.yaml");
   const email = `{ host: 127.0.0.1, port: ${settings.port}, startTls: false, from: s@example.com, to: [ops@example.com], user: ${login.user}, passwordFile: "${passwordFile}", tls: { caFile: "${settings.tls.caFile}" } }`;
@@ -156,8 +159,8 @@ it("a running serve mails the digest that is due, once, and tells when", async (
     `apiVersion: syncline/v1
 services: { main: { baseUrl: "http://127.0.0.1:1", token: { env: TEST_TOKEN } } }
 policies: [{ name: nightly, service: main, run: { syncJobs: [1] } }]
-sinks: { mail: { email: ${email} } }
-notifications: { digests: { daily: { at: "07:00", to: [mail] } } }
+sinks: { mail: { email: ${email} }, chat: { webhook: { url: "${receiver.url}", format: slack } } }
+notifications: { digests: { daily: { at: "07:00", to: [mail, chat] } } }
 `,
   );
   const prefix = `${target.prefix}-serve`;
@@ -179,8 +182,11 @@ notifications: { digests: { daily: { at: "07:00", to: [mail] } } }
   await expect.poll(() => mails.length, { timeout: 15_000 }).toBe(1);
   expect(mails[0]).toMatchObject({ user: login.user, isSecure: true });
   expect(mails[0]?.raw).toMatch(/^Subject: 1 new of 1 policy, due /m);
-  const [sink] = JSON.parse(
-    (await runHere(["sinks", "--prefix", prefix, "--redis-url", target.url, "--json"], {})).out,
-  );
+  const look = (...args: string[]) => runHere([...args, "--prefix", prefix, "--redis-url", target.url], {});
+  const [sink] = JSON.parse((await look("sinks", "--json")).out);
   expect(sink).toMatchObject({ sink: "mail", lastDigest: expect.stringMatching(/Z$/) });
+  await expect
+    .poll(async () => (await look("status")).out, { timeout: 15_000 })
+    .toMatch(/\ndigest daily, last 20.* UTC to mail, chat \(failed: .*422.*\)$/);
+  expect((await look("status")).code).toBe(1);
 });
