@@ -2,6 +2,7 @@
 // errors are answered. Built by web-server.ts; tests ask it without a port.
 import { randomBytes } from "node:crypto";
 import { type Context, Hono } from "hono";
+import { compress } from "hono/compress";
 import { etag } from "hono/etag";
 import { HTTPException } from "hono/http-exception";
 import { secureHeaders } from "hono/secure-headers";
@@ -47,6 +48,8 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
     await next();
   });
   app.use(secureHeaders(headers));
+  // All that this server sends is text. Events must not wait for a block to fill.
+  app.use(compress({ encoding: "gzip", contentTypeFilter: (type) => !type.startsWith("text/event-stream") }));
   if (parts.access === undefined) app.use(guardHost);
   addAssets(app);
   app.use(recordRefusals(parts), guardCallers(parts));

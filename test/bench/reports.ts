@@ -5,13 +5,10 @@ import { execFileSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
-import { batchesOf } from "../../src/store/batches.ts";
-import { outcomeDay } from "../../src/store/day-summaries.ts";
-import { History } from "../../src/store/history.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { keepSet } from "../support/kept-set.ts";
-import { testOutcome } from "../support/outcomes.ts";
 import { testPolicy } from "../support/policies.ts";
+import { writeDays, writeEnds } from "./long-memory.ts";
 import { redisBytes } from "./redis-figures.ts";
 
 const { values: given } = parseArgs({
@@ -34,9 +31,13 @@ await keepSet(
   names.map((name) => testPolicy({ name })),
 );
 const emptyBytes = await redisBytes(redis);
-await history();
+await writeEnds(
+  store,
+  names.map((name) => ({ name })),
+  nowMs - days * dayMs,
+);
 const statesBytes = (await redisBytes(redis)) - emptyBytes;
-await seedDays();
+await writeDays(redis, store, names, { days, runs, nowMs });
 const bytes = (await redisBytes(redis)) - emptyBytes - statesBytes;
 say(
   `${policies} policies, ${days} days of ${runs}: ${(bytes / 1_048_576).toFixed(0)} MiB, ${(bytes / policies / days).toFixed(0)} B a policy and day`,
@@ -52,49 +53,6 @@ for (const args of [
 await store.close();
 redis.disconnect();
 await server.stop();
-
-/** One outcome a policy, so that each has a state. */
-async function history(): Promise<void> {
-  const written = new History(store);
-  for (const batch of batchesOf(names, 100))
-    await Promise.all(batch.map((policy) => written.record(outcomeOf(policy, nowMs - days * dayMs, 0))));
-}
-
-/** Days as lua/include/day-summary.lua writes them: 100 different ones, a policy at a time. */
-async function seedDays(): Promise<void> {
-  const texts = Array.from({ length: 100 }, (_, seed) => dayText(seed));
-  const dates = Array.from({ length: days }, (_, day) => new Date(nowMs - day * dayMs).toISOString().slice(0, 10));
-  const months = [...Map.groupBy(dates.entries(), ([, date]) => date.slice(0, 7))];
-  for (const [index, policy] of names.entries()) {
-    const pipeline = redis.pipeline();
-    for (const [month, some] of months) {
-      const fields = some.flatMap(([day, date]) => [date.slice(8), texts[(index + day * 7) % texts.length] ?? ""]);
-      pipeline.hset(store.key("days", policy, month), ...fields);
-    }
-    await pipeline.exec();
-  }
-}
-
-function dayText(seed: number): string {
-  const counts = new Map<string, number>();
-  for (let run = 0; run < runs; run += 1) {
-    const { change } = outcomeDay(store, outcomeOf("seeded", nowMs, seed + run * 13), "UTC");
-    for (const [, name = "", count] of change.slice(2).matchAll(/([A-Za-z]+)(\d+)/g))
-      counts.set(
-        name,
-        name === "L" ? Math.max(counts.get(name) ?? 0, Number(count)) : (counts.get(name) ?? 0) + Number(count),
-      );
-  }
-  return [...counts].map(([name, count]) => `${name}${count}`).join("");
-}
-
-/** Of 33, one fails and one finds conflicts; durations vary by a third around a minute. */
-function outcomeOf(policy: string, slotMs: number, seed: number) {
-  const status = seed % 33 === 0 ? "failed" : seed % 33 === 1 ? "conflicts" : "succeeded";
-  const at = new Date(slotMs).toISOString();
-  const durationMs = 45_000 + ((seed * 7_919) % 30_000);
-  return testOutcome({ taskId: `${policy}__run__42__${slotMs}`, policy, slot: at, finishedAt: at, status, durationMs });
-}
 
 function command(args: readonly string[]): void {
   const wrap = [

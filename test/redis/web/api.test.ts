@@ -1,3 +1,4 @@
+import { gunzipSync } from "node:zlib";
 import { expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
 import { operations } from "../../../src/web/api/operations.ts";
@@ -46,6 +47,22 @@ it("goes through pages without a gap, and links the next one", async () => {
   expect(new Set(seen).size).toBe(63);
   const names = (await get("/policies?limit=3")).body;
   expect((await get(`/policies?limit=3&after=${names.next}`)).body.items[0].name).toBe("deliveries");
+});
+
+it("packs what it sends by gzip where that is taken, but no events", async () => {
+  const ask = (path: string) => web.ask(path, { headers: { "accept-encoding": "gzip" } });
+  for (const path of ["/", "/api/v1/policies", "/api/v1/outcomes?format=ndjson", "/api/v1/outcomes?format=csv"]) {
+    const packed = await ask(path);
+    const plain = await web.ask(path);
+    expect([path, packed.headers.get("content-encoding")]).toEqual([path, "gzip"]);
+    expect([path, plain.headers.get("content-encoding")]).toEqual([path, null]);
+    const tag = packed.headers.get("etag") ?? "";
+    expect((await web.ask(path, { headers: { "accept-encoding": "gzip", "if-none-match": tag } })).status).toBe(304);
+    expect(gunzipSync(await packed.bytes()).toString()).toBe(await plain.text());
+  }
+  const events = await ask("/events");
+  expect(events.headers.get("content-encoding")).toBeNull();
+  await events.body?.cancel();
 });
 
 it("tells the story of a slot, and says when there is none", async () => {

@@ -1,0 +1,140 @@
+// `npm run bench:web`: what the pages and the API cost with many policies and a long memory, and
+// what viewers cost Redis and the starts. [--policies 10000] [--days 400] [--rounds 10].
+import { rmSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { Redis } from "ioredis";
+import { startPrivateRedis } from "../../scripts/redis.mjs";
+import { openStore } from "../../src/store/redis.ts";
+import { operations } from "../../src/web/api/operations.ts";
+import { createToken } from "../../src/web/tokens.ts";
+import { BenchChild } from "./child.ts";
+import { commandCalls, median } from "./redis-figures.ts";
+import { webPrefix, webSet, writeInstallation } from "./web-installation.ts";
+
+const { values: given } = parseArgs({
+  options: {
+    policies: { type: "string", default: "10000" },
+    days: { type: "string", default: "400" },
+    rounds: { type: "string", default: "10" },
+    only: { type: "string", default: "" },
+  },
+});
+const [policies, days, rounds] = [Number(given.policies), Number(given.days), Number(given.rounds)];
+/** Longer than what was read for one request is kept for the next one. */
+const staleMs = 1_600;
+const callers = Array.from({ length: 16 }, (_, index) =>
+  createToken({ name: `caller-${index}`, scope: "read", services: [] }),
+);
+
+let asked = 0;
+
+const server = await startPrivateRedis();
+const redis = new Redis(server.url);
+const store = await openStore({ url: server.url, prefix: webPrefix });
+const set = webSet(policies);
+await writeInstallation(store, redis, set, days);
+const tokens = join(tmpdir(), `syncline-bench-tokens-${process.pid}`);
+writeFileSync(tokens, callers.map(({ line }) => `${line}\n`).join(""));
+const web = new BenchChild("web-process.ts", [server.url, given.policies, tokens]);
+const { port = 0 } = await web.ask("port");
+await measureViews();
+await web.stop();
+await store.close();
+redis.disconnect();
+await server.stop();
+rmSync(tokens);
+
+/** Each view once, then again and again when what it read is kept no more. */
+async function measureViews(): Promise<void> {
+  const views = viewPaths().filter((path) => path.includes(given.only));
+  const samples = new Map<string, Sample[]>(views.map((path) => [path, []]));
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const path of views) {
+      await new Promise((resolve) => setTimeout(resolve, staleMs));
+      samples.get(path)?.push(await measure(path));
+    }
+  }
+  say(
+    `${policies} policies, ${days} days; CPU in ms: the first, then the median of ${rounds}; longest: without a turn`,
+  );
+  say("| view | first | then | longest | KiB | commands: first | then |");
+  say("|---|--:|--:|--:|--:|--:|--:|");
+  for (const [path, [first, ...rest]] of samples) {
+    const of = (what: keyof Sample) => median(rest.map((sample) => sample[what])).toFixed(0);
+    const kib = ((first?.bytes ?? 0) / 1_024).toFixed(0);
+    say(
+      `| ${path} | ${first?.cpuMs.toFixed(0)} | ${of("cpuMs")} | ${of("longestMs")} | ${kib} | ${first?.commands} | ${of("commands")} |`,
+    );
+  }
+}
+
+/** The pages, and every list and object of the API, asked about a policy that has slots. */
+function viewPaths(): string[] {
+  const [one] = set.policies;
+  if (one === undefined) return [];
+  const hour = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000).toISOString();
+  const at: Record<string, string> = {
+    ...{ policy: one.name, instant: hour, service: one.service, repository: one.repository ?? "~", list: "activities" },
+    id: `${one.name}__run__1000__${Date.parse(hour) / 1_000}`,
+  };
+  const pages = ["/", "/policies", "/policies?q=region-077", `/policies/${one.name}`, "/next", "/feeds", "/services"];
+  const more = [`/policies/${one.name}/days/${hour.slice(0, 10)}`, `/policies/${one.name}/slots/${hour}`, "/audit"];
+  const feed = `/feeds/${one.service}/${one.repository}/activities`;
+  const api = operations.map(({ path }) => {
+    const name = path.startsWith("/services") ? one.service : one.name;
+    return `/api/v1${path.replaceAll(/\{(\w+)\}/g, (_, part: string) => at[part] ?? name)}`;
+  });
+  return [...pages, ...more, "/changes", "/by-hand", feed, ...api, "/api/v1/policies?limit=1000"];
+}
+
+interface Sample {
+  readonly cpuMs: number;
+  readonly longestMs: number;
+  readonly bytes: number;
+  readonly commands: number;
+}
+
+async function measure(path: string): Promise<Sample> {
+  await web.ask("blocked");
+  const { cpuMs: beforeMs = 0 } = await web.ask("cpu");
+  const callsBefore = await calls();
+  const bytes = await get(path);
+  const commands = (await calls()) - callsBefore;
+  const { cpuMs = 0 } = await web.ask("cpu");
+  const { longest: longestMs = 0 } = await web.ask("blocked");
+  return { cpuMs: cpuMs - beforeMs, longestMs, bytes, commands };
+}
+
+/** Commands that Redis ran, without this look. */
+async function calls(): Promise<number> {
+  const all = await commandCalls(redis);
+  return [...all].reduce((sum, [name, count]) => (name === "info" ? sum : sum + count), 0);
+}
+
+/** The bytes of the body on the wire. */
+function get(path: string): Promise<number> {
+  asked += 1;
+  const { token = "" } = callers[asked % callers.length] ?? {};
+  const headers = { authorization: `Bearer ${token}`, "accept-encoding": "gzip" };
+  return new Promise((resolve, reject) => {
+    const call = request({ host: "127.0.0.1", port, path, headers }, (answer) => {
+      let bytes = 0;
+      answer.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+      });
+      answer.on("end", () => {
+        if (answer.statusCode === 200) resolve(bytes);
+        else reject(new Error(`${path} was answered with ${answer.statusCode}`));
+      });
+    });
+    call.on("error", reject);
+    call.end();
+  });
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
