@@ -8,7 +8,7 @@ import { needsPerson, policyHealths, targetHealth } from "../queries/policy-line
 import { readLine } from "../queries/records.ts";
 import { type Acknowledgement, acknowledgePolicy, readPolicyStates } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
-import { type By, recordChange } from "./record-change.ts";
+import { type By, beginChange } from "./record-change.ts";
 
 /** What both actions need. */
 interface Parts {
@@ -45,16 +45,20 @@ export async function acknowledge(policy: Policy, { store, by }: Parts): Promise
     targets: Object.fromEntries(troubles.map(([target, bad]) => [target, healths.indexOf(bad)])),
   };
   const knownMs = state.targets[0]?.last.finishedMs ?? 0;
-  if (!(await acknowledgePolicy(store, name, { acknowledgement, knownMs })))
-    throw new UsageError(`a task of policy ${name} has ended just now: look at it, then acknowledge again`);
   const done = { what: "acknowledge", subject: `policy ${name}`, before: before ?? null, after: acknowledgement };
-  await recordChange(store, by, done);
+  const change = await beginChange(store, by, done);
+  if (!(await acknowledgePolicy(store, name, { acknowledgement, knownMs }))) {
+    await change.drop();
+    throw new UsageError(`a task of policy ${name} has ended just now: look at it, then acknowledge again`);
+  }
+  await change.end();
   return acknowledgement;
 }
 
 /** Takes an acknowledgement back. Answers whether there was one. */
 export async function endAcknowledgement({ name }: Pick<Policy, "name">, { store, by }: Parts): Promise<boolean> {
+  const change = await beginChange(store, by, { what: "acknowledge --end", subject: `policy ${name}` });
   const isEnded = await acknowledgePolicy(store, name, { acknowledgement: undefined, knownMs: 0 });
-  if (isEnded) await recordChange(store, by, { what: "acknowledge --end", subject: `policy ${name}` });
+  await (isEnded ? change.end() : change.drop());
   return isEnded;
 }

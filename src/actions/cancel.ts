@@ -8,7 +8,7 @@ import type { Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import type { StartState } from "../store/start-entry.ts";
 import { StartJournal } from "../store/start-journal.ts";
-import { type By, recordChange } from "./record-change.ts";
+import { type By, beginChange } from "./record-change.ts";
 
 /**
  * What the cancel met. `claimed`: nothing was sent, nor will be. `sending`, `answered`: the request
@@ -23,9 +23,13 @@ export async function cancel(
 ): Promise<Cancelled> {
   const { actor, reason } = by;
   const journal = new StartJournal(store);
+  const change = await beginChange(store, by, { what: "cancel", subject: `task ${task.id}` });
   const met = await journal.cancel(task.id, `cancelled by ${actor}${reason === null ? "" : `: ${reason}`}`);
-  if (met === "settled" || met === "fanned-out") return met;
-  await recordChange(store, by, { what: "cancel", subject: `task ${task.id}`, before: { state: met } });
+  if (met === "settled" || met === "fanned-out") {
+    await change.drop();
+    return met;
+  }
+  await change.end({ before: { state: met } });
   await producer.expedite(task);
   return met;
 }

@@ -10,7 +10,7 @@ import type { Producer } from "../queue/producer.ts";
 import { tasksOf } from "../schedule/slot-tasks.ts";
 import { FailedTasks } from "../store/failed-tasks.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
-import { type By, recordChange } from "./record-change.ts";
+import { type By, beginChange } from "./record-change.ts";
 import { policyOfSyncJob } from "./run.ts";
 
 const recordedMax = 100;
@@ -36,72 +36,84 @@ export interface ActionResult {
 
 type TaskItem = Extract<FailedItem, { type: "task" }>;
 
+/** What is meant to become of an entry. `task`: what replays it. */
+type Plan = ActionResult & { readonly task?: Task };
+
 /** Replays entries. One task replays several failed tasks of one policy and target. */
 export async function replay(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
-  const slotMs = parts.atMs ?? (await redisTimeMs(parts.store));
-  const made = new Set<string>();
-  const results: ActionResult[] = [];
+  const { store, producer, queues } = parts;
+  const atMs = parts.atMs ?? (await redisTimeMs(store));
+  const failed = new FailedTasks(store);
+  const plans: Plan[] = [];
   // The oldest first: notices keep their order.
-  for (const item of items.toReversed()) {
-    if (item.type === "task") results.push(await replayTask(item, { ...parts, slotMs, made }));
-    else results.push(resultOf(item, await parts.queues.replay(item.sink, item.id)));
-  }
-  await record("replay", results, parts);
-  return results;
+  for (const item of items.toReversed())
+    plans.push(item.type === "task" ? await planReplay(item, failed, { ...parts, atMs }) : { item });
+  return deal("replay", plans, parts, async ({ item, task }) => {
+    if (item.type !== "task") return queues.replay(item.sink, item.id);
+    // It stays on the list until its task is queued; queued twice, the task is the same.
+    if (task !== undefined) await producer.enqueue([task]);
+    await failed.claim(item.outcome);
+    return true;
+  });
 }
 
 /** Removes entries from the list. Outcomes stay in the history. */
 export async function discard(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
   const failed = new FailedTasks(parts.store);
-  const results: ActionResult[] = [];
-  for (const item of items) {
-    const isDone =
-      item.type === "task" ? await failed.claim(item.outcome) : await parts.queues.discard(item.sink, item.id);
-    results.push(resultOf(item, isDone));
-  }
-  await record("discard", results, parts);
-  return results;
+  const plans = items.map((item) => ({ item }));
+  return deal("discard", plans, parts, async ({ item }) =>
+    item.type === "task" ? failed.claim(item.outcome) : parts.queues.discard(item.sink, item.id),
+  );
 }
 
-async function record(name: string, results: readonly ActionResult[], { store, by }: ActionParts): Promise<void> {
-  const done = results.filter(({ why }) => why === undefined);
-  if (done.length === 0) return;
-  const recorded = done.slice(0, recordedMax);
-  await recordChange(store, by, {
-    what: `failed ${name}`,
-    subject: `${done.length} of the failed list`,
-    before: recorded.map(({ item }) => describeFailed(item)),
-    after: recorded.map(({ item, into }) => ({ id: item.id, into })),
+/** Does what is planned, one after the other. Its record names all of it first, then what was done. */
+async function deal(
+  name: string,
+  plans: readonly Plan[],
+  { store, by }: Pick<ActionParts, "store" | "by">,
+  act: (plan: Plan) => Promise<boolean>,
+): Promise<readonly ActionResult[]> {
+  const planned = plans.filter(({ why }) => why === undefined);
+  if (planned.length === 0) return plans;
+  const change = await beginChange(store, by, describe(name, planned));
+  const done = new Set<Plan>();
+  for (const plan of planned) if (await act(plan)) done.add(plan);
+  await (done.size === 0 ? change.drop() : change.end(describe(name, [...done])));
+  return plans.map((plan) => {
+    const { item, into, why } = plan;
+    if (why !== undefined) return { item, why };
+    return done.has(plan) ? { item, ...(into !== undefined && { into }) } : { item, why: dealtWith };
   });
 }
 
-function resultOf(item: FailedItem, isDone: boolean): ActionResult {
-  return isDone ? { item } : { item, why: "another command has dealt with it meanwhile" };
+const dealtWith = "another command has dealt with it meanwhile";
+
+function describe(name: string, plans: readonly Plan[]) {
+  const recorded = plans.slice(0, recordedMax);
+  return {
+    what: `failed ${name}`,
+    subject: `${plans.length} of the failed list`,
+    before: recorded.map(({ item }) => describeFailed(item)),
+    after: recorded.map(({ item, into }) => ({ id: item.id, into })),
+  };
 }
 
-async function replayTask(
+async function planReplay(
   item: TaskItem,
-  { store, producer, set, force, slotMs, made }: ActionParts & { readonly slotMs: number; readonly made: Set<string> },
-): Promise<ActionResult> {
+  failed: FailedTasks,
+  { set, force, atMs }: Pick<ActionParts, "set" | "force"> & { readonly atMs: number },
+): Promise<Plan> {
   if (replayable[item.outcome.status] === "may-run" && !force)
     return {
       item,
       why: `it ended as ${item.outcome.status}, so it may be at work still: look, then force it (--force)`,
     };
-  const task = toTask(item, set, slotMs);
+  const task = toTask(item, set, atMs);
   if (typeof task === "string") return { item, why: task };
-  const failed = new FailedTasks(store);
-  // Claimed first: two people at once must not start it twice.
-  if (!(await failed.claim(item.outcome))) return resultOf(item, false);
-  if (made.has(task.id)) return { item, into: task.id };
-  try {
-    await producer.enqueue([task]);
-  } catch (error) {
-    await failed.release(item.outcome);
-    throw error;
-  }
-  made.add(task.id);
-  return { item, into: task.id };
+  const slotMs = await failed.beginReplay(item.outcome, atMs);
+  if (slotMs === undefined) return { item, why: dealtWith };
+  const id = taskId({ ...task, slotMs });
+  return { item, into: id, task: { ...task, slotMs, id } };
 }
 
 /** The new task, or why there is none. */

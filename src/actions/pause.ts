@@ -13,7 +13,7 @@ import { Pauses, pausesMax } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
-import { type By, recordChange } from "./record-change.ts";
+import { type By, beginChange } from "./record-change.ts";
 
 const matchedNamedMax = 100;
 
@@ -41,16 +41,14 @@ export async function pause(
   const pauses = new Pauses(store);
   const before = (await pauses.all()).filter((one) => isInForce(one, nowMs) && subjectKey(one) === subjectKey(subject));
   const { actor, reason } = by;
+  const change = await beginChange(store, by, { what: "pause", subject: showSubject(subject), before });
   const after = await pauses.set({ ...subject, note: reason ?? "", actor, untilMs });
-  if (after === undefined)
+  if (after === undefined) {
+    await change.drop();
     throw new UsageError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
+  }
   const matched = subject.scope === "label" ? { matched: describeMatched(subject, set) } : {};
-  await recordChange(store, by, {
-    what: "pause",
-    subject: showSubject(subject),
-    before,
-    after: { ...after, ...matched },
-  });
+  await change.end({ after: { ...after, ...matched } });
   return after;
 }
 
@@ -93,17 +91,21 @@ export async function resume(
   await checkSubject(subject, set, store);
   const pauses = new Pauses(store);
   const quarantines = new Quarantines(store);
+  const change = await beginChange(store, by, { what: "resume", subject: showSubject(subject) });
   const released = subject.scope === "policy" ? await quarantines.release(subject.name, by.actor) : undefined;
   const ended = [...(await pauses.end(subject, by.actor)), ...(released === undefined ? [] : [released])];
   const nowMs = await redisTimeMs(store);
   const all = [...(await pauses.all()), ...(await quarantines.all())];
   const stillPaused = all.filter((one) => isInForce(one, nowMs));
-  if (ended.length === 0) return { ended, caughtUp: [], stillPaused };
+  if (ended.length === 0) {
+    await change.drop();
+    return { ended, caughtUp: [], stillPaused };
+  }
   const resumed = (wish?.policies ?? []).filter(
     (policy) => isAbout(subject, policy) && !stillPaused.some((one) => isAbout(one, policy)),
   );
   const caughtUp = wish === undefined ? [] : await catchUp(resumed, nowMs, wish, { store, by });
-  await recordChange(store, by, { what: "resume", subject: showSubject(subject), before: ended, after: { caughtUp } });
+  await change.end({ before: ended, after: { caughtUp } });
   return { ended, caughtUp, stillPaused };
 }
 

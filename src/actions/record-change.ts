@@ -1,5 +1,6 @@
-// Writes the change record of an action: who did what, when and why. Called by the other files of
-// this folder, and by commands that change something at a service.
+// Writes the change record of an action: who did what, when and why. The record stands before the
+// change is made, and is completed after: a process that dies in between leaves no change without
+// one. Called by the other files of this folder, and by commands that change something at a service.
 import { errorText } from "../core/errors.ts";
 import type { Change } from "../model/change.ts";
 import { Changes } from "../store/changes.ts";
@@ -16,11 +17,25 @@ export interface By extends Pick<Change, "actor" | "reason" | "from"> {
 /** What is recorded beside the actor, the reason and the time. */
 export type Done = Pick<Change, "what" | "subject"> & Partial<Pick<Change, "before" | "after">>;
 
-/** Records a change. If that fails, the change stays, and `by.warn` hears of it. */
-export async function recordChange(store: Store, { warn, ...who }: By, done: Done): Promise<void> {
-  try {
-    await new Changes(store).add({ ...who, before: null, after: null, ...done });
-  } catch (error) {
-    warn(`done, but not in the record of changes: ${errorText(error)}`);
-  }
+/** A change that stands in the record as begun. */
+export interface BegunChange {
+  /** Completes the record. If that fails, the change stays begun there, and `by.warn` hears of it. */
+  end(known?: Partial<Done>): Promise<void>;
+  /** Takes the record off: nothing was changed. */
+  drop(): Promise<void>;
+}
+
+/** Records that a change begins. @throws when that fails: then nothing may be changed. */
+export async function beginChange(store: Store, { warn, ...who }: By, done: Done): Promise<BegunChange> {
+  const changes = new Changes(store);
+  const begun = await changes.add({ ...who, before: null, after: null, ...done, isEnded: false });
+  return {
+    end: (known) =>
+      changes
+        .end(begun, { ...begun, ...known, isEnded: true })
+        .catch((error: unknown) =>
+          warn(`done, but the record of changes says only that it began: ${errorText(error)}`),
+        ),
+    drop: () => changes.end(begun, undefined),
+  };
 }

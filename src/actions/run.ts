@@ -6,7 +6,7 @@ import type { Producer } from "../queue/producer.ts";
 import { queueKindOf } from "../queue/queues.ts";
 import { tasksOf } from "../schedule/slot-tasks.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
-import { type By, type Done, recordChange } from "./record-change.ts";
+import { type By, beginChange, type Done } from "./record-change.ts";
 
 /** What is queued now, and how many workers were alive for it before. */
 export interface Queued {
@@ -57,7 +57,7 @@ export async function runSyncJob(place: SyncJobPlace, set: PolicySet, parts: Run
   return queueByHand(tasks, parts, done);
 }
 
-/** Queues tasks of one kind and records why. */
+/** Queues tasks of one kind; its record names them before they are there. */
 export async function queueByHand(
   tasks: readonly Task[],
   { store, producer, by }: RunParts,
@@ -65,7 +65,8 @@ export async function queueByHand(
 ): Promise<Queued> {
   const [first] = tasks;
   const workers = first === undefined ? 0 : await producer.workers(first.service, queueKindOf(first.kind));
+  const change = await beginChange(store, by, done);
   await producer.enqueue(tasks);
-  await recordChange(store, by, done);
+  await change.end();
   return { tasks, workers };
 }

@@ -1,7 +1,7 @@
 // `syncline api OPERATION`: calls any of the service's fifteen operations by hand. It asks before
 // it changes something, and records it.
 import { Argument, Command, Option } from "commander";
-import { recordChange } from "../actions/record-change.ts";
+import { beginChange } from "../actions/record-change.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { nearestWord } from "../core/nearest-word.ts";
@@ -16,10 +16,11 @@ import {
 } from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
 import { openStore, type Store } from "../store/redis.ts";
+import { explainServiceError } from "./api-error.ts";
 import { type ApiOptions, type ApiRequest, callOperation, readApiRequest } from "./api-request.ts";
 import { byHand } from "./changes.ts";
 import { type CommandIo, type ExitCode, isConfirmed } from "./command-io.ts";
-import { connectTo, explainServiceError, withService } from "./service-call.ts";
+import { connectTo, withService } from "./service-connection.ts";
 import {
   optionalConfigOption,
   prefixOption,
@@ -123,7 +124,7 @@ async function write(request: ApiRequest, target: Target, options: ApiCommandOpt
   });
 }
 
-/** Sends with a record of it, also when the service fails. */
+/** Sends with a record of it, which says how it ended, also when the service fails. */
 async function sendRecorded(
   send: () => Promise<ExitCode>,
   {
@@ -141,14 +142,18 @@ async function sendRecorded(
   const store = await openRecord(options, io);
   let exitCode: ExitCode = 1;
   try {
-    exitCode = await send();
-    return exitCode;
-  } catch (error) {
-    if (error instanceof ServiceError) ({ exitCode } = explainServiceError(error));
-    throw error;
+    const body = recordedBody(request);
+    const change = await beginChange(store, byHand(io, options), { what: "api", subject, after: body });
+    try {
+      exitCode = await send();
+      return exitCode;
+    } catch (error) {
+      if (error instanceof ServiceError) ({ exitCode } = explainServiceError(error));
+      throw error;
+    } finally {
+      await change.end({ after: { ...body, exitCode } });
+    }
   } finally {
-    const after = { ...recordedBody(request), exitCode };
-    await recordChange(store, byHand(io, options), { what: "api", subject, after });
     await store.close();
   }
 }

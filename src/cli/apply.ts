@@ -2,7 +2,7 @@
 // an apply policy (apply/apply-object.ts). Each change leaves a record (`syncline changes`) and a
 // log line on standard error.
 import type { Command } from "commander";
-import { type By, recordChange } from "../actions/record-change.ts";
+import { type BegunChange, type By, beginChange } from "../actions/record-change.ts";
 import { createService } from "../app/create-service.ts";
 import { type Applied, applyObject } from "../apply/apply-object.ts";
 import { describeBlock, describeChanges, describePrecondition } from "../apply/describe.ts";
@@ -15,17 +15,11 @@ import { createLogger } from "../ops/logger.ts";
 import { escapeControls } from "../service/error-body.ts";
 import { Leases } from "../store/leases.ts";
 import type { Store } from "../store/redis.ts";
+import { explainServiceError } from "./api-error.ts";
 import { byHand } from "./changes.ts";
 import { type CommandIo, type ExitCode, isConfirmed, type Screen } from "./command-io.ts";
-import {
-  type InspectedItem,
-  inspectAll,
-  type ObjectState,
-  stateOf,
-  stateToText,
-  withDeclared,
-} from "./declared-state.ts";
-import { explainServiceError } from "./service-call.ts";
+import { type ObjectState, stateOf, stateToText } from "./declared/plan-state.ts";
+import { type InspectedItem, inspectAll, withDeclared } from "./declared/session.ts";
 import {
   loadPoliciesOrThrow,
   type PolicyOptions,
@@ -101,9 +95,15 @@ async function applyOne(item: InspectedItem, io: CommandIo, audited: Audited): P
   const state = stateOf(item);
   if (state !== "differs" || io.signal.aborted) return { ...item, state, applied: undefined };
   io.progress?.(showObject(item.object));
+  const differences = item.inspection?.state === "found" ? item.inspection.differences : [];
+  const change = await beginChange(audited.store, audited.by, {
+    what: "apply",
+    subject: `${showObject(item.object)} of ${showPlace(item.policy.service, item.policy.repository)} (policy ${item.policy.name})`,
+    ...recordedValues(differences),
+  });
   const applied = await applyStubbornly(item, audited.store, io.signal);
   io.progress?.("");
-  await audit(item, applied, audited);
+  await audit(item, applied, { ...audited, change });
   return { ...item, state, applied };
 }
 
@@ -126,11 +126,15 @@ async function applyStubbornly(
   }
 }
 
-/** Records who changed what, right after the request: one log line and one record an object. */
-async function audit({ policy, object }: InspectedItem, applied: Applied, { store, log, by }: Audited): Promise<void> {
+/** Completes the record of an object, and logs what was changed. */
+async function audit(
+  { policy, object }: InspectedItem,
+  applied: Applied,
+  { log, by, change }: Audited & { readonly change: BegunChange },
+): Promise<void> {
   const { changes } = applied;
   const isUnsure = applied.end === "failed" && applied.isSent;
-  if (changes.length === 0 && !isUnsure) return;
+  if (changes.length === 0 && !isUnsure) return change.drop();
   log.info("state.applied", {
     actor: by.actor,
     policy: policy.name,
@@ -143,18 +147,19 @@ async function audit({ policy, object }: InspectedItem, applied: Applied, { stor
     isWell: isWell(applied),
     isUnsure,
   });
-  const values = (side: keyof Pick<FieldChange, "before" | "after">) =>
-    Object.fromEntries(changes.map((change) => [change.field, recorded(change[side])]));
-  await recordChange(store, by, {
-    what: "apply",
-    subject: `${showObject(object)} of ${showPlace(policy.service, policy.repository)} (policy ${policy.name})`,
-    before: values("before"),
-    after: isUnsure ? { ...values("after"), isUnsure } : values("after"),
-  });
+  const { before, after } = recordedValues(changes);
+  await change.end({ before, after: isUnsure ? { ...after, isUnsure } : after });
 }
 
-function recorded(value: string | null): string | null {
-  return value === null ? null : cutText(value, recordedCharactersMax);
+function recordedValues(changes: readonly Pick<FieldChange, "field" | "before" | "after">[]) {
+  const side = (name: "before" | "after") =>
+    Object.fromEntries(
+      changes.map((change) => {
+        const value = change[name];
+        return [change.field, value === null ? null : cutText(value, recordedCharactersMax)];
+      }),
+    );
+  return { before: side("before"), after: side("after") };
 }
 
 /** One object: its inspection, and what applying it gave, if something had to be sent. */

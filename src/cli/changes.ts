@@ -3,7 +3,7 @@ import { hostname, userInfo } from "node:os";
 import type { Command } from "commander";
 import type { By } from "../actions/record-change.ts";
 import { showInstant } from "../core/instant.ts";
-import type { Change } from "../model/change.ts";
+import { type Change, describeReason } from "../model/change.ts";
 import { Changes, changesMax } from "../store/changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
@@ -33,13 +33,10 @@ export function changesCommand(io: CommandIo): Command {
 }
 
 function changesTable(changes: readonly Change[], screen: Screen): string {
-  const rows = changes.map(({ at, actor, what, subject, reason }) => [
-    showInstant(Date.parse(at)),
-    actor,
-    what,
-    subject,
-    reason ?? "",
-  ]);
+  const rows = changes.map((change) => {
+    const { at, actor, what, subject } = change;
+    return [showInstant(Date.parse(at)), actor, what, subject, describeReason(change)];
+  });
   return toTable(["at", "by", "what", "subject", "reason"], rows, screen);
 }
 

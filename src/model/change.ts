@@ -1,4 +1,5 @@
-// A change by hand, for the audit: written by cli/, shown by `syncline changes`.
+// A change by hand, for the audit: written before it is made, completed after; shown by
+// `syncline changes`.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
@@ -11,17 +12,24 @@ const changeSchema = z.object({
   reason: z.string().nullable(),
   before: z.unknown(),
   after: z.unknown(),
+  isEnded: z.boolean(),
   from: z.object({ address: z.string(), requestId: z.string() }).exactOptional(),
 });
 
 /**
  * `at`: by Redis. `actor`: `user@host`, or the name of a caller. `what`: the command. `before`,
- * `after`: if short. `from`: the request over HTTP.
+ * `after`: if short. `isEnded`: false from its beginning until its end is recorded. `from`: the
+ * request over HTTP.
  */
 export type Change = Readonly<z.infer<typeof changeSchema>>;
 
 /** The longest reason, in characters. */
 export const reasonCharactersMax = 500;
+
+/** Why it was made, and that its end is not known; empty when there is nothing to say. */
+export function describeReason({ reason, isEnded }: Pick<Change, "reason" | "isEnded">): string {
+  return [reason ?? "", isEnded ? "" : "begun, its end is not known"].filter((text) => text !== "").join("; ");
+}
 
 /** Reads a change from Redis. @throws NewerVersionError or ZodError. */
 export function parseChange(value: unknown): Change {

@@ -3,7 +3,7 @@
 
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";
-import type { Change } from "../model/change.ts";
+import { type Change, describeReason } from "../model/change.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
@@ -158,8 +158,8 @@ async function looseStory(
   const change = changes.find((one) => taskIdsIn(one).some((id) => tasks.some((task) => task.id === id)));
   const stories = await readTaskStories(tasks, places);
   const slots = policy === undefined ? undefined : slotsUpTo(policy, nowMs);
+  const why = change === undefined ? "" : describeReason(change);
   const by = change === undefined ? "; by whom is not recorded" : ` (${change.what}) by ${change.actor}`;
-  const reason = change?.reason == null ? "" : `: ${change.reason}`;
   return {
     policy: name,
     owner: policy?.owner ?? null,
@@ -170,7 +170,10 @@ async function looseStory(
     previous: toIso(slots?.previousMs),
     next: toIso(slots?.nextMs),
     slot: toIso(slotMs),
-    verdict: origin === "manual" ? `by hand${by}${reason}` : "started; its policy is not configured any more",
+    verdict:
+      origin === "manual"
+        ? `by hand${by}${why === "" ? "" : `: ${why}`}`
+        : "started; its policy is not configured any more",
     deadline: null,
     record: null,
     covers: [],

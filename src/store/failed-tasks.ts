@@ -4,6 +4,7 @@ import { isGood, type Outcome } from "../model/outcome.ts";
 import { targetOf } from "../model/task-id.ts";
 import { failedKey, History, type OutcomePlace, outcomePlaceMs } from "./history.ts";
 import type { Store } from "./redis.ts";
+import { asNumber, asOptional, createScript } from "./script.ts";
 
 /** Failed tasks read at once, the newest of all policies. */
 export const failedReadMax = 20_000;
@@ -11,6 +12,11 @@ export const failedReadMax = 20_000;
 /** Policies read at a time, and index places read in one step. */
 const policiesAtOnce = 100;
 const placesAtOnce = 100;
+
+/** How long a replay that died is known. */
+const replayKeptMs = 86_400_000;
+
+const beginReplayScript = createScript("begin-replay", asOptional(asNumber));
 
 /** A failed task. `isMended`: a later task of its policy and target succeeded. */
 export interface FailedTask {
@@ -38,14 +44,20 @@ export class FailedTasks {
     });
   }
 
-  /** Claims a failed task for an operator; false when another operator has claimed it. */
-  async claim({ policy, taskId }: Outcome): Promise<boolean> {
-    return (await this.#store.redis.zrem(failedKey(this.#store, policy), taskId)) === 1;
+  /**
+   * Answers the instant that names the task which replays this one: `atMs`, or what a command
+   * before had, which died or goes on. Undefined: the task is no longer on the list.
+   */
+  async beginReplay({ policy, taskId }: Outcome, atMs: number): Promise<number | undefined> {
+    const keys = [failedKey(this.#store, policy), this.#store.key("failed-replays", policy)];
+    return beginReplayScript(this.#store, keys, [taskId, atMs, replayKeptMs]);
   }
 
-  /** Takes a claim back after nothing was done. */
-  async release(outcome: Outcome): Promise<void> {
-    await this.#store.redis.zadd(failedKey(this.#store, outcome.policy), outcomePlaceMs(outcome), outcome.taskId);
+  /** Takes a task off the list; false when another operator has done so. */
+  async claim({ policy, taskId }: Outcome): Promise<boolean> {
+    const { redis, key } = this.#store;
+    const taken = redis.zrem(failedKey(this.#store, policy), taskId);
+    return (await Promise.all([taken, redis.hdel(key("failed-replays", policy), taskId)]))[0] === 1;
   }
 
   /** Returns when each failed target last succeeded, where that came after a failure. */

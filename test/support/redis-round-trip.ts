@@ -181,10 +181,12 @@ export async function useSinks({ store, target, log }: Fixture): Promise<void> {
   await sinks.forget("ops");
   const failed = new FailedTasks(store);
   const failure = testOutcome({ taskId: "nightly__run__42__1", status: "failed" });
+  await failed.beginReplay(failure, 1);
   await failed.claim(failure);
   await failed.all();
-  await failed.release(failure);
   const changes = new Changes(store);
-  await changes.add({ actor: "me", what: "pause", subject: "all policies", reason: null, before: null, after: null });
+  const change = { actor: "me", what: "pause", subject: "all policies", reason: null, before: null, after: null };
+  const begun = await changes.add({ ...change, isEnded: false });
+  await changes.end(begun, { ...begun, isEnded: true });
   await changes.newest(1);
 }

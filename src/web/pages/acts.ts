@@ -6,7 +6,7 @@ import { html } from "hono/html";
 import { parseDuration } from "../../core/duration.ts";
 import { UsageError } from "../../core/errors.ts";
 import { counted } from "../../core/plain-text.ts";
-import { type Change, reasonCharactersMax } from "../../model/change.ts";
+import { type Change, describeReason, reasonCharactersMax } from "../../model/change.ts";
 import { replayable } from "../../model/outcome.ts";
 import { isAbout, noteCharactersMax, type PauseSubject, showSubject } from "../../model/pause.ts";
 import { slotsWithin } from "../../queries/coming-slots.ts";
@@ -215,7 +215,7 @@ export function doneLine(change: Change | undefined): Html {
   const words =
     change === undefined
       ? "This stands no longer among the newest changes."
-      : html`${change.what} ${change.subject}: ${change.reason ?? ""}`;
+      : html`${change.what} ${change.subject}: ${describeReason(change)}`;
   return html`<p class="notice done" role="status">${mark("ok", "done")} ${words}</p>`;
 }
 

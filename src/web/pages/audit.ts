@@ -1,6 +1,7 @@
 // The audit "planned = recorded": per policy, were all slots of a span recorded, and only those?
 import { html } from "hono/html";
-import { type AuditReport, auditMeaning, auditStates, auditSum, countOf } from "../../queries/audit-policy.ts";
+import type { AuditReport } from "../../queries/audit-policy.ts";
+import { auditMeaning, auditStates, auditSum, countOf } from "../../queries/audit-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
 import { fullTime, nothing, pageLinks, policyLink, slotPath, table } from "./parts.ts";
 

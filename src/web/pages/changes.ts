@@ -1,6 +1,6 @@
 // What was changed or tried by hand, newest first.
 import { html } from "hono/html";
-import type { Change } from "../../model/change.ts";
+import { type Change, describeReason } from "../../model/change.ts";
 import { type Html, tag } from "./marks.ts";
 import { nothing, table, when } from "./parts.ts";
 
@@ -9,12 +9,12 @@ export const changesShown = 200;
 
 /** Shows the record of changes. */
 export function changesPage(changes: readonly Change[], isNarrowed: boolean, nowMs: number): Html {
-  const rows = changes.map(({ at, actor, what, subject, reason }) => [
+  const rows = changes.map(({ at, actor, what, subject, ...rest }) => [
     when(Date.parse(at), nowMs),
     html`<span class="name">${actor}</span>`,
     what === "refused" ? tag("warn", "bar", "refused") : what,
     subject,
-    reason ?? nothing,
+    describeReason(rest) || nothing,
   ]);
   const columns = [
     { label: "when" },

@@ -2,10 +2,11 @@
 import { html } from "hono/html";
 import { localDate } from "../../core/instant.ts";
 import { counted } from "../../core/plain-text.ts";
-import type { Change } from "../../model/change.ts";
+import { type Change, describeReason } from "../../model/change.ts";
 import type { OutcomeStatus } from "../../model/outcome.ts";
+import type { PolicyDay } from "../../queries/policy-days.ts";
 import type { PolicyLine } from "../../queries/policy-lines.ts";
-import type { EndedSlot, PolicyDay } from "../../queries/slot-strips.ts";
+import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, tag, wordOf } from "./marks.ts";
 import { fullTime, policyLink, policyPath, slotPath, table, tookText, when } from "./parts.ts";
 import { type CalendarDay, calendar, linkedStrip } from "./pictures.ts";
@@ -66,13 +67,13 @@ export function slotTable(
     ],
   }));
   const firstMs = Math.min(...slots.map(({ slotMs }) => slotMs));
-  const changed = changes.map(({ at, what, actor, reason }) => ({
+  const changed = changes.map(({ at, what, actor, reason, isEnded }) => ({
     atMs: Date.parse(at),
     cells: [
       html`<span class="quiet">${fullTime(Date.parse(at), policy.closed.timezone)}</span>`,
       tag("calm", "fence", "by hand"),
       "",
-      html`${what} by <span class="name">${actor}</span>${reason === null ? "" : `: ${reason}`}`,
+      html`${what} by <span class="name">${actor}</span>${reason === null && isEnded ? "" : `: ${describeReason({ reason, isEnded })}`}`,
       when(Date.parse(at), nowMs),
     ],
   }));
