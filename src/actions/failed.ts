@@ -66,7 +66,7 @@ export async function discard(items: readonly FailedItem[], parts: ActionParts):
   );
 }
 
-/** Does what is planned, one after the other. Its record names all of it first, then what was done. */
+/** Does what is planned, one after the other. Its record names all first, then what was done. */
 async function deal(
   name: string,
   plans: readonly Plan[],

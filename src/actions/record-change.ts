@@ -1,6 +1,6 @@
 // Writes the change record of an action: who did what, when and why. The record stands before the
 // change is made, and is completed after: a process that dies in between leaves no change without
-// one. Called by the other files of this folder, and by commands that change something at a service.
+// one. Called by the other files of this folder, and by commands that change a service.
 import { errorText } from "../core/errors.ts";
 import type { Change } from "../model/change.ts";
 import { Changes } from "../store/changes.ts";
@@ -19,7 +19,7 @@ export type Done = Pick<Change, "what" | "subject"> & Partial<Pick<Change, "befo
 
 /** A change that stands in the record as begun. */
 export interface BegunChange {
-  /** Completes the record. If that fails, the change stays begun there, and `by.warn` hears of it. */
+  /** Completes the record. If that fails, it stays begun there, and `by.warn` hears of it. */
   end(known?: Partial<Done>): Promise<void>;
   /** Takes the record off: nothing was changed. */
   drop(): Promise<void>;
@@ -28,11 +28,12 @@ export interface BegunChange {
 /** Records that a change begins. @throws when that fails: then nothing may be changed. */
 export async function beginChange(store: Store, { warn, ...who }: By, done: Done): Promise<BegunChange> {
   const changes = new Changes(store);
-  const begun = await changes.add({ ...who, before: null, after: null, ...done, isEnded: false });
+  const change = { ...who, before: null, after: null, ...done };
+  const begun = await changes.add({ ...change, isBegun: true });
   return {
     end: (known) =>
       changes
-        .end(begun, { ...begun, ...known, isEnded: true })
+        .end(begun, { v: begun.v, at: begun.at, ...change, ...known })
         .catch((error: unknown) =>
           warn(`done, but the record of changes says only that it began: ${errorText(error)}`),
         ),

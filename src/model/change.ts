@@ -12,14 +12,13 @@ const changeSchema = z.object({
   reason: z.string().nullable(),
   before: z.unknown(),
   after: z.unknown(),
-  isEnded: z.boolean(),
+  isBegun: z.literal(true).exactOptional(),
   from: z.object({ address: z.string(), requestId: z.string() }).exactOptional(),
 });
 
 /**
  * `at`: by Redis. `actor`: `user@host`, or the name of a caller. `what`: the command. `before`,
- * `after`: if short. `isEnded`: false from its beginning until its end is recorded. `from`: the
- * request over HTTP.
+ * `after`: if short. `isBegun`: its end is not recorded. `from`: the request over HTTP.
  */
 export type Change = Readonly<z.infer<typeof changeSchema>>;
 
@@ -27,8 +26,8 @@ export type Change = Readonly<z.infer<typeof changeSchema>>;
 export const reasonCharactersMax = 500;
 
 /** Why it was made, and that its end is not known; empty when there is nothing to say. */
-export function describeReason({ reason, isEnded }: Pick<Change, "reason" | "isEnded">): string {
-  return [reason ?? "", isEnded ? "" : "begun, its end is not known"].filter((text) => text !== "").join("; ");
+export function describeReason({ reason, isBegun }: Pick<Change, "reason" | "isBegun">): string {
+  return [reason ?? "", isBegun ? "begun, its end is not known" : ""].filter((text) => text !== "").join("; ");
 }
 
 /** Reads a change from Redis. @throws NewerVersionError or ZodError. */

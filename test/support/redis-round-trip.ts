@@ -186,7 +186,7 @@ export async function useSinks({ store, target, log }: Fixture): Promise<void> {
   await failed.all();
   const changes = new Changes(store);
   const change = { actor: "me", what: "pause", subject: "all policies", reason: null, before: null, after: null };
-  const begun = await changes.add({ ...change, isEnded: false });
-  await changes.end(begun, { ...begun, isEnded: true });
+  const begun = await changes.add({ ...change, isBegun: true });
+  await changes.end(begun, { v: 1, at: begun.at, ...change });
   await changes.newest(1);
 }

@@ -95,7 +95,6 @@ export async function writeStory(store: Store): Promise<void> {
     subject: `policy suspended ${hostile}`,
     before: null,
     after: null,
-    isEnded: true,
   };
   await new Changes(store).add({ ...change, reason: hostile });
 }
@@ -138,7 +137,7 @@ async function writeHandRuns(store: Store, nowMs: number): Promise<void> {
     const id = taskId({ policy, kind: "run", target, slotMs, origin: "manual" });
     const times = { slot: at(0), startedAt: at(300), finishedAt: at(61_000), durationMs: 61_000 };
     await new History(store).record(testOutcome({ taskId: id, policy, target, origin: "manual", ...times }));
-    const change = { what: "run", subject, before: null, after: { tasks: [id] }, isEnded: true };
+    const change = { what: "run", subject, before: null, after: { tasks: [id] } };
     await new Changes(store).add({ actor: "ana@desk", reason: "the books close today", ...change });
   }
 }

@@ -101,26 +101,22 @@ const refTo = (name: string) => `#/components/schemas/${name}`;
 
 /** The schemas that have a name, each once, referring to each other. */
 function namedSchemas(): JsonObject {
-  const named: JsonObject = {};
-  for (const schema of Object.values(schemas)) {
-    const { id = "" } = schema.meta() ?? {};
-    named[id] = toReferences(z.toJSONSchema(schema), id);
-  }
-  return named;
+  const ids = Object.values(schemas).map((schema) => [schema.meta()?.id ?? "", schema] as const);
+  return Object.fromEntries(ids.map(([id, schema]) => [id, toReferences(z.toJSONSchema(schema).$defs?.[id])]));
 }
 
 function withoutDefinitions(schema: z.ZodType, io: "input" | "output"): unknown {
-  return toReferences(z.toJSONSchema(schema, { io }), undefined);
+  return toReferences(z.toJSONSchema(schema, { io }));
 }
 
 /** Schemas with a name stand in `$defs` of each other: they are components here. */
-function toReferences(schema: unknown, own: string | undefined): unknown {
-  if (Array.isArray(schema)) return schema.map((part) => toReferences(part, undefined));
+function toReferences(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(toReferences);
   if (typeof schema !== "object" || schema === null) return schema;
   const parts = Object.entries(schema).flatMap(([name, value]): [string, unknown][] => {
-    if (["$defs", "$schema"].includes(name) || (name === "id" && value === own)) return [];
+    if (["$defs", "$schema"].includes(name)) return [];
     if (name === "$ref" && typeof value === "string") return [[name, value.replace("#/$defs/", refTo(""))]];
-    return [[name, toReferences(value, undefined)]];
+    return [[name, toReferences(value)]];
   });
   return Object.fromEntries(parts);
 }

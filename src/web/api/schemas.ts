@@ -298,7 +298,7 @@ export const changeSchema = z
     reason: z.string().nullable(),
     before: z.unknown(),
     after: z.unknown(),
-    isEnded: z.boolean().meta({ description: "false: it was begun, and its end is not known" }),
+    isBegun: z.literal(true).optional().meta({ description: "it was begun, and its end is not known" }),
     from: z.object({ address: z.string(), requestId: z.string() }).optional(),
   })
   .meta({ id: "Change" });

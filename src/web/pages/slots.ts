@@ -67,13 +67,13 @@ export function slotTable(
     ],
   }));
   const firstMs = Math.min(...slots.map(({ slotMs }) => slotMs));
-  const changed = changes.map(({ at, what, actor, reason, isEnded }) => ({
+  const changed = changes.map(({ at, what, actor, ...rest }) => ({
     atMs: Date.parse(at),
     cells: [
       html`<span class="quiet">${fullTime(Date.parse(at), policy.closed.timezone)}</span>`,
       tag("calm", "fence", "by hand"),
       "",
-      html`${what} by <span class="name">${actor}</span>${reason === null && isEnded ? "" : `: ${describeReason({ reason, isEnded })}`}`,
+      html`${what} by <span class="name">${actor}</span>${rest.reason === null && !rest.isBegun ? "" : `: ${describeReason(rest)}`}`,
       when(Date.parse(at), nowMs),
     ],
   }));
