@@ -59,7 +59,7 @@ async function unpack({ apt, dpkg, root }) {
     // What lies in apt's own archive would not be named: let it see an empty one.
     const archive = join(stage, "archives");
     mkdirSync(join(archive, "partial"), { recursive: true });
-    const wanted = ["install", "--no-install-recommends", "--print-uris", "-qq", "chromium", "fonts-dejavu-core"];
+    const wanted = ["install", "--no-install-recommends", "--print-uris", "-qq", "chromium", "fonts-liberation"];
     const listed = await run(apt, [...own, "-o", `Dir::Cache::archives=${archive}`, ...wanted], { timeoutMs: 60_000 });
     // `'http://…/chromium_156_amd64.deb' chromium_156_amd64.deb 85000000 SHA256:…`
     const packages = listed.stdout.split("\n").flatMap((line) => / (\S+?)_(\S+?)_\S+\.deb /.exec(line)?.[1] ?? []);
@@ -71,7 +71,15 @@ async function unpack({ apt, dpkg, root }) {
     for (const file of readdirSync(downloads)) await run(dpkg, ["-x", join(downloads, file), unpackTo]);
     // A package that the machine has already is not downloaded: its fonts are there.
     const folders = [join(root, "usr/share/fonts"), "/usr/share/fonts"].map((folder) => `<dir>${folder}</dir>`);
-    const fonts = `<?xml version="1.0"?><fontconfig>${folders.join("")}<cachedir>${join(root, "fonts-cache")}</cachedir></fontconfig>`;
+    const names = ["system-ui", "sans-serif"].map(
+      (name) => `<alias><family>${name}</family><prefer><family>Liberation Sans</family></prefer></alias>`,
+    );
+    // Without the machine's own rules every family is the first font that is found.
+    const rules = [join(root, "etc/fonts/fonts.conf"), "/etc/fonts/fonts.conf"].map(
+      (file) => `<include ignore_missing="yes">${file}</include>`,
+    );
+    const parts = [...folders, ...names, ...rules].join("");
+    const fonts = `<?xml version="1.0"?><fontconfig>${parts}<cachedir>${join(root, "fonts-cache")}</cachedir></fontconfig>`;
     writeFileSync(join(unpackTo, "fonts.conf"), fonts);
     const { command, env } = unpacked(unpackTo);
     const says = await run(command, ["--version"], { env: { ...process.env, ...env }, timeoutMs: 20_000 });
