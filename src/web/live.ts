@@ -8,13 +8,14 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import { WebError } from "./problem.ts";
 
 const pollEveryMs = 2_000;
-/** Proxies end a silent stream. */
+/** Proxies end a silent stream; a page that hears nothing says that it is not live. */
 const aliveEveryMs = 15_000;
 const streamsMax = 64;
 const streamsOfCallerMax = 8;
 /** Events that may wait for a reader. */
 const unreadMax = 100;
 const changed = "event: changed\ndata:\n\n";
+const alive = "event: alive\ndata:\n\n";
 /** The version while Redis cannot be read. */
 const unread = "";
 
@@ -75,7 +76,7 @@ export class LiveHub {
     this.#version = undefined;
     this.#timers = [
       this.#clock.every(pollEveryMs, () => void this.#poll()),
-      this.#clock.every(aliveEveryMs, () => this.#sendAll(":\n\n")),
+      this.#clock.every(aliveEveryMs, () => this.#sendAll(alive)),
     ];
   }
 

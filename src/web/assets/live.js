@@ -10,8 +10,11 @@
   let busy = false;
   let again = false;
 
-  const say = (text) => {
-    if (state !== null && state.textContent !== text) state.textContent = text;
+  /** Shows how current the page is; `isLive`: whether changes come by themselves. */
+  const say = (text, isLive = false) => {
+    if (state === null || state.textContent === text) return;
+    state.textContent = text;
+    state.dataset.live = isLive ? "yes" : "no";
   };
 
   const morph = (text) => {
@@ -41,8 +44,9 @@
       else if (answer.status === 200) {
         tag = answer.headers.get("etag") ?? "";
         morph(await answer.text());
-        say("live");
-      } else say(answer.status === 304 ? "live" : `not live: the server answers ${answer.status}`);
+        sayCurrent();
+      } else if (answer.status === 304) sayCurrent();
+      else say(`not live: the server answers ${answer.status}`);
     } catch {
       say("not live: the server does not answer");
     } finally {
@@ -54,20 +58,48 @@
     }
   };
 
-  const events = new EventSource("/events");
-  let wasOpen = false;
-  events.addEventListener("open", () => {
-    say("live");
-    // What changed while the stream was away.
-    if (wasOpen) void refresh();
-    wasOpen = true;
+  // The server says something every 15 s. What stands before it may hold that back, or be silent
+  // about an end: without a word the page is not live, and asks by itself.
+  const silentMsMax = 40000;
+  let heardMs = Number.NEGATIVE_INFINITY;
+  const sayCurrent = () => {
+    if (performance.now() - heardMs < silentMsMax) say("live", true);
+    else say(`as of ${new Date().toLocaleTimeString()}, asked every 30 s`);
+  };
+  listen(
+    (isChange) => {
+      heardMs = performance.now();
+      if (isChange) void refresh();
+    },
+    () => {
+      heardMs = Number.NEGATIVE_INFINITY;
+      say("not live: trying again");
+    },
+  );
+  // Words such as "3 min ago" grow old without a change; a page that was hidden is old at once.
+  const refreshIfSeen = () => document.visibilityState === "visible" && refresh();
+  setInterval(refreshIfSeen, 30000);
+  document.addEventListener("visibilitychange", refreshIfSeen);
+  filterWhileTyping(() => {
+    tag = "";
+    void refresh();
   });
-  events.addEventListener("changed", refresh);
-  events.addEventListener("error", () => say("not live: trying again"));
-  // Words such as "3 min ago" grow old without a change.
-  setInterval(() => document.visibilityState === "visible" && refresh(), 30000);
+})();
 
-  // Filters apply while one types.
+/** Calls `onWord` for each word of the server, and `onEnd` when its stream ends; then tries again. */
+function listen(onWord, onEnd) {
+  const events = new EventSource("/events");
+  events.addEventListener("alive", () => onWord(false));
+  events.addEventListener("changed", () => onWord(true));
+  events.addEventListener("error", () => {
+    onEnd();
+    // An answer that is no stream, such as an ingress's 502, ends it for good.
+    if (events.readyState === EventSource.CLOSED) setTimeout(() => listen(onWord, onEnd), 5000);
+  });
+}
+
+/** Takes the fields of a form of filters into the address, and calls this. */
+function filterWhileTyping(onChange) {
   let typing;
   document.addEventListener("input", ({ target }) => {
     const form = target.closest("form[data-instant]");
@@ -76,8 +108,7 @@
     typing = setTimeout(() => {
       const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
       history.replaceState(null, "", query.size === 0 ? location.pathname : `?${query}`);
-      tag = "";
-      void refresh();
+      onChange();
     }, 200);
   });
-})();
+}
