@@ -14,7 +14,7 @@ import { narrowTo, type QueryContext } from "../queries/query-context.ts";
 import type { Acting } from "./acts.ts";
 import { addApi } from "./api/routes.ts";
 import { assets } from "./assets.ts";
-import { addressOf, type GuardParts, guardCallers, nameOf, recordRefusals } from "./guard.ts";
+import { addressOf, type GuardParts, guardCallers, hasSession, nameOf, recordRefusals } from "./guard.ts";
 import type { Caller } from "./identity.ts";
 import { type LiveHub, streamChanges } from "./live.ts";
 import { Looks } from "./looks.ts";
@@ -109,7 +109,8 @@ function answerAs(c: Context<WebEnv>, problem: Problem): Response | Promise<Resp
   if (problem.status === 401) c.header("www-authenticate", 'Bearer realm="syncline"');
   const requestId = c.get("requestId") ?? "";
   if (isApi(c)) return answerProblem(c, problem, requestId);
-  return c.html(problemPage(problem, requestId), problem.status);
+  const who = { caller: c.get("caller"), canSignOut: hasSession(c) };
+  return c.html(problemPage(problem, requestId, who), problem.status);
 }
 
 function answerError(c: Context<WebEnv>, error: Error, log: EventLog): Response | Promise<Response> {

@@ -7,7 +7,7 @@ import { webForTest } from "../support/web-fixture.ts";
 const web = await webForTest();
 const base = await web.serve();
 const browser = await browserForTest(base);
-const empty = await browserForTest(await (await webForTest({ story: false })).serve());
+const empty = await browserForTest(await (await webForTest({ story: {} })).serve());
 
 const { slots } = await (await web.ask("/api/v1/policies/contracts-nightly"))
   .json()
@@ -63,7 +63,9 @@ describe("the first page", () => {
     const page = await browser.open("/");
     expect(await page.locator("h1").innerText()).toBe("4 things need a person");
     const first = page.locator(".attention li").first();
-    expect(await first.innerText()).toMatch(/failing\s+invoices\s+since .* ago\s+last good .* ago/);
+    expect(await first.innerText()).toMatch(
+      /failing\s+invoices sync job 42: failed .*\s+since .* ago last good .* ago/,
+    );
     await first.getByRole("link", { name: "Open the run" }).click();
     expect(await page.locator("h1").innerText()).toContain("Slot ");
     expect(await page.locator("main").innerText()).toContain("the service said so");

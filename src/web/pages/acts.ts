@@ -199,7 +199,7 @@ export function addActPages(app: Hono<WebEnv>): void {
       );
       try {
         const { to, requestId = c.get("requestId") } = await one.act(actingOf(c, form["key"]), aboutOf(c), form);
-        return c.redirect(`${to}${to.includes("?") ? "&" : "?"}done=${requestId}`, 303);
+        return c.redirect(`${to}${to.includes("?") ? "&" : "?"}done=${requestId}#done`, 303);
       } catch (error) {
         const wrong = wrongForm(error);
         if (wrong === undefined) throw error;
@@ -216,7 +216,7 @@ export function doneLine(change: Change | undefined): Html {
     change === undefined
       ? "This stands no longer among the newest changes."
       : html`${change.what} ${change.subject}: ${describeReason(change)}`;
-  return html`<p class="notice done" role="status">${mark("ok", "done")} ${words}</p>`;
+  return html`<p class="notice done" id="done" role="status" tabindex="-1">${mark("ok", "done")} ${words}</p>`;
 }
 
 /** What a person can correct in the form; undefined: another page says it. */
@@ -283,7 +283,7 @@ async function preview({ context }: KeyedActing, subject: PauseSubject): Promise
     .slice(0, previewShown)
     .map(({ policy, slotMs }) => [fullTime(slotMs, policy.closed.timezone), policyLink(policy.name)]);
   const more = slots.length > previewShown ? html`<p class="quiet">and ${slots.length - previewShown} more</p>` : "";
-  return html`<p>${many} in the next 24 hours fall away while it lasts:</p>${table("Slots of the next 24 hours", [{ label: "due" }, { label: "policy" }], rows, "brief")}${more}`;
+  return html`<p>${many} in the next 24 hours fall away while it lasts:</p>${table("Slots of the next 24 hours", ["due", "policy"], rows, { isBrief: true })}${more}`;
 }
 
 async function viewRun({ context }: KeyedActing, name: string): Promise<View> {

@@ -3,7 +3,7 @@ import { html } from "hono/html";
 import type { AuditReport } from "../../queries/audit-policy.ts";
 import { auditMeaning, auditStates, auditSum, countOf } from "../../queries/audit-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
-import { fullTime, nothing, pageLinks, policyLink, slotPath, table } from "./parts.ts";
+import { fullTime, nothing, pageLinks, policyLink, section, slotPath, table } from "./parts.ts";
 
 /** Policies of one page: each costs a reading of its whole ledger. */
 export const auditRowsMax = 25;
@@ -58,7 +58,7 @@ export function auditPage(reports: readonly AuditReport[], filter: AuditFilter, 
 ${filterForm(filter)}
 <p class="state">${state} ${auditSum(reports, findings.length)}${of}</p>
 <p class="quiet">Which slots were due is computed again, and held against the record. ${exportLinks(filter)}</p>
-${reports.length === 0 ? html`<p class="none">No policy of this name.</p>` : reportTable(reports)}
+${reportTable(reports)}
 ${findings.length === 0 ? "" : findingTable(findings)}
 ${pageLinks("/audit", { policy: filter.policy, from: filter.from, to: filter.to }, { page: filter.page, pages })}`;
 }
@@ -90,17 +90,12 @@ function findingTable(findings: readonly (AuditReport["findings"][number] & { re
       html`<a href="${slotPath(policy, slotMs)}">${fullTime(slotMs, "UTC")}</a>`,
       html`${auditMeaning[problem]}${taskId === null ? "" : html` <code>${taskId}</code>`}`,
     ]);
-  const columns = [
-    { label: "finding" },
-    { label: "policy" },
-    { label: "slot" },
-    { label: "what it means", isWide: true as const },
-  ];
+  const columns = ["finding", "policy", "slot", ["what it means", "wide"]] as const;
   const more =
     findings.length > findingsMax
       ? html`<p class="quiet">and ${findings.length - findingsMax} more; the export has all</p>`
       : "";
-  return html`<section aria-labelledby="off"><h2 id="off">Off</h2>${table("Findings", columns, rows)}${more}</section>`;
+  return section("off", "Off", html`${table("Findings", columns, rows)}${more}`);
 }
 
 function reportTable(reports: readonly AuditReport[]): Html {
@@ -115,12 +110,7 @@ function reportTable(reports: readonly AuditReport[]): Html {
     findings.length === 0 ? nothing : tag("bad", "cross", `${findings.length}`),
     notes.join("; "),
   ]);
-  const numbers = ["slots", ...auditStates, "in flight", "off"].map((label) => ({ label, isNumber: true as const }));
-  const columns = [
-    { label: "policy" },
-    { label: "checked from" },
-    ...numbers,
-    { label: "note", isWide: true as const },
-  ];
-  return table("Audit by policy", columns, rows);
+  const numbers = ["slots", ...auditStates, "in flight", "off"].map((label) => [label, "num"] as const);
+  const columns = ["policy", "checked from", ...numbers, ["note", "wide"] as const];
+  return table("Audit by policy", columns, rows, { none: "No policy of this name." });
 }

@@ -16,17 +16,11 @@ export function changesPage(changes: readonly Change[], isNarrowed: boolean, now
     subject,
     describeReason(rest) || nothing,
   ]);
-  const columns = [
-    { label: "when" },
-    { label: "who" },
-    { label: "what" },
-    { label: "subject", isWide: true as const },
-    { label: "why", isWide: true as const },
-  ];
   const none = isNarrowed
     ? "Changes of all services stand together: your token does not show them."
     : "Nothing was changed by hand yet.";
+  const columns = ["when", "who", "what", ["subject", "wide"], ["why", "wide"]] as const;
   const more =
     changes.length === changesShown ? html`<p class="quiet">The newest ${changesShown}; the API has all.</p>` : "";
-  return html`<h1>Changes</h1>${changes.length === 0 ? html`<p class="none">${none}</p>` : table("Changes by hand, newest first", columns, rows)}${more}`;
+  return html`<h1>Changes</h1>${table("Changes by hand, newest first", columns, rows, { none })}${more}`;
 }

@@ -5,7 +5,7 @@ import type { Feed } from "../../model/feed.ts";
 import type { FeedsView, OpenItems, readFeedItems } from "../../queries/feeds.ts";
 import { showFeed } from "../../queries/service-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
-import { nothing, table, tookText, when } from "./parts.ts";
+import { nothing, section, table, tookText, when } from "./parts.ts";
 
 /** How many items the page of a list shows. */
 export const itemsShown = 100;
@@ -31,25 +31,19 @@ export function feedsPage({ nowMs, lines, open }: FeedsView): Html {
       shapeChangedAtMs,
     } = note;
     const state =
-      failure === undefined
-        ? whole === undefined
+      failure !== undefined
+        ? tag("bad", "cross", "unreadable")
+        : whole === undefined
           ? mark("ok", "read")
-          : tag("warn", "clock", "read whole")
-        : tag("bad", "cross", "unreadable");
+          : tag("warn", "clock", "read whole");
     const notes = [
-      ...(failure === undefined
-        ? []
-        : [html`<span class="under">since ${when(failingSinceMs, nowMs)}: ${failure}</span>`]),
-      ...(whole === undefined
-        ? []
-        : [html`<span class="under">all of it, ${costlyWalks} times in a row: ${whole}</span>`]),
-      ...(shapeChange === undefined
-        ? []
-        : [html`<span class="under">fields changed ${when(shapeChangedAtMs, nowMs)}: ${shapeChange}</span>`]),
-    ];
+      failure && html`since ${when(failingSinceMs, nowMs)}: ${failure}`,
+      whole && html`all of it, ${costlyWalks} times in a row: ${whole}`,
+      shapeChange && html`fields changed ${when(shapeChangedAtMs, nowMs)}: ${shapeChange}`,
+    ].filter((words) => words !== undefined);
     return [
       state,
-      html`<a class="name" href="${feedPath(feed)}">${showFeed(feed)}</a>${notes}`,
+      html`<a class="name" href="${feedPath(feed)}">${showFeed(feed)}</a>${notes.map((words) => html`<span class="under">${words}</span>`)}`,
       `${count}`,
       `${fresh.count}${fresh.isMore ? "+" : ""}`,
       when(walkEndedAtMs, nowMs),
@@ -58,25 +52,16 @@ export function feedsPage({ nowMs, lines, open }: FeedsView): Html {
     ];
   });
   const columns = [
-    { label: "state" },
-    { label: "list", isWide: true as const },
-    { label: "items", isNumber: true as const },
-    { label: "new in 24h", isNumber: true as const },
-    { label: "last read" },
-    { label: "took", isNumber: true as const },
-    { label: "last read whole" },
+    ...(["state", ["list", "wide"], ["items", "num"], ["new in 24h", "num"], "last read", ["took", "num"]] as const),
+    "last read whole",
   ];
-  const lists =
-    rows.length === 0
-      ? html`<p class="none">Nothing has been read yet: a list is read while a run or a poll waits for it.</p>`
-      : table("Followed lists", columns, rows);
+  const none = "Nothing has been read yet: a list is read while a run or a poll waits for it.";
   return html`<h1>Feeds</h1>
-<section aria-labelledby="open"><h2 id="open">Open at the services</h2>${openTable(open, nowMs)}</section>
-<section aria-labelledby="lists"><h2 id="lists">Lists</h2>${lists}</section>`;
+${section("open", "Open at the services", openTable(open, nowMs))}
+${section("lists", "Lists", table("Followed lists", columns, rows, { none }))}`;
 }
 
 function openTable(open: readonly OpenItems[], nowMs: number): Html {
-  if (open.length === 0) return html`<p class="none">No conflict and no approval is known to be open.</p>`;
   const rows = open
     .slice(0, openShown)
     .map((one) => [
@@ -91,16 +76,12 @@ function openTable(open: readonly OpenItems[], nowMs: number): Html {
       when(one.atMs, nowMs),
     ]);
   const columns = [
-    { label: "open" },
-    { label: "sync job" },
-    { label: "list", isWide: true as const },
-    { label: "number", isNumber: true as const },
-    { label: "new in 24h", isNumber: true as const },
-    { label: "oldest, at least" },
-    { label: "counted" },
+    ...(["open", "sync job", ["list", "wide"], ["number", "num"], ["new in 24h", "num"], "oldest, at least"] as const),
+    "counted",
   ];
+  const none = "No conflict and no approval is known to be open.";
   const more = open.length > openShown ? html`<p class="quiet">The ${openShown} with most; the API has all.</p>` : "";
-  return html`${table("Open conflicts and approvals, most first", columns, rows)}${more}`;
+  return html`${table("Open conflicts and approvals, most first", columns, rows, { none })}${more}`;
 }
 
 /** Shows the newest items of a list. */
@@ -119,17 +100,8 @@ export function feedPage(feed: Feed, items: Awaited<ReturnType<typeof readFeedIt
     when(startedAtMs, nowMs),
     label ?? nothing,
   ]);
-  const columns = [
-    { label: "first seen" },
-    { label: "id" },
-    { label: "sync job" },
-    { label: "state" },
-    { label: "began" },
-    { label: "label", isWide: true as const },
-  ];
-  const all =
-    rows.length === 0
-      ? html`<p class="none">Nothing of this list is kept.</p>`
-      : html`<p class="quiet">As the mapping reads them; newest first, at most ${itemsShown}.</p>${table("Items, newest first", columns, rows)}`;
-  return html`<p class="crumbs"><a href="/feeds">Feeds</a></p><h1>${showFeed(feed)}</h1>${all}`;
+  const columns = ["first seen", "id", "sync job", "state", "began", ["label", "wide"]] as const;
+  const all = table("Items, newest first", columns, rows, { none: "Nothing of this list is kept." });
+  return html`<p class="crumbs"><a href="/feeds">Feeds</a></p><h1>${showFeed(feed)}</h1>
+<p class="quiet">As the mapping reads them; newest first, at most ${itemsShown}.</p>${all}`;
 }

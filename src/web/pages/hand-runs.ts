@@ -26,7 +26,6 @@ ${handRunTable(runs, nowMs)}${more}`;
 
 /** Runs by hand as a table. */
 export function handRunTable(runs: readonly HandRun[], nowMs: number): Html {
-  if (runs.length === 0) return html`<p class="none">Nothing was started by hand.</p>`;
   const rows = runs.map(({ id, policy, target, kind, givenMs, outcome, by }) => [
     outcome === undefined ? mark("started", "under way") : mark(outcome.status),
     html`<a href="${taskPath(id)}">${targetWords({ kind, target })}</a>${policy === runByHand && outcome !== undefined ? html`<span class="under">${outcome.service}</span>` : ""}`,
@@ -35,13 +34,6 @@ export function handRunTable(runs: readonly HandRun[], nowMs: number): Html {
     tookText(outcome?.durationMs ?? undefined),
     when(givenMs, nowMs),
   ]);
-  const columns = [
-    { label: "ended" },
-    { label: "task", isRoomy: true as const },
-    { label: "who" },
-    { label: "why", isWide: true as const },
-    { label: "took", isNumber: true as const },
-    { label: "when" },
-  ];
-  return table("Runs by hand, newest first", columns, rows);
+  const columns = ["ended", ["task", "roomy"], "who", ["why", "wide"], ["took", "num"], "when"] as const;
+  return table("Runs by hand, newest first", columns, rows, { none: "Nothing was started by hand." });
 }

@@ -8,7 +8,7 @@ import { actionWords } from "../../queries/task-words.ts";
 import type { TimeLine } from "../../queries/time-line.ts";
 import { clashesOf, endOf, expectedWords, runningWords } from "../../queries/time-line-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
-import { policyLink, table } from "./parts.ts";
+import { policyLink, section, table } from "./parts.ts";
 import { countLane, type LaneBar, slotLane } from "./pictures.ts";
 
 /** How many hours the page looks ahead. */
@@ -131,11 +131,14 @@ function hourTable(one: ServiceAhead, hours: ReturnType<typeof hoursOf>, { timez
     showClock(fromMs, timezone, nowMs),
     ...[slots, away, meets, requests].map((count) => (count === 0 ? html`<span class="none">0</span>` : `${count}`)),
   ]);
-  const numbers = ["slots", "fall away", "meet another", "requests"].map((label) => ({
-    label,
-    isNumber: true as const,
-  }));
-  return html`<details><summary>The same as a table</summary>${table(`${one.service} by the hour`, [{ label: "hour" }, ...numbers], rows)}</details>`;
+  const columns = [
+    "hour",
+    ["slots", "num"],
+    ["fall away", "num"],
+    ["meet another", "num"],
+    ["requests", "num"],
+  ] as const;
+  return html`<details><summary>The same as a table</summary>${table(`${one.service} by the hour`, columns, rows)}</details>`;
 }
 
 function peakTable({ peaks, timezone, nowMs }: NextDay): Html {
@@ -144,12 +147,8 @@ function peakTable({ peaks, timezone, nowMs }: NextDay): Html {
     `${starts}`,
     html`${policies.map(({ policy }) => html`${policyLink(policy)} `)}${policiesCount > policies.length ? `and ${policiesCount - policies.length} more` : ""}`,
   ]);
-  const columns = [
-    { label: "minute" },
-    { label: "starts", isNumber: true as const },
-    { label: "of", isWide: true as const },
-  ];
-  return html`<section aria-labelledby="peaks"><h2 id="peaks">Busiest minutes</h2>${table("Busiest minutes", columns, rows)}</section>`;
+  const columns = ["minute", ["starts", "num"], ["of", "wide"]] as const;
+  return section("peaks", "Busiest minutes", table("Busiest minutes", columns, rows));
 }
 
 function slotTable({ line, timezone, nowMs }: NextDay): Html {
@@ -163,15 +162,10 @@ function slotTable({ line, timezone, nowMs }: NextDay): Html {
       expectedWords(row, line, timezone),
     ];
   });
-  const columns = [
-    { label: "due" },
-    { label: "policy" },
-    { label: "starts" },
-    { label: "ends about" },
-    { label: "expected", isWide: true as const },
-  ];
+  const columns = ["due", "policy", "starts", "ends about", ["expected", "wide"]] as const;
   const more =
     line.rows.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} slots; the API has more.</p>` : "";
   const words = `${rows.length === 1 ? "The slot" : `The ${rows.length} slots`} in order`;
-  return html`<section aria-labelledby="slots"><h2 id="slots">Slots</h2><details><summary>${words}</summary>${table("Slots ahead, in order", columns, rows)}${more}</details></section>`;
+  const all = table("Slots ahead, in order", columns, rows);
+  return section("slots", "Slots", html`<details><summary>${words}</summary>${all}${more}</details>`);
 }

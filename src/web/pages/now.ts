@@ -3,30 +3,39 @@ import { html } from "hono/html";
 import { counted } from "../../core/plain-text.ts";
 import type { Outcome } from "../../model/outcome.ts";
 import type { Attention, AttentionItem } from "../../queries/attention.ts";
-import { needsPerson, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
+import { type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import { taskWords } from "../../queries/task-words.ts";
 import { type Html, type Marked, mark, tag, toneOf, wordOf } from "./marks.ts";
-import { actionText, policyLink, policyPath, slotPath, table, taskPath, tookText, when } from "./parts.ts";
+import { actionText, policyLink, section, slotPath, table, taskPath, tookText, when } from "./parts.ts";
 
 const itemsMax = 100;
-const nextMax = 8;
+const nextMax = 10;
 
 /** Shows the state of everything. `newest`: outcomes, newest first. */
 export function nowPage(attention: Attention, newest: readonly Outcome[]): Html {
-  const { items, lines, nowMs } = attention;
-  const shown = items.slice(0, itemsMax);
-  const more = items.length - shown.length;
+  const { lines, nowMs } = attention;
+  const { fresh, known } = itemsOf(attention);
+  const acknowledged = known.length === 0 ? "" : section("known", "Acknowledged", attentionList(known, nowMs));
   return html`<h1>${headline(attention)}</h1>
 ${healthCounts(attention)}
-${items.length === 0 ? "" : html`<section aria-labelledby="attention"><h2 id="attention">Needs a person</h2><ul class="attention">${shown.map((item) => attentionItem(item, nowMs))}</ul>${more > 0 ? html`<p class="quiet">and ${more} more: <a href="/policies">all policies, worst first</a></p>` : ""}</section>`}
+${fresh.length === 0 ? "" : attentionList(fresh, nowMs)}${acknowledged}
 <div class="columns">
-<section aria-labelledby="next"><h2 id="next">Next</h2>${nextSlots(lines, nowMs)}</section>
-<section aria-labelledby="ended"><h2 id="ended">Just ended</h2>${justEnded(newest, attention)}</section>
+${section("next", "Next", nextSlots(lines, nowMs))}
+${section("ended", "Just ended", justEnded(newest, attention))}
 </div>`;
 }
 
-function headline({ items, lines }: Attention): string {
-  if (items.length > 0) return `${counted(items.length, "thing needs", "things need")} a person`;
+/** What a person must look at, apart from what one has taken note of. */
+function itemsOf({ items }: Attention) {
+  const known = items.filter(({ acknowledged }) => acknowledged !== undefined);
+  return { known, fresh: items.filter(({ acknowledged }) => acknowledged === undefined) };
+}
+
+function headline(attention: Attention): string {
+  const { lines } = attention;
+  const { fresh, known } = itemsOf(attention);
+  if (fresh.length > 0) return `${counted(fresh.length, "thing needs", "things need")} a person`;
+  if (known.length > 0) return "Nothing new needs a person";
   if (lines.length === 0) return "No policies yet";
   return lines.length === 1 ? "The one policy is well" : `All ${lines.length} policies are well`;
 }
@@ -43,19 +52,23 @@ function healthCounts({ counts }: Attention): Html {
 
 const aboutWord = { installation: "installation", service: "service", sink: "sink", list: "list", policy: "" };
 
+function attentionList(items: readonly AttentionItem[], nowMs: number): Html {
+  const more = items.length - itemsMax;
+  const all = html`<p class="quiet">and ${more} more: <a href="/policies">all policies, worst first</a></p>`;
+  return html`<ul class="attention">${items.slice(0, itemsMax).map((item) => attentionItem(item, nowMs))}</ul>${more > 0 ? all : ""}`;
+}
+
 function attentionItem(item: AttentionItem, nowMs: number): Html {
   const { about, name, what, sinceMs, lastGoodMs, slotMs, nextStep } = item;
-  const title = about === "policy" ? policyLink(name) : html`<span class="name">${aboutWord[about]} ${name}</span>`;
+  const isPolicy = about === "policy";
+  const title = isPolicy ? policyLink(name) : html`<span class="name">${aboutWord[about]} ${name}</span>`;
   const run =
-    about === "policy" && slotMs !== undefined
-      ? html` <a class="go" href="${slotPath(name, slotMs)}">Open the run</a>`
-      : "";
+    isPolicy && slotMs !== undefined ? html` <a class="go" href="${slotPath(name, slotMs)}">Open the run</a>` : "";
   const since = sinceMs === undefined ? "" : html`<span>since ${when(sinceMs, nowMs)}</span>`;
-  const good =
-    about !== "policy"
-      ? ""
-      : html`<span>last good ${lastGoodMs === undefined ? "never" : when(lastGoodMs, nowMs)}</span>`;
-  return html`<li class="${toneOfItem(item)}"><div class="what"><span>${markOfItem(item)}</span> ${title}<span class="facts">${since}${good}</span></div><p>${what}</p><p class="step">${withCode(nextStep)}${run}</p></li>`;
+  const good = isPolicy
+    ? html`<span>last good ${lastGoodMs === undefined ? "never" : when(lastGoodMs, nowMs)}</span>`
+    : "";
+  return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${good}</p><p class="step">${withCode(nextStep)}${run}</p></li>`;
 }
 
 /** Words between backquotes are commands. */
@@ -80,22 +93,15 @@ function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
     .flatMap(({ policy, nextMs, pauses }) => (nextMs === undefined ? [] : [{ policy, nextMs, pauses }]))
     .toSorted((a, b) => a.nextMs - b.nextMs)
     .slice(0, nextMax);
-  if (coming.length === 0) return html`<p class="none">No policy has a slot ahead.</p>`;
   const rows = coming.map(({ policy, nextMs, pauses }) => [
     when(nextMs, nowMs),
-    policyLink(policy.name),
-    pauses.length === 0 ? actionText(policy) : mark("paused", "paused: will be skipped"),
+    html`${policyLink(policy.name)}<span class="under">${pauses.length === 0 ? actionText(policy) : mark("paused", "paused: will be skipped")}</span>`,
   ]);
-  return table(
-    "The next slots of all policies",
-    [{ label: "due" }, { label: "policy" }, { label: "does", isWide: true }],
-    rows,
-    "brief",
-  );
+  const none = "No policy has a slot ahead.";
+  return table("The next slots of all policies", ["due", ["policy", "wide"]], rows, { none, isBrief: true });
 }
 
 function justEnded(newest: readonly Outcome[], { nowMs, lines }: Attention): Html {
-  if (newest.length === 0) return html`<p class="none">Nothing has ended yet.</p>`;
   const zones = new Map(lines.map(({ policy }) => [policy.name, policy.closed.timezone]));
   const rows = newest.map((outcome) => {
     const slotMs = Date.parse(outcome.slot);
@@ -109,25 +115,17 @@ function justEnded(newest: readonly Outcome[], { nowMs, lines }: Attention): Htm
           : words;
     return [
       mark(outcome.status),
-      known ? html`<a class="name" href="${policyPath(outcome.policy)}">${outcome.policy}</a>` : outcome.policy,
-      story,
+      html`${known ? policyLink(outcome.policy) : outcome.policy}<span class="under">${story}</span>`,
       tookText(outcome.durationMs ?? undefined),
       when(Date.parse(outcome.finishedAt), nowMs),
     ];
   });
-  const columns = [
-    { label: "ended" },
-    { label: "policy" },
-    { label: "task", isWide: true as const },
-    { label: "took", isNumber: true as const },
-    { label: "when" },
-  ];
-  return table("The newest outcomes", columns, rows, "brief");
+  const columns = ["ended", ["policy", "wide"], ["took", "num"], "when"] as const;
+  return table("The newest outcomes", columns, rows, { none: "Nothing has ended yet.", isBrief: true });
 }
 
 /** The title for the browser's tab: how many things need a person. */
-export function nowTitle({ items, lines }: Attention): string {
-  const failing = lines.filter(({ health }) => needsPerson[health]).length;
-  if (items.length === 0) return wordOf("ok");
-  return failing === items.length ? `${failing} need a person` : `${items.length} need a person`;
+export function nowTitle(attention: Attention): string {
+  const { length } = itemsOf(attention).fresh;
+  return length === 0 ? wordOf("ok") : `${length} need a person`;
 }

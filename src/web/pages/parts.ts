@@ -4,6 +4,7 @@ import type { Policy, Schedule } from "../../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../../core/duration.ts";
 import { showInstant } from "../../core/instant.ts";
 import { type Pause, type PauseSubject, showSubject, subjectKey } from "../../model/pause.ts";
+import type { PolicyLine } from "../../queries/policy-lines.ts";
 import type { Html } from "./marks.ts";
 
 /** Stands where there is nothing to show. */
@@ -60,6 +61,11 @@ export function slotPath(policy: string, slotMs: number): string {
 /** The address of a task's story. */
 export function taskPath(id: string): string {
   return `/tasks/${encodeURIComponent(id)}`;
+}
+
+/** The address of the story of a policy's run: its slot, or its task when a person started it. */
+export function runPath(policy: string, last: NonNullable<PolicyLine["worst"]>["last"]): string {
+  return last.origin === "manual" ? taskPath(last.taskId) : slotPath(policy, last.slotMs);
 }
 
 /** A link to a policy. */
@@ -122,35 +128,40 @@ export function pageLinks(
   return html`<nav class="pages" aria-label="Pages">${to(page - 1, "Page before")} <span>page ${page} of ${pages}</span> ${to(page + 1, "Next page")}</nav>`;
 }
 
-/** A column. `isNumber`: aligned to the right. */
-export interface Column {
-  readonly label: string;
-  readonly isNumber?: true;
-  /** Long words may break. */
-  readonly isWide?: true;
-  readonly isRoomy?: true;
-}
+/**
+ * A column: its label, and what it holds. `num`: numbers, aligned to the right; `wide`: words that
+ * may break anywhere; `roomy`: names under which more stands.
+ */
+export type Column = string | readonly [label: string, kind: "num" | "wide" | "roomy"];
 
 /**
  * A table; on a narrow screen each row becomes a card, so roles say that it is still a table.
- * `kind`: a brief one needs no labels there.
+ * `none`: what stands there without rows. `isBrief`: it needs no labels on a card.
  */
 export function table(
   caption: string,
   columns: readonly Column[],
   rows: readonly (readonly (Html | string)[])[],
-  kind: "brief" | "" = "",
+  { none, isBrief = false }: { readonly none?: Html | string; readonly isBrief?: boolean } = {},
 ): Html {
-  const cell = (content: Html | string, { label, isNumber, isWide, isRoomy }: Column) => {
-    const align = isNumber ? "num" : isWide ? "wide" : isRoomy ? "roomy" : "";
-    return html`<td role="cell" class="${align}" data-label="${label}">${content}</td>`;
-  };
-  const head = columns.map(
-    ({ label, isNumber }) => html`<th role="columnheader" scope="col" class="${isNumber ? "num" : ""}">${label}</th>`,
+  if (rows.length === 0 && none !== undefined) return html`<p class="none">${none}</p>`;
+  const known = columns.map((column) => (typeof column === "string" ? ([column, ""] as const) : column));
+  const head = known.map(
+    ([label, kind]) => html`<th role="columnheader" scope="col" class="${kind === "num" ? kind : ""}">${label}</th>`,
   );
   const body = rows.map(
     (cells) =>
-      html`<tr role="row">${cells.map((content, index) => cell(content, columns[index] ?? { label: "" }))}</tr>`,
+      html`<tr role="row">${known.map(([label, kind], index) => html`<td role="cell" class="${kind}" data-label="${label}">${cells[index]}</td>`)}</tr>`,
   );
-  return html`<table role="table" class="${kind}"><caption class="hidden">${caption}</caption><thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table>`;
+  return html`<table role="table" class="${isBrief ? "brief" : ""}"><caption class="hidden">${caption}</caption><thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table>`;
+}
+
+/** A part of a page under a heading of its own. */
+export function section(id: string, heading: Html | string, content: Html | string): Html {
+  return html`<section aria-labelledby="${id}"><h2 id="${id}">${heading}</h2>${content}</section>`;
+}
+
+/** What is known of one thing, by name. */
+export function factList(facts: readonly (readonly [name: string, value: Html | string])[]): Html {
+  return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }

@@ -113,7 +113,7 @@ export function calendar(days: readonly CalendarDay[], title: string, hrefOf: (d
     date.endsWith("-01") ? [html`<text x="${at(index)[0]}" y="9">${monthOf(date)}</text>`] : [],
   );
   const width = (Math.floor((days.length - 1 + shift) / 7) + 1) * (cell + gap) + 12;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="${title}"><svg class="calendar" viewBox="0 0 ${width} 112" width="${width}" height="112" aria-hidden="true" focusable="false">${months}${squares}</svg></div>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="${title}"><svg class="calendar" viewBox="0 0 ${width} 112" width="${width * 1.25}" height="140" aria-hidden="true" focusable="false">${months}${squares}</svg></div>`;
 }
 
 function monthOf(date: string): string {

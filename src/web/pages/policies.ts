@@ -6,18 +6,7 @@ import { describePolicy } from "../../queries/attention.ts";
 import { type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
-import {
-  actionText,
-  pageLinks,
-  pauseLink,
-  policyLink,
-  scheduleText,
-  slotPath,
-  table,
-  taskPath,
-  tookText,
-  when,
-} from "./parts.ts";
+import { actionText, pageLinks, pauseLink, policyLink, runPath, scheduleText, table, tookText, when } from "./parts.ts";
 import { legend, strip } from "./pictures.ts";
 
 /** How many slots a strip shows. */
@@ -72,23 +61,25 @@ export function policiesPage(
   const { q, health, service, label } = filter;
   const rows = shown.map((line) => policyCells(line, strips.get(line.policy.name) ?? [], nowMs));
   const columns = [
-    { label: "health" },
-    { label: "policy", isRoomy: true as const },
-    { label: `last ${stripSlots} slots` },
-    { label: "last outcome", isWide: true as const },
-    { label: "last good" },
-    { label: "next" },
-    { label: "usually takes", isNumber: true as const },
+    ...([
+      "health",
+      ["policy", "roomy"],
+      `last ${stripSlots} slots`,
+      ["last outcome", "wide"],
+      "last good",
+      "next",
+    ] as const),
+    ["usually takes", "num"] as const,
   ];
-  const found =
+  const none =
     lines.length === 0
-      ? html`<p class="none">There are no policies. <code>syncline plan</code> shows those of a file.</p>`
-      : html`<p class="none">No policy fits. <a href="/policies">Show all ${lines.length}</a>.</p>`;
+      ? html`There are no policies. <code>syncline plan</code> shows those of a file.`
+      : html`No policy fits. <a href="/policies">Show all ${lines.length}</a>.`;
   return html`<h1>Policies</h1>
 ${filterForm(lines, filter)}
-<p class="quiet" role="status">${fitting.length === lines.length ? counted(lines.length, "policy", "policies") : `${fitting.length} of ${counted(lines.length, "policy", "policies")}`}, worst first</p>
-${mayPause && rows.length > 0 ? html`<p class="acts">${pauseLink(filter.label === "" ? { scope: "all", name: "" } : { scope: "label", name: filter.label }, status.pauses)}</p>` : ""}
-${rows.length === 0 ? found : table("Policies, worst first", columns, rows)}
+<p class="acts"><span class="quiet" role="status">${fitting.length === lines.length ? counted(lines.length, "policy", "policies") : `${fitting.length} of ${counted(lines.length, "policy", "policies")}`}, worst first</span>
+${mayPause && rows.length > 0 ? pauseLink(label === "" ? { scope: "all", name: "" } : { scope: "label", name: label }, status.pauses) : ""}</p>
+${table("Policies, worst first", columns, rows, { none })}
 ${pageLinks("/policies", { q, health: health ?? "", service, label }, selected)}
 ${legend()}
 <p><a href="/by-hand">Runs by hand without a policy</a></p>`;
@@ -98,11 +89,13 @@ function policyCells({ policy, ...line }: PolicyLine, slots: readonly EndedSlot[
   const place = policy.repository === undefined ? policy.service : `${policy.service}, ${policy.repository}`;
   return [
     mark(line.health),
-    html`${policyLink(policy.name)}<span class="under">${actionText(policy)} · ${place}</span><span class="under">${scheduleText(policy)}</span>`,
+    html`${policyLink(policy.name)}<span class="under">${actionText(policy)} · ${place} · ${scheduleText(policy)}</span>`,
     strip(slots, stripSlots),
     outcomeCell({ policy, ...line }, nowMs),
     when(line.worst?.lastGoodMs, nowMs),
-    line.pauses.length > 0 ? mark("paused") : when(line.nextMs, nowMs),
+    line.pauses.length > 0 && line.nextMs === undefined
+      ? mark("paused")
+      : html`${when(line.nextMs, nowMs)}${line.pauses.length > 0 ? html`<span class="under">after the pause</span>` : ""}`,
     tookText(line.usualMs),
   ];
 }
@@ -113,7 +106,7 @@ function outcomeCell(line: PolicyLine, nowMs: number): Html | string {
   const last = line.worst?.last;
   if (last === undefined) return words;
   const under = html`<span class="under">${when(last.finishedMs, nowMs)}, evidence ${last.evidence}</span>`;
-  const href = last.origin === "manual" ? taskPath(last.taskId) : slotPath(line.policy.name, last.slotMs);
+  const href = runPath(line.policy.name, last);
   if (line.pauses.length === 0) return html`<a href="${href}">${words}</a>${under}`;
   return html`${words}<span class="under">before: <a href="${href}">${last.status}</a> ${when(last.finishedMs, nowMs)}</span>`;
 }

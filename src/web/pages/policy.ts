@@ -14,12 +14,15 @@ import { type Html, mark } from "./marks.ts";
 import {
   actionText,
   actLink,
+  factList,
   fullTime,
   nothing,
   pauseLink,
   policyLink,
   policyPath,
+  runPath,
   scheduleText,
+  section,
   slotPath,
   table,
   tookText,
@@ -47,6 +50,8 @@ export interface PolicyView {
 }
 
 const followersMax = 20;
+/** Next slots that stand open; the others are a click away. */
+const comingOpen = 10;
 
 /** Shows a policy. `mayOperate`: the asker may change something. */
 export function policyPage(
@@ -60,23 +65,35 @@ export function policyPage(
     ({ actor, note, sinceMs: fromMs, untilMs, cause }) =>
       html`<p class="notice">${mark(cause === undefined ? "paused" : "quarantined")} by ${actor} since ${when(fromMs, nowMs)}, ${untilMs === null ? "until it is resumed" : html`until ${fullTime(untilMs, policy.closed.timezone)}`}: ${note}</p>`,
   );
+  const words = describePolicy(line, nowMs);
+  const state = worst === undefined ? words : html`<a href="${runPath(policy.name, worst.last)}">${words}</a>`;
+  const all = html`<p><a href="${policyPath(policy.name)}/by-hand">All runs by hand</a></p>`;
   return html`<p class="crumbs"><a href="/policies">Policies</a></p>
 <h1>${policy.name}</h1>
-<p class="state">${mark(health)} ${describePolicy(line, nowMs)}${since}</p>
+${pauses.length > 0 && !needsPerson[health] ? "" : html`<p class="state">${mark(health)} ${state}${since}</p>`}
 ${paused}
+${worst === undefined ? "" : lastFacts(worst, nowMs)}
 ${mayOperate ? acts(line) : ""}
-<section aria-labelledby="slots"><h2 id="slots">Last slots</h2>
-${linkedStrip(slots, ({ slotMs }) => slotPath(policy.name, slotMs))}
+${section(
+  "slots",
+  "Last slots",
+  html`${linkedStrip(slots, ({ slotMs }) => slotPath(policy.name, slotMs))}
 <p class="quiet">${countsOf(slots)}</p>
 ${legend()}
-${slotTable(line, slots, { changes, nowMs })}</section>
+${slotTable(line, slots, { changes, nowMs })}`,
+)}
 ${daysSection(policy.name, days)}
 <div class="columns">
-<section aria-labelledby="coming"><h2 id="coming">Next slots</h2>${comingTable(line, coming, nowMs)}</section>
-<section aria-labelledby="settings"><h2 id="settings">Settings in force</h2>${settings(line, followers)}</section>
+${section("coming", "Next slots", nextSlots(line, coming, nowMs))}
+${section("settings", "Settings in force", settings(line, followers))}
 </div>
-${byHand.length === 0 ? "" : html`<section aria-labelledby="by-hand"><h2 id="by-hand">By hand</h2>${handRunTable(byHand, nowMs)}<p><a href="${policyPath(policy.name)}/by-hand">All runs by hand</a></p></section>`}
-${worst === undefined ? "" : targetFacts(line, nowMs)}`;
+${byHand.length === 0 ? "" : section("by-hand", "By hand", html`${handRunTable(byHand, nowMs)}${all}`)}`;
+}
+
+/** When the sync job, list or object that speaks for the policy ended, and how sure that is. */
+function lastFacts({ last, lastGoodMs, lastBadMs }: NonNullable<PolicyLine["worst"]>, nowMs: number): Html {
+  const sure = last.confidence === undefined ? "" : `, ${last.confidence}`;
+  return html`<p class="quiet facts"><span>last ${last.status} ${when(last.finishedMs, nowMs)}, evidence ${last.evidence}${sure}</span> <span>last good ${when(lastGoodMs, nowMs)}</span> <span>last bad ${when(lastBadMs, nowMs)}</span></p>`;
 }
 
 function acts({ policy: { name }, health, pauses, acknowledged }: PolicyLine): Html {
@@ -87,9 +104,7 @@ function acts({ policy: { name }, health, pauses, acknowledged }: PolicyLine): H
   return html`<p class="acts">${actLink("run", name, "Run now…")}${pauseLink({ scope: "policy", name }, pauses)}${needsPerson[health] ? known : ""}</p>`;
 }
 
-function comingTable({ policy, pauses }: PolicyLine, coming: readonly ComingSlot[], nowMs: number): Html {
-  if (coming.length === 0)
-    return html`<p class="none">${policy.after === undefined ? "None: it runs by hand only." : "None is ahead."}</p>`;
+function nextSlots({ policy, pauses }: PolicyLine, coming: readonly ComingSlot[], nowMs: number): Html {
   const rows = coming.map(({ slotMs, closed, dst }) => [
     fullTime(slotMs, policy.closed.timezone),
     when(slotMs, nowMs),
@@ -99,26 +114,21 @@ function comingTable({ policy, pauses }: PolicyLine, coming: readonly ComingSlot
         ? mark("paused", "pause: will be skipped")
         : (dst ?? ""),
   ]);
-  return table("Next slots", [{ label: "due", isWide: true }, { label: "when" }, { label: "note" }], rows);
+  const columns = [["due", "wide"], "when", "note"] as const;
+  const none = policy.after === undefined ? "None: it runs by hand only." : "None is ahead.";
+  const first = table("Next slots", columns, rows.slice(0, comingOpen), { none });
+  if (rows.length <= comingOpen) return first;
+  const later = table("Slots after those", columns, rows.slice(comingOpen));
+  return html`${first}<details><summary>${rows.length - comingOpen} more</summary>${later}</details>`;
 }
 
 function settings({ policy, usualMs }: PolicyLine, followers: readonly string[]): Html {
   const { action, closed, follow, where, labels = {}, after } = policy;
+  const place = policy.repository === undefined ? policy.service : `${policy.service}, repository ${policy.repository}`;
   const facts: [string, Html | string][] = [
     ["does", actionText(policy)],
-    [
-      "service",
-      policy.repository === undefined ? policy.service : `${policy.service}, repository ${policy.repository}`,
-    ],
+    ["service", place],
     ["due", after === undefined ? scheduleText(policy) : html`after ${policyLink(after.policy)}`],
-    ...(followers.length === 0
-      ? []
-      : [
-          [
-            "then",
-            html`${followers.slice(0, followersMax).map((one) => html`${policyLink(one)} `)}${followers.length > followersMax ? `and ${followers.length - followersMax} more` : ""}`,
-          ] as [string, Html],
-        ]),
     ["zone", closed.timezone],
     ["catch-up", `${policy.catchUp}, within ${formatDuration(policy.catchUpWindowMs)}`],
     ["overlap", policy.overlap],
@@ -129,36 +139,14 @@ function settings({ policy, usualMs }: PolicyLine, followers: readonly string[])
     ["usually takes", usualMs === undefined ? nothing : tookText(usualMs)],
     ["stands in", html`<code>${where.file}:${where.line}</code>`],
   ];
-  if (policy.owner !== undefined) facts.push(["owner", html`${policy.owner}`]);
+  const more = followers.length - followersMax;
+  const then = followers.slice(0, followersMax).map((one) => html`${policyLink(one)} `);
+  if (followers.length > 0) facts.push(["then", html`${then}${more > 0 ? `and ${more} more` : ""}`]);
+  if (policy.owner !== undefined) facts.push(["owner", policy.owner]);
   if (policy.expect !== undefined) facts.push(["must end well", describeExpectation(policy.expect)]);
   if (policy.needs !== undefined)
     facts.push(["needs", html`${policyLink(policy.needs.policy)} within ${formatDuration(policy.needs.withinMs)}`]);
   const named = Object.entries(labels).map(([name, value]) => html`<span class="label">${name}=${value}</span> `);
   if (named.length > 0) facts.push(["labels", html`${named}`]);
-  return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
-}
-
-/** Which sync job, list or object speaks for the policy, and since when. */
-function targetFacts({ policy, worst }: PolicyLine, nowMs: number): Html {
-  if (worst === undefined) return html``;
-  const { target, last, inARow, lastGoodMs, lastBadMs } = worst;
-  const rows = [
-    [
-      mark(last.status),
-      target,
-      `${last.reason}, evidence ${last.evidence}${last.confidence === undefined ? "" : `, ${last.confidence}`}`,
-      `${inARow}`,
-      when(lastGoodMs, nowMs),
-      when(lastBadMs, nowMs),
-    ],
-  ];
-  const columns = [
-    { label: "ended last" },
-    { label: policy.action.kind === "poll" ? "list" : "sync job" },
-    { label: "why", isWide: true as const },
-    { label: "in a row", isNumber: true as const },
-    { label: "last good" },
-    { label: "last bad" },
-  ];
-  return html`<section aria-labelledby="speaks"><h2 id="speaks">What speaks for it</h2>${table("The target that speaks for this policy", columns, rows)}</section>`;
+  return factList(facts);
 }

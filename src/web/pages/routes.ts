@@ -43,7 +43,7 @@ import { type RunView, runPage } from "./run.ts";
 import { servicesPage } from "./services.ts";
 import { dayPage, daySlotsMax, daySpans } from "./slots.ts";
 
-const newestShown = 12;
+const newestShown = 10;
 
 /** What a page is asked for. */
 interface Asked {

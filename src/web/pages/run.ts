@@ -7,7 +7,7 @@ import { replayable } from "../../model/outcome.ts";
 import type { SlotStory } from "../../queries/slot-story.ts";
 import type { TaskStory } from "../../queries/task-story.ts";
 import { type Html, mark, tag, toneOf } from "./marks.ts";
-import { actLink, fullTime, policyLink, policyPath, slotPath, taskPath, tookText } from "./parts.ts";
+import { actLink, factList, fullTime, policyLink, policyPath, slotPath, taskPath, tookText } from "./parts.ts";
 import { timeLine } from "./pictures.ts";
 
 const tasksMax = 100;
@@ -36,7 +36,7 @@ export function runPage({ policy, story, usualMs, nowMs }: RunView, mayOperate: 
   return html`<p class="crumbs">${crumbs(policy, story)}</p>
 <h1>${titleOf(story)} ${slotMs === undefined ? "" : showInstant(slotMs, zone)}</h1>
 ${notASlot}
-<p class="state">${stateOf(story)} ${verdict}</p>
+${verdict === "started" && tasks.length === 1 ? "" : html`<p class="state">${stateOf(story)} ${verdict}</p>`}
 ${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "blocked now")} ${held}</p>`}
 ${pauses.map(({ actor, note }) => html`<p class="notice">${mark("paused", "paused now")} by ${actor}: ${note}</p>`)}
 ${covers.length === 0 ? "" : html`<p>It stands for ${covers.length} older: ${covers.slice(-5).map((one) => html`${fullTime(Date.parse(one), zone)} `)}${covers.length > 5 ? "and more" : ""}</p>`}
@@ -171,5 +171,5 @@ function outcomeFacts({ outcome }: TaskStory): Html | "" {
   ];
   if (confidence !== undefined) facts.push(["whose activities", confidenceWords[confidence] ?? confidence]);
   if (sends > 1) facts.push(["start requests", `${sends}`]);
-  return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  return factList(facts);
 }

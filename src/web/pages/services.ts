@@ -7,7 +7,7 @@ import { shortHash } from "../../queries/policy-set.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { describeBreaker, describeThrottle, showPresence } from "../../queries/service-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
-import { nothing, pauseLink, table, when } from "./parts.ts";
+import { nothing, pauseLink, section, table, when } from "./parts.ts";
 
 /** Shows services, sinks and processes. `mayPause`: the asker may pause a service. */
 export function servicesPage(
@@ -30,15 +30,14 @@ export function servicesPage(
     ];
   });
   const columns = [
-    { label: "state" },
-    { label: "service" },
-    { label: "failures", isWide: true as const },
-    { label: "asked for patience" },
-    { label: "in flight", isNumber: true as const },
-    { label: "hang on it" },
-  ];
-  const services =
-    rows.length === 0 ? html`<p class="none">There is no service.</p>` : table("Services", columns, rows);
+    "state",
+    "service",
+    ["failures", "wide"],
+    "asked for patience",
+    ["in flight", "num"],
+    "hang on it",
+  ] as const;
+  const services = table("Services", columns, rows, { none: "There is no service." });
   return html`<h1>Services</h1>${services}${isNarrowed ? "" : html`${processes({ status, nowMs })}${sinks({ status, nowMs })}`}`;
 }
 
@@ -52,17 +51,9 @@ function processes({ status, nowMs }: Pick<Attention, "status" | "nowMs">): Html
     when(sinceMs, nowMs),
     rejected === null ? mark("ok", "in force") : tag("bad", "cross", `rejected: ${rejected.where} ${rejected.message}`),
   ]);
-  const columns = [
-    { label: "process" },
-    { label: "roles" },
-    { label: "version" },
-    { label: "policies" },
-    { label: "since" },
-    { label: "newest file", isWide: true as const },
-  ];
-  const all =
-    rows.length === 0 ? html`<p class="none">No process has said what it runs.</p>` : table("Processes", columns, rows);
-  return html`<section aria-labelledby="processes"><h2 id="processes">Processes</h2><p class="quiet">Alive: ${showPresence(status.processes)}.</p>${all}</section>`;
+  const columns = ["process", "roles", "version", "policies", "since", ["newest file", "wide"]] as const;
+  const all = table("Processes", columns, rows, { none: "No process has said what it runs." });
+  return section("processes", "Processes", html`<p class="quiet">Alive: ${showPresence(status.processes)}.</p>${all}`);
 }
 
 function sinks({ status, nowMs }: Pick<Attention, "status" | "nowMs">): Html | "" {
@@ -74,12 +65,6 @@ function sinks({ status, nowMs }: Pick<Attention, "status" | "nowMs">): Html | "
     `${failed}`,
     `${dropped}`,
   ]);
-  const columns = [
-    { label: "sink" },
-    { label: "waiting", isNumber: true as const },
-    { label: "the first since" },
-    { label: "failed", isNumber: true as const },
-    { label: "dropped", isNumber: true as const },
-  ];
-  return html`<section aria-labelledby="sinks"><h2 id="sinks">Sinks</h2>${table("Sinks", columns, rows)}</section>`;
+  const columns = ["sink", ["waiting", "num"], "the first since", ["failed", "num"], ["dropped", "num"]] as const;
+  return section("sinks", "Sinks", table("Sinks", columns, rows));
 }

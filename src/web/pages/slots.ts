@@ -8,7 +8,7 @@ import type { PolicyDay } from "../../queries/policy-days.ts";
 import type { PolicyLine } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, tag, wordOf } from "./marks.ts";
-import { fullTime, policyLink, policyPath, slotPath, table, tookText, when } from "./parts.ts";
+import { fullTime, policyLink, policyPath, section, slotPath, table, tookText, when } from "./parts.ts";
 import { type CalendarDay, calendar, linkedStrip } from "./pictures.ts";
 
 /** How many days the calendar can show. */
@@ -79,13 +79,7 @@ export function slotTable(
   }));
   const all = [...ended, ...changed.filter(({ atMs }) => atMs >= firstMs)].toSorted((a, b) => b.atMs - a.atMs);
   const rows = all.map(({ cells }) => cells);
-  const columns = [
-    { label: "slot", isWide: true as const },
-    { label: "ended" },
-    { label: "took", isNumber: true as const },
-    { label: "said", isWide: true as const },
-    { label: "when" },
-  ];
+  const columns = [["slot", "wide"], "ended", ["took", "num"], ["said", "wide"], "when"] as const;
   return html`<details${slots.length <= 10 ? html` open` : ""}><summary>The same as a table</summary>${table("Last slots, newest first", columns, rows)}</details>`;
 }
 
@@ -140,7 +134,11 @@ export function daysSection(policy: string, days: readonly PolicyDay[]): Html {
       ? html`<b aria-current="true">${span} days</b>`
       : html`<a href="${policyPath(policy)}?days=${span}">${span} days</a>`,
   );
-  const columns = [{ label: "day" }, { label: "what happened", isWide: true as const }];
+  const columns = ["day", ["what happened", "wide"]] as const;
   const more = html`<details><summary>The same as a table</summary>${table("Days, newest first", columns, rows)}</details>`;
-  return html`<section aria-labelledby="year"><h2 id="year">Days</h2><nav class="pages" aria-label="How many days">${spans}</nav>${calendar(all, `Calendar of the last ${days.length} days, ${summary}`, (date) => dayPath(policy, date))}<p class="quiet">${summary}</p>${rows.length === 0 ? "" : more}</section>`;
+  const picture = calendar(all, `Calendar of the last ${days.length} days, ${summary}`, (date) =>
+    dayPath(policy, date),
+  );
+  const content = html`<nav class="pages" aria-label="How many days">${spans}</nav>${picture}<p class="quiet">${summary}</p>${rows.length === 0 ? "" : more}`;
+  return section("year", "Days", content);
 }
