@@ -28,7 +28,7 @@ export async function keepSet(store: Store, policies: readonly Policy[]): Promis
   await keepPolicySet(store, setOf(policies), "host/1");
 }
 
-/** A set of one service `main` with these policies. */
+/** A set of the service `main`, and others that these policies name. */
 export function setOf(policies: readonly Policy[]): PolicySet {
   const main: ServiceSettings = {
     ...{ name: "main", baseUrl: "https://sync.example.com", tls: undefined, pathForm: "parentheses" },
@@ -39,7 +39,7 @@ export function setOf(policies: readonly Policy[]): PolicySet {
   };
   return {
     ...{
-      services: new Map([["main", main]]),
+      services: new Map(["main", ...policies.map(({ service }) => service)].map((name) => [name, { ...main, name }])),
       sinks: new Map(),
       policies,
       byHand: testPolicy(),

@@ -17,9 +17,9 @@ import type { Refusal } from "../../src/web/guard.ts";
 import { LiveHub } from "../../src/web/live.ts";
 import { createWebApp, type WebParts } from "../../src/web/web-app.ts";
 import { startWebServer } from "../../src/web/web-server.ts";
-import { liveProcess, setOf } from "./kept-set.ts";
+import { liveProcess } from "./kept-set.ts";
 import { redisForTest, storeForTest } from "./redis.ts";
-import { storySet, writeStory } from "./web-story.ts";
+import { type Story, setOfStory, smallStory, writeStory } from "./web-story.ts";
 
 /** A web application for a test file. */
 export interface WebFixture {
@@ -32,16 +32,16 @@ export interface WebFixture {
   serve(port?: number): Promise<string>;
 }
 
-/** Sets it up. `story`: the installation in every health, else an empty one. */
+/** Sets it up. `story`: what it is about; `{}`: nothing yet. */
 export async function webForTest({
-  story = true,
+  story = smallStory,
   tokens,
   auth,
-  set = story ? storySet() : setOf([]),
+  set = setOfStory(story),
   clock = systemClock,
   isReadOnly = false,
 }: {
-  readonly story?: boolean;
+  readonly story?: Story;
   /** The lines of a file of tokens. */
   readonly tokens?: () => string;
   /** The text of a --web-auth file. */
@@ -55,7 +55,7 @@ export async function webForTest({
   const producer = new Producer(target, silentLog);
   const notices = new NoticeQueues(target, silentLog);
   afterAll(() => Promise.all([producer.close(), notices.close()]));
-  if (story) await writeStory(store);
+  if (Object.keys(story).length > 0) await writeStory(store, story);
   await liveProcess(store);
   await keepAlive(store);
   const refusals: Refusal[] = [];

@@ -1,6 +1,10 @@
 // A small installation for tests of the web: policies in every health, with slots and outcomes in a
 // real Redis, written as scheduler and workers write them. Names and notes try to be markup.
+import { acknowledge } from "../../src/actions/acknowledge.ts";
 import type { Policy, PolicySet } from "../../src/config/policy-set.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { silentLog } from "../../src/core/event-log.ts";
+import { isDenied } from "../../src/core/limiter.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
 import type { SlotRecord } from "../../src/model/slot-record.ts";
 import { runByHand } from "../../src/model/task.ts";
@@ -9,7 +13,9 @@ import { Changes } from "../../src/store/changes.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
 import { History } from "../../src/store/history.ts";
 import { Pauses } from "../../src/store/pauses.ts";
+import { Quarantines } from "../../src/store/quarantines.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
+import { ServiceLimiter } from "../../src/store/service-limiter.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { setOf } from "./kept-set.ts";
 import { testOutcome } from "./outcomes.ts";
@@ -23,8 +29,11 @@ const every = { kind: "every", everyMs: hourMs, spreadMs: 0 } as const;
 
 type Ending = "ok" | "failed" | "unknown" | "conflicts" | "blocked" | "skipped" | "missed" | "coalesced" | "open";
 
-/** What became of a policy's newest slots, oldest first. */
-const stories: Readonly<Record<string, { readonly endings: readonly Ending[]; readonly more?: Partial<Policy> }>> = {
+/** What became of each policy's newest slots, oldest first. */
+export type Story = Readonly<Record<string, { readonly endings: readonly Ending[]; readonly more?: Partial<Policy> }>>;
+
+/** A policy in each health. */
+export const smallStory: Story = {
   "contracts-nightly": {
     endings: [
       ...times(40, "ok"),
@@ -61,29 +70,51 @@ function times(count: number, ending: Ending): Ending[] {
   return Array.from({ length: count }, () => ending);
 }
 
-/** The policies of the story. */
-export function storySet(): PolicySet {
-  const policies = Object.entries(stories).map(([name, { more }]) =>
+/** A word without a place to break, as long as notes and names may be. */
+const endless = (length: number) => "unbroken".repeat(32).slice(0, length);
+
+/** 200 policies of three services in all conditions, some with the longest names and labels. */
+export function crowdedStory(): Story {
+  const newest: readonly Ending[] = ["ok", "ok", "ok", "ok", "ok", "ok", "failed", "skipped", "missed", "unknown"];
+  const one = (index: number): [string, Story[string]] => {
+    const name = index % 40 === 0 ? `${endless(60)}-${index}`.slice(0, 63) : `${areas[index % 7]}-${index}`;
+    const ending = index % 3 === 0 ? (newest[(index / 3) % newest.length] ?? "ok") : "ok";
+    const labels = { team: index % 40 === 0 ? endless(63) : (areas[index % 7] ?? "") };
+    const service = ["main", "billing", `west-${endless(50)}`][index % 20 === 0 ? 2 : index % 2];
+    const action = { kind: "run", syncJobs: [index] } as const;
+    const count = 20 + (index % 12);
+    const endings = [...times(count, "ok"), ...(index % 9 === 0 ? times(2, ending) : []), ending];
+    return [name, { endings, more: { labels, action, ...(service === undefined ? {} : { service }) } }];
+  };
+  return { ...smallStory, ...Object.fromEntries(Array.from({ length: 192 }, (_, index) => one(index))) };
+}
+
+const areas = ["payroll", "orders", "stock-levels", "employees-of-all-regions", "ledger", "prices", "crm"];
+
+/** The policies of a story. */
+export function setOfStory(story: Story): PolicySet {
+  const policies = Object.entries(story).map(([name, { more }]) =>
     testPolicy({ name, schedule: every, ...more, where: { file: "/etc/syncline/policies.yaml", line: 7 } }),
   );
   return setOf(policies);
 }
 
-/** Writes the story; its newest slot is that of the present hour. */
-export async function writeStory(store: Store): Promise<void> {
+/** Writes a story; its newest slot is that of the present hour. */
+export async function writeStory(store: Store, story: Story): Promise<void> {
   const nowMs = await redisTimeMs(store);
   const newestMs = Math.floor(nowMs / hourMs) * hourMs;
-  for (const [policy, { endings }] of Object.entries(stories)) {
+  for (const [policy, { endings, more }] of Object.entries(story)) {
     const slots = endings.map((ending, index) => ({
       ending,
       slotMs: newestMs - (endings.length - 1 - index) * hourMs,
     }));
-    await writeSlots(store, policy, slots);
     const history = new History(store);
-    for (const slot of slots) {
-      const outcome = outcomeOf(policy, slot);
-      if (outcome !== undefined) await history.record(outcome);
-    }
+    const target = `${more?.action?.kind === "run" && "syncJobs" in more.action ? more.action.syncJobs[0] : 42}`;
+    await writeSlots(store, { policy, target }, slots);
+    const outcomes = slots.flatMap(
+      (slot) => outcomeOf({ policy, target, service: more?.service ?? "main" }, slot) ?? [],
+    );
+    await Promise.all(outcomes.map((outcome) => history.record(outcome)));
   }
   await writeHandRuns(store, nowMs);
   await writeFeeds(store, nowMs);
@@ -97,6 +128,20 @@ export async function writeStory(store: Store): Promise<void> {
     after: null,
   };
   await new Changes(store).add({ ...change, reason: hostile });
+}
+
+/** A breaker is open, a policy is quarantined, a failure is known; a stranger's long note. */
+export async function writeTroubles(store: Store): Promise<void> {
+  const limits = { concurrencyMax: undefined, requestsPerSecond: undefined, probeEveryMs: 60_000, leaseMs: 10_000 };
+  const parts = { store, clock: systemClock, log: silentLog };
+  const limiter = new ServiceLimiter({ ...limits, service: "billing", failuresMax: 1 }, parts);
+  const permit = await limiter.acquire({ isRead: true });
+  if (!isDenied(permit)) await permit.release({ kind: "server", retryAfterMs: undefined });
+  const nowMs = await redisTimeMs(store);
+  const ending = { policy: "orders-1", slotMs: nowMs, isGood: false, note: `slot failed: ${endless(200)}` };
+  await new Quarantines(store).count(ending, { after: 1, forMs: hourMs });
+  const by = { actor: "ana@desk", reason: endless(200), warn: () => {} };
+  await acknowledge(testPolicy({ name: "approvals", schedule: every }), { store, by });
 }
 
 /** Three conflicts of sync job 42, one of none, and an approval that waits; others are gone. */
@@ -147,25 +192,29 @@ interface Slot {
   readonly slotMs: number;
 }
 
-async function writeSlots(store: Store, policy: string, slots: readonly Slot[]): Promise<void> {
+async function writeSlots(
+  store: Store,
+  { policy, target }: Pick<Outcome, "policy" | "target">,
+  slots: readonly Slot[],
+): Promise<void> {
   const [first] = slots;
   if (first === undefined) return;
   const ledger = new SlotLedger(store);
   const fromMs = first.slotMs - 1;
   await ledger.watermarks([{ policy, schedule: "every hour" }], fromMs);
   const newestMs = slots.at(-1)?.slotMs ?? fromMs;
-  const records = slots.map(toRecord);
+  const records = slots.map((slot) => toRecord(slot, target));
   await ledger.record([{ policy, expectedWatermarkMs: fromMs, newWatermarkMs: newestMs, records, tasks: [] }]);
   // Two hours on, so that no slot comes due while a test looks.
   const later = { expectedWatermarkMs: newestMs, newWatermarkMs: newestMs + 2 * hourMs };
   await ledger.record([{ policy, ...later, records: [], tasks: [] }]);
 }
 
-function toRecord({ ending, slotMs }: Slot): SlotRecord {
+function toRecord({ ending, slotMs }: Slot, target: string): SlotRecord {
   if (ending === "skipped") return { slotMs, state: "skipped", detail: "paused", note: hostile };
   if (ending === "missed") return { slotMs, state: "missed", detail: "window" };
   if (ending === "coalesced") return { slotMs, state: "coalesced", detail: new Date(slotMs + hourMs).toISOString() };
-  return { slotMs, state: "started", detail: "", kind: "run", targets: ["42"] };
+  return { slotMs, state: "started", detail: "", kind: "run", targets: [target] };
 }
 
 const endings: Readonly<Partial<Record<Ending, Partial<Outcome>>>> = {
@@ -188,14 +237,14 @@ const endings: Readonly<Partial<Record<Ending, Partial<Outcome>>>> = {
   blocked: { status: "blocked", reason: "approval-waiting", detail: "an approval waits" },
 };
 
-function outcomeOf(policy: string, { ending, slotMs }: Slot): Outcome | undefined {
+function outcomeOf(of: Pick<Outcome, "policy" | "target" | "service">, { ending, slotMs }: Slot): Outcome | undefined {
   const changes = endings[ending];
   if (changes === undefined) return undefined;
   const durationMs = 60_000 + ((slotMs / hourMs) % 7) * 9_000;
   const at = (ms: number) => new Date(slotMs + ms).toISOString();
   return testOutcome({
-    taskId: taskId({ policy, kind: "run", target: "42", slotMs, origin: "schedule" }),
-    ...{ policy, slot: at(0), startedAt: at(400), finishedAt: at(400 + durationMs), durationMs },
+    taskId: taskId({ ...of, kind: "run", slotMs, origin: "schedule" }),
+    ...{ ...of, slot: at(0), startedAt: at(400), finishedAt: at(400 + durationMs), durationMs },
     confidence: "certain",
     ...changes,
   });

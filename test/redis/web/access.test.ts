@@ -138,7 +138,7 @@ it("refuses a sign-in that is no form", async () => {
 });
 
 it("asks a caller that is too fast to wait", async () => {
-  const fast = await webForTest({ story: false, set: setOf([testPolicy()]) });
+  const fast = await webForTest({ story: {}, set: setOf([testPolicy()]) });
   const answers = await Promise.all(Array.from({ length: 130 }, () => fast.ask("/api/v1/nothing")));
   const refused = answers.filter(({ status }) => status === 429);
   expect(refused.length).toBeGreaterThan(20);

@@ -197,7 +197,7 @@ describe("a change is refused, and the attempt recorded", () => {
   });
 
   it("when the server is read-only, also for an admin", async () => {
-    const quiet = await webForTest({ story: false, tokens, isReadOnly: true });
+    const quiet = await webForTest({ story: {}, tokens, isReadOnly: true });
     const headers = { authorization: `Bearer ${boss.token}`, "content-type": "application/json" };
     const body = JSON.stringify({ target: "all", reason: "x" });
     expect((await quiet.ask("/api/v1/pauses", { method: "POST", headers, body })).status).toBe(405);
@@ -206,7 +206,7 @@ describe("a change is refused, and the attempt recorded", () => {
   });
 
   it("when it is the eleventh at once", async () => {
-    const fast = await webForTest({ story: false, tokens });
+    const fast = await webForTest({ story: {}, tokens });
     const headers = { authorization: `Bearer ${ana.token}` };
     const ask = () => fast.ask("/api/v1/pauses/policy:x?reason=x", { method: "DELETE", headers });
     const answers = await Promise.all(Array.from({ length: 11 }, ask));

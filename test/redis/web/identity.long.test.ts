@@ -8,7 +8,7 @@ const provider = await IdentityProvider.start();
 it("answers within its time-out when the provider's keys hang, and asks once for all", async () => {
   const root = createToken({ name: "root", scope: "read", services: [] });
   const web = await webForTest({
-    story: false,
+    story: {},
     tokens: () => root.line,
     auth: () =>
       `jwt: { issuer: "${provider.issuer}", audience: syncline-api }\ngrants: [{ claim: groups, value: operators, scope: read }]\n`,

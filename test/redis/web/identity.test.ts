@@ -26,7 +26,7 @@ oidc:
 const root = createToken({ name: "root", scope: "admin", services: [] });
 let text = authFile + grants;
 const set = setOf([testPolicy()]);
-const web = await webForTest({ story: false, set, auth: () => text, tokens: () => root.line });
+const web = await webForTest({ story: {}, set, auth: () => text, tokens: () => root.line });
 const policies = "/api/v1/policies";
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
 const page = (headers: Record<string, string>) => web.ask("/policies", { headers });
@@ -137,7 +137,7 @@ describe("a JWT that is not right", () => {
   });
 
   it("is recorded once a minute for each caller, without the token", async () => {
-    const fresh = await webForTest({ story: false, set, auth: () => text });
+    const fresh = await webForTest({ story: {}, set, auth: () => text });
     for (const _ of [1, 2, 3]) await fresh.ask(policies, bearer(unsigned));
     expect(fresh.refusals.map(({ actor, what }) => [actor, what])).toEqual([["unknown@unknown", `GET ${policies}`]]);
     expect(JSON.stringify(fresh.refusals)).not.toContain("eyJ");
@@ -165,7 +165,7 @@ describe("the provider's keys", () => {
     ["are no keys", '{"hello":1}'],
   ])("that %s let no one in, and stop no token", async (_, answer) => {
     provider.keysAnswer = answer;
-    const fresh = await webForTest({ story: false, set, auth: () => text, tokens: () => root.line });
+    const fresh = await webForTest({ story: {}, set, auth: () => text, tokens: () => root.line });
     const before = provider.asked.get("/keys") ?? 0;
     const jwt = await provider.sign();
     for (const _ of [1, 2, 3]) expect((await fresh.ask(policies, bearer(jwt))).status).toBe(503);
@@ -301,7 +301,7 @@ describe("signing in by the provider", () => {
   });
 
   it("asks one address that tries too often to wait", async () => {
-    const fresh = await webForTest({ story: false, set, auth: () => text });
+    const fresh = await webForTest({ story: {}, set, auth: () => text });
     const tries = await Promise.all(Array.from({ length: 80 }, () => new Jar().ask("/sign-in/oidc", {}, fresh)));
     const refused = tries.filter(({ status }) => status === 429);
     expect([refused.length > 15, refused[0]?.headers.get("retry-after")]).toEqual([true, "1"]);
