@@ -67,7 +67,7 @@ export default {
         pathNot: [
           "^src/core/",
           "^src/config/settings\\.ts$",
-          "^src/cli/(command-io|commands|repeated-options|width)\\.ts$",
+          "^src/cli/(command-io|commands|width)\\.ts$",
           "commander",
         ],
         dynamic: false,

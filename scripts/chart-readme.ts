@@ -6,8 +6,8 @@ import { join, resolve } from "node:path";
 import { isMap, isScalar, parseDocument, type YAMLMap } from "yaml";
 
 const chart = resolve(import.meta.dirname, "../helm/syncline");
-/** Longer defaults stand in values.yaml only. */
-const shownMax = 80;
+/** Longer defaults stand in values.yaml only; of empty ones the text says what they mean. */
+const shownMax = 40;
 const begin = "<!-- values: made by `npm run docs:chart` -->";
 
 /** One documented value. */
@@ -57,12 +57,13 @@ function rowsOf(map: YAMLMap, path: string, undocumented: string[]): Row[] {
 function toText(value: unknown): string {
   const plain: unknown = JSON.parse(JSON.stringify(value));
   const text = JSON.stringify(plain);
-  return text.length > shownMax ? "…" : text;
+  if (['""', "[]", "{}"].includes(text)) return "";
+  return text.length > shownMax ? "…" : `\`${text}\``;
 }
 
 /** One line for all values with the same default and text. */
 function toLine(same: readonly Row[]): string {
-  const cells = [same.map(({ key }) => `\`${key}\``).join(", "), `\`${same[0]?.fallback}\``, same[0]?.text ?? ""];
+  const cells = [same.map(({ key }) => `\`${key}\``).join(", "), same[0]?.fallback ?? "", same[0]?.text ?? ""];
   return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 }
 

@@ -4,9 +4,8 @@ import { UsageError } from "../core/errors.ts";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import type { Page, SyncService } from "../service/client.ts";
 import { factsOf, type ListOperation, type Operation, type OperationFacts } from "../service/operations.ts";
-import { explainServiceError } from "./api-error.ts";
-import type { CommandIo, ExitCode } from "./command-io.ts";
-import { readInputFile } from "./input-file.ts";
+import { type CommandIo, type ExitCode, readInputFile } from "./command-io.ts";
+import { explainServiceError } from "./service-call.ts";
 import { safeJson } from "./table.ts";
 
 /** The options as commander parses them. */

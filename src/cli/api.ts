@@ -16,11 +16,10 @@ import {
 } from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
 import { openStore, type Store } from "../store/redis.ts";
-import { explainServiceError } from "./api-error.ts";
 import { type ApiOptions, type ApiRequest, callOperation, readApiRequest } from "./api-request.ts";
 import { byHand } from "./changes.ts";
 import { type CommandIo, type ExitCode, isConfirmed } from "./command-io.ts";
-import { connectTo, withService } from "./service-connection.ts";
+import { connectTo, explainServiceError, withService } from "./service-call.ts";
 import {
   optionalConfigOption,
   prefixOption,

@@ -15,11 +15,17 @@ import { createLogger } from "../ops/logger.ts";
 import { escapeControls } from "../service/error-body.ts";
 import { Leases } from "../store/leases.ts";
 import type { Store } from "../store/redis.ts";
-import { explainServiceError } from "./api-error.ts";
 import { byHand } from "./changes.ts";
 import { type CommandIo, type ExitCode, isConfirmed, type Screen } from "./command-io.ts";
-import { type ObjectState, stateOf, stateToText } from "./declared/plan-state.ts";
-import { type InspectedItem, inspectAll, withDeclared } from "./declared/session.ts";
+import {
+  type InspectedItem,
+  inspectAll,
+  type ObjectState,
+  stateOf,
+  stateToText,
+  withDeclared,
+} from "./declared-state.ts";
+import { explainServiceError } from "./service-call.ts";
 import {
   loadPoliciesOrThrow,
   type PolicyOptions,

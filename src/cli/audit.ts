@@ -5,8 +5,16 @@ import type { Policy } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
-import { type AuditReport, auditPolicy, taskPlaces } from "../queries/audit-policy.ts";
-import { auditMeaning, auditStates, auditSum, auditToJson, countOf } from "../queries/audit-words.ts";
+import {
+  type AuditReport,
+  auditMeaning,
+  auditPolicy,
+  auditStates,
+  auditSum,
+  auditToJson,
+  countOf,
+  taskPlaces,
+} from "../queries/audit-policy.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";

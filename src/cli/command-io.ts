@@ -1,7 +1,11 @@
-// What a command gets from program.ts: streams, settings, the stop signal; and its exit code.
-// Commands never touch `process`, so tests run them in their own process.
+// What a command gets from program.ts: streams, settings, the stop signal; and its exit code. Also
+// what both read: answers, input files, options given twice. Commands never touch `process`, so
+// tests run them in their own process.
+
+import { createReadStream } from "node:fs";
+import { type Command, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
-import { UsageError } from "../core/errors.ts";
+import { errorCode, UsageError } from "../core/errors.ts";
 
 /** 0 fine; 1 not good; 2 wrong use or configuration; 3 Redis or the service is unreachable. */
 export type ExitCode = 0 | 1 | 2 | 3;
@@ -54,4 +58,36 @@ export function untilStopped(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     signal.addEventListener("abort", () => resolve(), { once: true });
   });
+}
+
+const bytesMax = 1024 * 1024;
+
+/** The text of a file, at most 1 MiB. @throws UsageError when it cannot be read. */
+export async function readInputFile(option: string, path: string, io: CommandIo): Promise<string> {
+  if (path === "-") return io.readInput();
+  let bytes = Buffer.alloc(0);
+  try {
+    // `end` limits what is read, also from a pipe of unknown size.
+    for await (const chunk of createReadStream(path, { end: bytesMax })) bytes = Buffer.concat([bytes, chunk]);
+  } catch (error) {
+    throw new UsageError(`${option}: ${path} cannot be read (${errorCode(error)}): check the path`);
+  }
+  if (bytes.length > bytesMax) throw new UsageError(`${option}: ${path} is over 1 MiB: split it`);
+  return bytes.toString("utf8");
+}
+
+/** An option that may be given more than once. */
+export class RepeatableOption extends Option {}
+
+/** Makes a command refuse an option given twice: commander would drop the first value. */
+export function refuseRepeats(command: Command): void {
+  for (const option of command.options) {
+    if (option.variadic || option instanceof RepeatableOption) continue;
+    let given = 0;
+    command.on(`option:${option.name()}`, () => {
+      given += 1;
+      if (given > 1) command.error(`error: option '${option.flags}' is given twice: once is possible`);
+    });
+  }
+  for (const one of command.commands) refuseRepeats(one);
 }

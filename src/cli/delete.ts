@@ -1,5 +1,5 @@
-// `syncline delete`: deletes one sync job by hand, guarded by its exact name. Without --yes
-// it only shows what it would delete. With --yes its task goes the way of a policy's: queue, guard,
+// `syncline delete`: deletes one sync job by hand, guarded by its exact name. Without --yes it only
+// shows what it would delete. With --yes its task goes the way of a policy's: queue, guard,
 // journal, one DELETE, one outcome.
 import type { Command } from "commander";
 import { queueByHand } from "../actions/run.ts";
@@ -17,7 +17,7 @@ import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { syncJobsOf } from "./deleted-targets.ts";
 import { workAndWait } from "./run-policy.ts";
-import { withService } from "./service-connection.ts";
+import { withService } from "./service-call.ts";
 import {
   durationOption,
   findService,

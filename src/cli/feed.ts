@@ -16,7 +16,7 @@ import type { SeenItem } from "../store/feed-mirror.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";
-import { connectTo, withService } from "./service-connection.ts";
+import { connectTo, withService } from "./service-call.ts";
 import {
   countArgument,
   findService,

@@ -1,19 +1,19 @@
-// `syncline pause`: the scheduler skips the slots of a policy, a service, a label or all. Also the
-// options of `pause` and `resume` that name their subject.
-
+// `syncline pause` and `resume`: the scheduler skips the slots of a policy, a service, a label or
+// all. Slots skipped meanwhile stay skipped; `resume --catch-up` starts the newest of them.
 import type { Command } from "commander";
-import { pause } from "../actions/pause.ts";
+import { pause, type Resumed, resume } from "../actions/pause.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { selectorOf } from "../model/label.ts";
 import { isAbout, isInForce, noteCharactersMax, type Pause, type PauseSubject, showSubject } from "../model/pause.ts";
+import { describeMissingRoles } from "../queries/service-words.ts";
 import { readPauses } from "../store/quarantines.ts";
-import { redisTimeMs, type Store } from "../store/redis.ts";
+import { readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
-import { withStore } from "./connections.ts";
+import { withProducer, withStore } from "./connections.ts";
 import {
   labelOption,
   loadPoliciesOrThrow,
@@ -158,4 +158,60 @@ export async function withSubject(
 /** `until 2026-11-21 10:00:00Z`, or what else ends it. */
 export function showUntil({ untilMs }: Pick<Pause, "untilMs">): string {
   return untilMs === null ? "until it is resumed" : `until ${showInstant(untilMs)}`;
+}
+
+interface ResumeOptions extends SubjectOptions {
+  readonly catchUp?: true;
+}
+
+const resumeHelp = `
+Ends the pause, or the quarantine, of exactly that policy, service or label, or the one of all. The slots in between stay skipped. With --catch-up a policy is queued once now, for the newest slot that the pause skipped, if that lies within its catch-up window.
+
+Examples:
+  $ syncline resume contracts-nightly
+  $ syncline resume --service main --catch-up`;
+
+/** The command `resume`. */
+export function resumeCommand(io: CommandIo): Command {
+  return subjectCommand("resume")
+    .description("end a pause, or the quarantine of a policy")
+    .option("--catch-up", "queue what the pause skipped last")
+    .addOption(reasonOption())
+    .option("--json", "print JSON")
+    .addHelpText("after", resumeHelp)
+    .action(async (policy: string | undefined, options: ResumeOptions) => {
+      const subject = subjectOf(policy, options);
+      await withSubject(options, io, async (store, set) => {
+        const parts = { store, set, by: byHand(io, options) };
+        const policies = options.catchUp ? (set ?? (await policySetFor(options, store, io))).policies : [];
+        const resumed = await withProducer(redisTarget(options, io), (producer) => {
+          const wish = options.catchUp ? { policies, producer, signal: io.signal } : undefined;
+          return resume(subject, wish, parts);
+        });
+        if (options.json) {
+          const { ended, caughtUp, stillPaused } = resumed;
+          io.out(JSON.stringify({ v: 1, ended, caughtUp, stillPaused }));
+          return;
+        }
+        show(subject, { ...resumed, isCatchingUp: options.catchUp === true }, io);
+        if (resumed.ended.length > 0) for (const line of describeMissingRoles(await readPresence(store))) io.err(line);
+      });
+    });
+}
+
+function show(
+  subject: PauseSubject,
+  { ended, caughtUp, stillPaused, isCatchingUp }: Resumed & { readonly isCatchingUp: boolean },
+  io: CommandIo,
+): void {
+  io.out(ended.length === 0 ? `${showSubject(subject)}: not paused` : `${showSubject(subject)} resumed`);
+  for (const { policy, slotMs, tasks } of caughtUp)
+    io.out(`${policy}: queued for its slot ${showInstant(slotMs)}: ${tasks.join(", ")}`);
+  if (isCatchingUp && ended.length > 0 && caughtUp.length === 0)
+    io.err("nothing to catch up inside the catch-up window");
+  // The service of a policy is not always known here, so a pause of a service may cover it.
+  for (const pause of stillPaused.filter(({ scope }) => scope !== "policy" || subject.scope !== "policy"))
+    io.err(
+      `still ${pause.cause === undefined ? "paused" : "in quarantine"}: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`,
+    );
 }

@@ -8,13 +8,12 @@ import { isFromMasks } from "../model/task.ts";
 import { toTasks } from "../schedule/slot-tasks.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
-import { type BusyMinute, MinuteMeter } from "../simulate/load-meter.ts";
+import { type BusyMinute, MinuteMeter, minuteToJson, showMinute } from "../simulate/load-meter.ts";
 import { RequestMeter, type Requests } from "../simulate/request-meter.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
-import { describeAssumptions } from "./assumption-options.ts";
-import { minuteToJson, showMinute } from "./busy-minutes.ts";
 import type { Screen } from "./command-io.ts";
+import { describeAssumptions } from "./look-ahead.ts";
 import { toTable } from "./table.ts";
 import { showTimes } from "./time-argument.ts";
 

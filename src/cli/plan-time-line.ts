@@ -1,9 +1,7 @@
 // `syncline plan --to`: the time line as a table and as JSON. Called by plan.ts.
-
 import { showClock, toIso } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { actionWords } from "../queries/task-words.ts";
-import { runsMet, type TimeLine } from "../queries/time-line.ts";
 import {
   clashesOf,
   deadlineMissed,
@@ -11,8 +9,10 @@ import {
   expectedWords,
   runningOf,
   runningWords,
+  runsMet,
   slotsOf,
-} from "../queries/time-line-words.ts";
+  type TimeLine,
+} from "../queries/time-line.ts";
 import type { SlotRow } from "../simulate/slot-list.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import type { Screen } from "./command-io.ts";

@@ -1,6 +1,6 @@
 // `syncline plan`: when each policy is due next, in its own zone and in UTC; with --to, all slots
-// up to then as one time line (plan-time-line.ts). --dst shows what clock changes do
-// (plan-dst.ts), --peaks and --requests the load (plan-load.ts), --state declared objects.
+// up to then as one time line (plan-time-line.ts). --dst shows what clock changes do, --peaks and
+// --requests the load (plan-load.ts), --state declared objects.
 
 import type { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
@@ -8,18 +8,23 @@ import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { readTimeLine } from "../queries/time-line.ts";
-import type { DstDay } from "../schedule/dst-days.ts";
+import { type DstDay, dstDays } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
-import { type AssumptionOptions, isDurationGiven, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
-import { showState } from "./declared/plan-state.ts";
+import { showState } from "./declared-state.ts";
 import { cureOf, type DeletedTarget, readDeleted, tellDeleted } from "./deleted-targets.ts";
 import type { CreateService } from "./doctor/doctor-command.ts";
-import { comingDstDays, dstDaysToJson, dstDaysToText } from "./plan-dst.ts";
+import {
+  type AssumptionOptions,
+  isDurationGiven,
+  type PoliciesAhead,
+  readPoliciesAhead,
+  toAssumptions,
+  withAssumptionOptions,
+} from "./look-ahead.ts";
 import { findLoad, type LoadQuestion, loadToJson, peaksToText, requestsToText } from "./plan-load.ts";
 import { timeLineToJson, timeLineToText } from "./plan-time-line.ts";
-import { type PoliciesAhead, readPoliciesAhead } from "./policies-ahead.ts";
 import {
   choosePolicies,
   countArgument,
@@ -260,4 +265,59 @@ function whenElse({ after, schedule }: Policy): string {
 
 function zoneOf({ schedule }: Policy): string {
   return schedule === undefined || schedule.kind === "every" ? "UTC" : schedule.timezone;
+}
+
+/** The dates of the 12 months after an instant on which a clock change affects a policy's slots. */
+export function comingDstDays(policy: Policy, fromMs: number): DstDay[] {
+  const until = new Date(fromMs);
+  until.setUTCFullYear(until.getUTCFullYear() + 1);
+  return dstDays(policy, fromMs, until.getTime());
+}
+
+/** Affected dates for machines. Local times carry no zone; slots are UTC. */
+export function dstDaysToJson(days: readonly DstDay[]): object[] {
+  return days.map(({ date, expression, kind, shift, walls, slots }) => ({
+    date,
+    expression,
+    kind,
+    shiftAt: toIso(shift.atMs),
+    wouldBe: { count: walls.length, first: localText(walls[0]), last: localText(walls.at(-1)) },
+    is: { count: slots.length, first: toIso(slots[0]), last: toIso(slots.at(-1)) },
+  }));
+}
+
+/** Affected dates for people: the expected and the actual time, local and UTC. */
+export function dstDaysToText(
+  plans: readonly { readonly policy: Policy; readonly dstDays: readonly DstDay[] }[],
+  screen: Screen,
+): string {
+  const rows = plans.flatMap(({ policy, dstDays }) => {
+    const zone = policy.closed.timezone;
+    return dstDays.map(({ date, shift, kind, walls, slots }) => [
+      policy.name,
+      date,
+      `${clock(shift.atMs + shift.beforeMs)} → ${clock(shift.atMs + shift.afterMs)}`,
+      `${several(walls, clock)}${kind === "overlap" ? " twice" : ""}`,
+      slots.length === 0 ? "dropped" : several(slots, (slotMs) => showInstant(slotMs, zone)),
+      several(slots, (slotMs) => showInstant(slotMs)),
+    ]);
+  });
+  if (rows.length === 0) return "No clock change of the next 12 months affects a slot.";
+  return toTable(["policy", "date", "clocks", "would be", "is (local)", "is (utc)"], rows, screen);
+}
+
+/** One, two, or the first and the last of many. */
+function several(instants: readonly number[], show: (instantMs: number) => string): string {
+  if (instants.length <= 2) return instants.map(show).join(", ");
+  return `${show(instants[0] ?? 0)} … ${show(instants.at(-1) ?? 0)} (${instants.length})`;
+}
+
+/** `02:30`, with seconds only where there are some. */
+function clock(wallMs: number): string {
+  const text = new Date(wallMs).toISOString().slice(11, 19);
+  return text.endsWith(":00") ? text.slice(0, 5) : text;
+}
+
+function localText(wallMs: number | undefined): string | null {
+  return toIso(wallMs)?.slice(0, 19) ?? null;
 }

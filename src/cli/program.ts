@@ -7,9 +7,8 @@ import { systemClock } from "../core/clock.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
 import { withoutCutSecrets, withoutKnownSecrets, withoutSecrets } from "../core/secrets.ts";
 import { version } from "../core/version.ts";
-import { type CommandIo, untilStopped } from "./command-io.ts";
+import { type CommandIo, refuseRepeats, untilStopped } from "./command-io.ts";
 import { commandGroups, loadCommand } from "./commands.ts";
-import { refuseRepeats } from "./repeated-options.ts";
 import { cutToWidth, wrapLines } from "./width.ts";
 
 const inputBytesMax = 1_048_576;

@@ -4,16 +4,19 @@ import type { Policy } from "../config/policy-set.ts";
 import { localDate } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import {
+  besides,
   dayAfter,
   daysIn,
   type PolicyRow,
   type Report,
   type ReportRow,
   readReport,
+  reportSummary,
   type SpanSums,
+  showSpan,
+  showTook,
   slowerPolicies,
 } from "../queries/report.ts";
-import { besides, reportSummary, showSpan, showTook } from "../queries/report-text.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";

@@ -1,25 +1,28 @@
 // `syncline run`: runs a policy, or one sync job without a policy, by hand and now. Its tasks go
-// the same way as scheduled ones.
+// the same way as scheduled ones. `run --wait` and `delete --yes` show how they come along.
+
 import type { Command } from "commander";
 import { type Queued, type RunParts, runNow, runSyncJob } from "../actions/run.ts";
 import { startApp } from "../app/app.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
+import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
+import { showInstant } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type Outcome, offendingItemsMax } from "../model/outcome.ts";
 import { isFromMasks, runByHand, type Task } from "../model/task.ts";
 import { targetOf } from "../model/task-id.ts";
+import { type RunningTask, readRunning } from "../queries/running.ts";
 import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
-import type { RedisTarget, Store } from "../store/redis.ts";
+import { type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { outcomeTable } from "./history.ts";
-import { createProgress, type ShowProgress } from "./run-progress.ts";
 import {
   actingSetFor,
   durationOption,
@@ -216,4 +219,57 @@ async function waitForOutcomes(tasks: readonly Task[], store: Store, { timeoutMs
     if (open.size > 0) await systemClock.sleep(readEveryMs, io.signal);
   }
   return { outcomes, open: [...open.values()] };
+}
+
+/** Tasks that are shown one by one; of more, only how many have ended. */
+const shownMax = 20;
+
+/** Looks once, and shows what is new. `open`: the tasks without an outcome. */
+export type ShowProgress = (open: readonly Task[], outcomes: readonly Outcome[]) => Promise<void>;
+
+/** Makes the progress of some tasks of one policy. */
+export function createProgress(set: PolicySet, store: Store, io: CommandIo): ShowProgress {
+  const journal = new StartJournal(store);
+  const said = new Map<string, string>();
+  // A figure that runs down is no news.
+  const say = (about: string, text: string, news = text.replaceAll(/\d/g, "")) => {
+    if (said.get(about) === news) return;
+    said.set(about, news);
+    io.progress?.("");
+    io.err(text);
+  };
+  return async (open, outcomes) => {
+    const count = open.length + outcomes.length;
+    const label = ({ target }: Pick<Task, "target">) => (count === 1 ? "" : `${target}: `);
+    for (const { taskId, status, reason, target } of outcomes.slice(0, shownMax))
+      say(taskId, `${label({ target })}${status} (${reason})`);
+    if (count > shownMax) say("all", `${outcomes.length} of ${count} have ended`, String(outcomes.length));
+    const nowMs = await redisTimeMs(store);
+    const looked = open.slice(0, shownMax).map((task) => ({ task, state: "waiting", queuedAtMs: nowMs }) as const);
+    const running = await readRunning(looked, set, store);
+    for (const one of running) {
+      // A request under way may still turn out to have never left.
+      if (one.sent !== null && one.step !== "sending")
+        say(`${one.id} sent`, `${label(one)}sent ${showInstant(Date.parse(one.sent))}`);
+      const isSeen = one.step === "following" && one.kind === "run" && (await journal.hasActivity(one));
+      if (one.step !== "queued") say(one.id, `${label(one)}${describeStep(one, isSeen)}`);
+    }
+    const { workers } = await readPresence(store);
+    if (open.length > 0 && workers === 0) say("workers", "no worker is alive: nothing goes on until one starts");
+    const [first] = running;
+    if (first !== undefined) io.progress?.(`${first.step}${sinceOf(first, nowMs)}; Ctrl-C ends the wait, not the run`);
+  };
+}
+
+function describeStep({ step, waitsFor, kind }: RunningTask, isSeen: boolean): string {
+  if (waitsFor === null) return step;
+  if (step === "held back" || step === "waits for sync job") return `${step}: ${waitsFor}`;
+  if (step !== "following") return `${step}; waits for ${waitsFor}`;
+  const seen = isSeen ? ", and its first activity is seen" : "";
+  return `answered: the service took the ${kind}${seen}; waits for ${waitsFor}`;
+}
+
+function sinceOf({ since }: RunningTask, nowMs: number): string {
+  const forMs = since === null ? 0 : Math.max(nowMs - Date.parse(since), 0);
+  return forMs < 1_000 ? "" : ` for ${formatDuration(Math.floor(forMs / 1_000) * 1_000)}`;
 }

@@ -9,8 +9,7 @@ import { listOrders, nextLinkStyles, type SandboxOptions, tokenStyles } from "..
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { parseFieldNames, shapeNames } from "../sandbox/shape.ts";
 import { describeUnknownWord, findWord } from "../sandbox/suggest.ts";
-import { type CommandIo, untilStopped } from "./command-io.ts";
-import { RepeatableOption } from "./repeated-options.ts";
+import { type CommandIo, RepeatableOption, untilStopped } from "./command-io.ts";
 
 /** The parsed option values. */
 interface Flags

@@ -17,8 +17,7 @@ import { compareWithRunning, type FoundSet, findRunningSet, replaceBroken } from
 import { checkCron } from "../schedule/cron-pattern.ts";
 import { problemOfDeadline } from "../schedule/deadlines.ts";
 import { defaultPrefix, type RedisTarget, type Store } from "../store/redis.ts";
-import type { CommandIo } from "./command-io.ts";
-import { RepeatableOption } from "./repeated-options.ts";
+import { type CommandIo, RepeatableOption } from "./command-io.ts";
 
 /** The variable that stands for `--config`. */
 export const configVariable = "SYNCLINE_CONFIG";

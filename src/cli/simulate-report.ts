@@ -5,13 +5,12 @@ import { formatDuration } from "../core/duration.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { someNames } from "../core/plain-text.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
-import type { Load } from "../simulate/load-meter.ts";
+import { type Load, minuteToJson, showMinute } from "../simulate/load-meter.ts";
 import type { SlotRow } from "../simulate/slot-list.ts";
 import { type Counts, noCounts, type Totals } from "../simulate/totals.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
-import { describeAssumptions, showRange } from "./assumption-options.ts";
-import { minuteToJson, showMinute } from "./busy-minutes.ts";
 import type { Screen } from "./command-io.ts";
+import { describeAssumptions, showRange } from "./look-ahead.ts";
 import { toTable } from "./table.ts";
 import { showTimes } from "./time-argument.ts";
 

@@ -11,7 +11,7 @@ import { redisTimeMs } from "../store/redis.ts";
 import { currentActor } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";
-import { checkSink } from "./doctor/sink-checks.ts";
+import { checkSink } from "./doctor/outside-checks.ts";
 import {
   configOption,
   loadPoliciesOrThrow,

@@ -13,7 +13,6 @@ import {
   toAcknowledged,
 } from "../queries/policy-lines.ts";
 import { shortHash } from "../queries/policy-set.ts";
-import { describeRejected, type RunningConfig } from "../queries/running-config.ts";
 import {
   describeBreaker,
   describeMissingRoles,
@@ -22,7 +21,7 @@ import {
   showPresence,
 } from "../queries/service-words.ts";
 import { describeDigest, hasFailed, type SinkState } from "../queries/sinks.ts";
-import type { ExpensiveFeed, Status } from "../queries/status.ts";
+import { describeRejected, type ExpensiveFeed, type RunningConfig, type Status } from "../queries/status.ts";
 import { foreignOwner } from "../store/owners.ts";
 import type { Screen } from "./command-io.ts";
 import { alarming, paint, showStatus, toTable } from "./table.ts";

@@ -7,23 +7,23 @@ import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { hasLabels, labelsOf, selectorOf } from "../model/label.ts";
 import { runByHand } from "../model/task.ts";
-import { dailyCron } from "./daily-cron.ts";
 import { policyDefaults } from "./defaults.ts";
-import type {
-  Action,
-  After,
-  DigestSettings,
-  Expectation,
-  Follow,
-  ItemMapping,
-  NotificationSettings,
-  NotifyRule,
-  Policy,
-  PolicySet,
-  Schedule,
-  ServiceSettings,
-  SinkSettings,
-  TokenSettings,
+import {
+  type Action,
+  type After,
+  type DigestSettings,
+  dailyCron,
+  type Expectation,
+  type Follow,
+  type ItemMapping,
+  type NotificationSettings,
+  type NotifyRule,
+  type Policy,
+  type PolicySet,
+  type Schedule,
+  type ServiceSettings,
+  type SinkSettings,
+  type TokenSettings,
 } from "./policy-set.ts";
 import { policyLimits } from "./rules/policy-limits.ts";
 import type { DefaultsInput, PolicyFileInput, PolicyInput } from "./schema/policy-file.ts";

@@ -19,16 +19,16 @@ export function policyReference(): string {
 const introduction = `<!-- Made by \`syncline schema --docs\`: change the descriptions in src/config/schema/, not this page. -->
 # Policies
 
-A policy file names services, and says what to do with their sync jobs, when, and how to judge it. \`syncline validate PATH\` checks a file or a folder. The first line gives an editor completion and checks:
+\`syncline validate PATH\` checks a file or a folder. This first line lets an editor complete and check:
 
 \`\`\`yaml
 # yaml-language-server: $schema=./policies.schema.json
 \`\`\`
 
-- **Folders**: all \`*.yaml\` and \`*.yml\` files of a folder are one set, without hidden files and subfolders. A name, and a key of \`defaults\`, may stand in one file only.
-- **Variables**: \`\${NAME}\` and \`\${NAME:-default}\` in a text stand for environment variables, \`$\${\` for \`\${\`. One that is not set, or empty, is a problem. Inside \`{ }\` and \`[ ]\` put such a text in quotes.
-- **Defaults**: all keys of \`defaults\` may stand in a policy, \`timezone\` and \`dst\` under its \`schedule\`. A key that a policy leaves out is taken from \`defaults\`, those of \`follow\` and \`dst\` one by one, then from the last column.
-- **Durations** are a whole number and \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`: \`90s\`, \`10m\`, \`2h\`.
+- **Folders**: the \`*.yaml\` and \`*.yml\` files of a folder are one set, without hidden files and subfolders. A name, and a key of \`defaults\`, stands in one file only. Paths are relative to the policy file.
+- **Variables**: \`\${NAME}\` and \`\${NAME:-default}\` in a text stand for environment variables, \`$\${\` for \`\${\`. One that is unset or empty is a problem. Inside \`{ }\` and \`[ ]\` put such a text in quotes.
+- **Defaults**: a policy may hold all keys of \`defaults\` itself (\`timezone\` and \`dst\` under \`schedule\`). What it leaves out comes from \`defaults\`, of \`follow\` and \`dst\` key by key, then from the last column.
+- **Durations** are a whole number and \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`: \`90s\`.
 - **YAML** is version 1.2: \`yes\` and \`no\` are texts. Tags, directives and merge keys (\`<<\`) are refused.
 - **Limits**: ${policyLimits.fileBytesMax / 1024} KiB a file, ${policyLimits.filesMax} files, ${policyLimits.nestingMax} levels, ${policyLimits.aliasesMax} aliases a file, ${policyLimits.policiesMax} policies, ${policyLimits.servicesMax} services, ${policyLimits.syncJobsMax} sync jobs a policy.`;
 
@@ -83,7 +83,9 @@ function rowOf(key: string, schema: JsonObject, isRequired: boolean): string {
   const isNamed = values.every((value) => description.includes(`\`${value}\``));
   const examples: readonly unknown[] = Array.isArray(schema["examples"]) ? schema["examples"] : [];
   const isPlain = values.length > 0 || schema["type"] === "boolean" || innerObject(schema) !== undefined;
-  const example = isPlain ? "" : examples.map((item) => `\`${toYaml(item)}\``).join(" or ");
+  // Addresses and paths are known by their looks.
+  const isAddress = /^(\/|https:)/.test(String(examples[0]));
+  const example = isPlain || isAddress ? "" : examples.map((item) => `\`${toYaml(item)}\``).join(" or ");
   const fallback = schema["default"] === undefined ? "" : `default ${schema["default"]}`;
   const meaning = isNamed ? description : `${description} One of ${options}.`;
   const value = isRequired ? `required${example && `, ${example}`}` : fallback || example;

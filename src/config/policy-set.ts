@@ -235,7 +235,7 @@ export interface NotificationSettings {
   readonly digests?: readonly DigestSettings[];
   readonly groupWaitMs: number;
   readonly muteTiming: MuteTiming | undefined;
-  /** Where notices lead, with places to fill in (notice-link.ts). */
+  /** Where notices lead, with places to fill in (schema/notify.ts). */
   readonly link?: string;
 }
 
@@ -329,4 +329,10 @@ export interface PolicySet {
   /** 64 hex digits: changes only with a meaning, not with comments, order or places. */
   readonly contentHash: string;
   readonly files: readonly string[];
+}
+
+/** `07:00` on `1-5` as `0 7 * * 1-5`. */
+export function dailyCron(at: string, on = "*"): string {
+  const [hours, minutes] = at.split(":").map(Number);
+  return `${minutes} ${hours} * * ${on}`;
 }

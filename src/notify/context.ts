@@ -1,8 +1,9 @@
 // Adds to a notice what people need beside it: the zone of their clock, who to call, and where to
 // look. All come from the policy set. Pure; called by notifier.ts, trial.ts, and for new items by
 // app/create-consumers.ts.
-import { fillLink } from "../config/notice-link.ts";
+
 import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { fillLink } from "../config/schema/notify.ts";
 import type { Notice } from "../model/notice.ts";
 
 type Settings = Pick<PolicySet, "policies" | "notifications">;

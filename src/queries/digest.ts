@@ -13,8 +13,7 @@ import { FeedStore } from "../store/feed-store.ts";
 import { type AttentionItem, readAttention } from "./attention.ts";
 import { acknowledgementWords, countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
-import { dayAfter, type Report, readReport } from "./report.ts";
-import { reportSummary, showSpan } from "./report-text.ts";
+import { dayAfter, type Report, readReport, reportSummary, showSpan } from "./report.ts";
 import { showFeed } from "./service-words.ts";
 
 /** What a digest is about. */

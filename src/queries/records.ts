@@ -1,15 +1,21 @@
 // Records as they stand, for an asker who may see some services only: outcomes, failed tasks,
-// changes, pauses, and the story of a slot. Called by the pages and the API.
-import type { Policy } from "../config/policy-set.ts";
+// changes, pauses, runs by hand, declared objects, and the story of a slot. Called by the pages and
+// the API.
+
+import { type Policy, targetsOf } from "../config/policy-set.ts";
+import { toIso } from "../core/instant.ts";
 import type { Change } from "../model/change.ts";
 import { hasLabels } from "../model/label.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import { deletionByHand, runByHand } from "../model/task.ts";
 import { parseTaskId } from "../model/task-id.ts";
+import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { slotsAround } from "../schedule/explain-slot.ts";
 import { Changes } from "../store/changes.ts";
 import { type FailedTask, FailedTasks } from "../store/failed-tasks.ts";
 import { History, outcomePlaceMs } from "../store/history.ts";
+import { readPolicyStates } from "../store/policy-states.ts";
 import { readPauses } from "../store/quarantines.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
@@ -17,7 +23,7 @@ import { taskPlaces } from "./audit-policy.ts";
 import { findOutcomes, type OutcomeQuestion } from "./outcomes.ts";
 import { type PolicyLine, readPolicyLines } from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
-import { readSlotStory, readStoryOfTask, type SlotStory } from "./slot-story.ts";
+import { readSlotStory, readStoryOfTask, type SlotStory, taskIdsIn } from "./slot-story.ts";
 
 /** Which outcomes are asked for. `from`: go on after this one, the last of the page before. */
 export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | "span"> {
@@ -66,7 +72,7 @@ export async function readNewestOutcomes(
   return history.read(places);
 }
 
-/** How far back changes of one policy are looked for. */
+/** How far back changes are looked for. */
 const changesReadMax = 1_000;
 
 /** Outcomes of one millisecond that a cursor can stand in the midst of. */
@@ -147,4 +153,62 @@ export async function readTaskAt(
   const outcome = isNarrowed && !isOfSet ? await places.history.outcome({ policy, id }) : undefined;
   if (outcome !== undefined && !set.services.has(outcome.service)) return undefined;
   return readStoryOfTask(id, { set, nowMs: await redisTimeMs(store) }, places);
+}
+
+/** Reads them, by policy in the order of the files. */
+export async function readDeclared({ store, set }: QueryContext) {
+  const applying = set.policies.filter(({ action }) => action.kind === "apply");
+  const states = await readPolicyStates(
+    store,
+    applying.map(({ name }) => name),
+  );
+  return applying.flatMap(({ name: policy, service, repository = null, action }) => {
+    const ended = new Map(states.get(policy)?.targets.map(({ target, last }) => [target, last]));
+    return (targetsOf(action) ?? []).map((object) => {
+      const last = ended.get(object);
+      const told = last && { status: last.status, reason: last.reason, finished: toIso(last.finishedMs) };
+      return { policy, service, repository, object, last: told ?? null };
+    });
+  });
+}
+
+/** A task that was started by hand. `outcome` undefined: it goes on. */
+export interface HandRun {
+  readonly id: string;
+  readonly policy: string;
+  readonly target: string;
+  readonly kind: Outcome["kind"];
+  readonly givenMs: number;
+  readonly outcome: Outcome | undefined;
+  /** Who asked for it, and why; undefined: that is no longer kept. */
+  readonly by: { readonly actor: string; readonly reason: string | null } | undefined;
+}
+
+const always = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+
+/** Reads the newest runs by hand of a policy; undefined: those of sync jobs without one. */
+export async function readHandRuns(
+  { store, set, isNarrowed }: QueryContext,
+  policy: string | undefined,
+  limit: number,
+): Promise<readonly HandRun[]> {
+  const policies = policy === undefined ? [runByHand, deletionByHand] : [policy];
+  const services = [...set.services.keys()];
+  const open = await Promise.all(policies.map((name) => readTasksInFlight(store, services, (one) => one === name)));
+  const question = { policies, span: always, filter: { origin: "manual" as const }, limit };
+  const { outcomes } = await findOutcomes(new History(store), question);
+  const ended = new Map(outcomes.map((outcome) => [outcome.taskId, outcome]));
+  const changes = isNarrowed ? [] : await new Changes(store).newest(changesReadMax);
+  const by = new Map(changes.flatMap((change) => taskIdsIn(change).map((id) => [id, change])));
+  const ids = [
+    ...open.flatMap(({ tasks }) => tasks.map(({ task }) => task.id)),
+    ...outcomes.filter(({ service }) => set.services.has(service)).map(({ taskId }) => taskId),
+  ];
+  const runs = [...new Set(ids)].flatMap((id): HandRun[] => {
+    const name = parseTaskId(id);
+    if (name?.origin !== "manual") return [];
+    const { policy: of, target, kind, slotMs: givenMs } = name;
+    return [{ id, policy: of, target, kind, givenMs, outcome: ended.get(id), by: by.get(id) }];
+  });
+  return runs.toSorted((a, b) => b.givenMs - a.givenMs).slice(0, limit);
 }

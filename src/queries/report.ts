@@ -1,6 +1,9 @@
 // What policies did on some days, against as many days before: per policy and in all, worst first.
-// It sums the day summaries, so it reaches 400 days back. Called by `syncline report`.
+// It sums the day summaries, so it reaches 400 days back. Its sentences are here, too. Called by
+// `syncline report` and by digests.
+
 import { type Policy, timezoneOf } from "../config/policy-set.ts";
+import { formatTook } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type OutcomeStatus } from "../model/outcome.ts";
@@ -98,7 +101,7 @@ export function slowerPolicies({ policies }: Pick<Report, "policies">): readonly
 }
 
 /** The statuses that are not good and occurred, with their numbers: the most first. */
-export function badKinds({ statuses }: Pick<DaySums, "statuses">): readonly (readonly [OutcomeStatus, number])[] {
+function badKinds({ statuses }: Pick<DaySums, "statuses">): readonly (readonly [OutcomeStatus, number])[] {
   const bad = [...statuses].filter(([status, count]) => count > 0 && status !== "missed" && !isGood[status]);
   return bad.toSorted(([, a], [, b]) => b - a);
 }
@@ -164,4 +167,38 @@ function notesOf(policies: readonly PolicyRow[], { first }: DateSpan): readonly 
     ...about(idle, "nothing ended, was skipped or missed"),
     ...about(removed, "no longer configured"),
   ];
+}
+
+/** `2026-11-20 to 2026-11-23`. */
+export function showSpan({ first, last }: DateSpan): string {
+  return first === last ? first : `${first} to ${last}`;
+}
+
+/** All policies in one sentence. */
+export function reportSummary({ all: { now, before }, policies }: Report): string {
+  const durations = [
+    ["median", showTook(now.medianMs, before.medianMs)],
+    ["p95", showTook(now.p95Ms, before.p95Ms)],
+    ["longest", showTook(now.longestMs)],
+  ].flatMap(([name, text]) => (text === "" ? [] : [`${name} ${text}`]));
+  const more = besides(now);
+  const counts = `${now.ran} ran, ${now.good} good, ${now.bad} bad${more === "" ? "" : ` (${more})`}`;
+  return `${counted(policies.length, "policy", "policies")}: ${[counts, ...durations].join("; ")}`;
+}
+
+/** Kinds of bad ends, and what else is worth a look: `2 failed, 3 skipped, 1 new conflict`. */
+export function besides(sums: SpanSums): string {
+  const { skipped, missed, newConflicts } = sums;
+  const parts = badKinds(sums).map(([status, count]) => `${count} ${status}`);
+  if (missed > 0) parts.push(`${missed} missed`);
+  if (skipped > 0) parts.push(`${skipped} skipped`);
+  if (newConflicts > 0) parts.push(counted(newConflicts, "new conflict"));
+  return parts.join(", ");
+}
+
+/** A duration, and by how much it differs from another: `41s +12%`. */
+export function showTook(durationMs: number | undefined, beforeMs?: number): string {
+  if (durationMs === undefined) return "";
+  const percent = beforeMs === undefined ? 0 : Math.round((durationMs / Math.max(beforeMs, 1) - 1) * 100);
+  return `${formatTook(durationMs)}${percent === 0 ? "" : ` ${percent > 0 ? "+" : ""}${percent}%`}`;
 }

@@ -3,8 +3,7 @@
 //
 //   successBy   each day of `on` with an open slot between midnight and that time: slots of that day
 //   within      each open slot, that long after it: this slot or a later one
-import { dailyCron } from "../config/daily-cron.ts";
-import { type Expectation, type Policy, scheduleOf, timezoneOf } from "../config/policy-set.ts";
+import { dailyCron, type Expectation, type Policy, scheduleOf, timezoneOf } from "../config/policy-set.ts";
 import { localDate } from "../core/instant.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { Deadline, DeadlineFinding, DeadlineState, JudgedDeadlines, Late } from "../model/deadline.ts";

@@ -1,6 +1,7 @@
 // The load in a simulation: the minutes with most starts, and how many runs go on at once. Fed by
 // `simulate` and `plan` in the order of time, so it keeps only what goes on and the busiest
 // minutes.
+import { showInstant } from "../core/instant.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { SimulationEvent } from "./events.ts";
 
@@ -88,4 +89,16 @@ export class LoadMeter {
   load(): Load {
     return { starts: this.#starts, busiest: this.#minutes.busiest(), runsAtOnce: this.#most };
   }
+}
+
+/** A busy minute in three cells: the number of starts, the minute, and the policies. */
+export function showMinute({ fromMs, starts, policies, policiesCount }: BusyMinute): [string, string, string] {
+  const named = policies.map((one) => (one.starts === 1 ? one.policy : `${one.policy} (${one.starts})`));
+  const more = policiesCount > policies.length ? [`${policiesCount - policies.length} more`] : [];
+  return [String(starts), showInstant(fromMs).replace(":00Z", "Z"), [...named, ...more].join(", ")];
+}
+
+/** A busy minute for machines. */
+export function minuteToJson({ fromMs, ...minute }: BusyMinute): object {
+  return { from: new Date(fromMs).toISOString(), ...minute };
 }

@@ -2,9 +2,9 @@
 // run. Pure and lazy: it yields one event after the other and keeps only open tasks. Called by
 // `simulate` and `plan`.
 //
-// tick (virtual-ticks.ts) ─▶ planned slots ─▶ tasks ─▶ a free worker ─▶ overlap rule
-// (sync-job-queue.ts) ─▶ started ─▶ ended ▲ │ └── slots of followers (chain-slot.ts)
-// ◀───────────────────────┘
+// tick (virtual-ticks.ts) ─▶ planned slots ─▶ tasks ─▶ a free worker ─▶ overlap rule ─▶ started
+//                               ▲                                                        │
+//                               └───── slots of followers (chain-slot.ts) ◀───── ended ◀─┘
 import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { MinHeap } from "../core/min-heap.ts";
@@ -18,7 +18,6 @@ import { tasksOf, toRecords, toTasks } from "../schedule/slot-tasks.ts";
 import { type Assumptions, durationOf, isFailing, valueFor } from "./assumptions.ts";
 import { ChainSlot } from "./chain-slot.ts";
 import type { SimulatedPlan, SimulatedTask, SimulationEvent } from "./events.ts";
-import { SyncJobQueue } from "./sync-job-queue.ts";
 import { type VirtualTick, type VirtualTime, virtualTicks } from "./virtual-ticks.ts";
 
 /** The options of a simulation. */
@@ -315,4 +314,55 @@ function toSimulatedPlan(slotMs: number, plan: FollowerPlan, predecessor: Predec
   if (state === "started") return { slotMs, state, covers: [] };
   if (state === "missed") return { slotMs, state, reason: detail, note };
   return { slotMs, state, reason: detail, note, isProblem: detail === "predecessor" && predecessor.state === "ended" };
+}
+
+/** A run that goes on until an instant. */
+interface OngoingRun {
+  readonly id: string;
+  readonly untilMs: number;
+}
+
+/** The lease of one sync job, and the tasks that wait for it. */
+class SyncJobQueue<Waiting> {
+  #holder: OngoingRun | undefined;
+  /** Runs that started beside the holder of the lease, in the order of their starts. */
+  #beside: OngoingRun[] = [];
+  readonly #waiting: Waiting[] = [];
+  /** The run that will be over last. */
+  #latest: OngoingRun | undefined;
+
+  /** The task that holds the lease; undefined when it is free. */
+  get holder(): string | undefined {
+    return this.#holder?.id;
+  }
+
+  wait(waiting: Waiting): void {
+    this.#waiting.push(waiting);
+  }
+
+  /** Notes a run. Returns another run that still goes on. */
+  run(run: OngoingRun, nowMs: number): string | undefined {
+    const latest = this.#latest;
+    if (latest === undefined || run.untilMs >= latest.untilMs) this.#latest = run;
+    return latest !== undefined && latest.untilMs > nowMs ? latest.id : undefined;
+  }
+
+  /** Takes the lease, or goes on beside its holder. Returns whether the run has the lease. */
+  hold(run: OngoingRun): boolean {
+    if (this.#holder === undefined) this.#holder = run;
+    else this.#beside.push(run);
+    return this.#holder === run;
+  }
+
+  /** Ends the lease, and passes it to a run that goes on, if there is one. */
+  release(nowMs: number): OngoingRun | undefined {
+    this.#beside = this.#beside.filter(({ untilMs }) => untilMs > nowMs);
+    this.#holder = this.#beside.shift();
+    return this.#holder;
+  }
+
+  /** Removes and returns the oldest waiting task. */
+  nextWaiting(): Waiting | undefined {
+    return this.#waiting.shift();
+  }
 }

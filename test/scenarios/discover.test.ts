@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Discovery, discoveryYaml } from "../../src/cli/discover-text.ts";
+import { type Discovery, discoveryYaml } from "../../src/cli/discover.ts";
 import { discoverService } from "../../src/feeds/discover/discover-service.ts";
 import { SyncService, staticToken } from "../../src/service/client.ts";
 import { type World, worldForTest } from "../support/world.ts";

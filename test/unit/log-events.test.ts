@@ -11,9 +11,10 @@ const inCode = new Set(
   [...sources.matchAll(/(?:\.(?:info|warn|error)|\[level\])\(\s*"([a-z]+\.[a-z-]+)"/g)].map(([, event]) => event),
 );
 const inDocs = new Set(
-  [...readFileSync(join(root, "docs/log-events.md"), "utf8").matchAll(/^\|? ?`([a-z]+\.[a-z-]+)`/gm)].map(
-    ([, event]) => event,
-  ),
+  // The names at the beginning of a line, or in the first cell of a row.
+  [
+    ...readFileSync(join(root, "docs/log-events.md"), "utf8").matchAll(/^(?:\| )?((?:`[a-z]+\.[a-z-]+`[ ,]*)+)/gm),
+  ].flatMap(([, names = ""]) => names.match(/[a-z]+\.[a-z-]+/g) ?? []),
 );
 
 describe("docs/log-events.md", () => {

@@ -29,11 +29,9 @@ import {
 } from "../shared-options.ts";
 import { oneLine, paint } from "../table.ts";
 import { checkNames, type Finding, findingsOf, type Level } from "./finding.ts";
-import { checkPolicies, type NextSlot, nextSlots } from "./policy-checks.ts";
-import { judgeStatus } from "./presence-checks.ts";
+import { checkPolicies, judgeStatus, type NextSlot, nextSlots } from "./installation-checks.ts";
+import { checkSignIn, checkSinks } from "./outside-checks.ts";
 import { checkService } from "./service-checks.ts";
-import { checkSignIn } from "./sign-in-checks.ts";
-import { checkSinks } from "./sink-checks.ts";
 
 const colour = { ok: "green", warning: "yellow", problem: "red" } as const satisfies Record<Level, string>;
 

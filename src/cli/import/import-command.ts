@@ -4,15 +4,14 @@ import { basename } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { createService } from "../../app/create-service.ts";
 import { policyLimits } from "../../config/rules/policy-limits.ts";
-import { parseDocuments } from "../../config/yaml/parse-documents.ts";
+import { parseDocuments } from "../../config/yaml/parse-yaml.ts";
 import { UsageError } from "../../core/errors.ts";
 import { silentLog } from "../../core/event-log.ts";
 import { counted } from "../../core/plain-text.ts";
 import { checkCron } from "../../schedule/cron-pattern.ts";
 import { escapeControls } from "../../service/error-body.ts";
-import type { CommandIo } from "../command-io.ts";
-import { readInputFile } from "../input-file.ts";
-import { withService } from "../service-connection.ts";
+import { type CommandIo, readInputFile } from "../command-io.ts";
+import { withService } from "../service-call.ts";
 import {
   findService,
   loadPoliciesOrThrow,
@@ -20,11 +19,10 @@ import {
   refuseIdle,
   serviceOption,
 } from "../shared-options.ts";
-import { readCronJobs } from "./cron-jobs.ts";
-import { readCrontab } from "./crontab.ts";
 import { readExisting, toPolicyFile } from "./existing.ts";
 import { type ReadJobs, toPolicies } from "./job-policies.ts";
 import { comment, policyName } from "./policy-text.ts";
+import { readCronJobs, readCrontab } from "./scheduled-jobs.ts";
 
 interface ImportOptions {
   readonly service?: string;

@@ -3,9 +3,8 @@
 import type { PolicySet } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { checkCron } from "../../schedule/cron-pattern.ts";
-import { type Call, findCalls, type TokenSource } from "./find-calls.ts";
+import { type Call, findCalls, type TokenSource, type Variables } from "./find-calls.ts";
 import { comment, flow, policyName, quoted } from "./policy-text.ts";
-import type { Variables } from "./shell-text.ts";
 
 /** One scheduled command. `where`: what people call it; `notes`: what of it is not kept. */
 export interface ScheduledJob {

@@ -1,9 +1,8 @@
 // The rules for one policy, or for `defaults`: which keys go together, and texts that other parts
 // check (cron, CEL). They see only values that the schema accepts.
 import { formatDuration, parseDuration } from "../../core/duration.ts";
-import { dailyCron } from "../daily-cron.ts";
 import { policyDefaults } from "../defaults.ts";
-import type { ItemMapping, Policy } from "../policy-set.ts";
+import { dailyCron, type ItemMapping, type Policy } from "../policy-set.ts";
 import type { Path, Report } from "../problem.ts";
 import type { DefaultsInput, PolicyDraft } from "../schema/policy-file.ts";
 import { orList } from "../schema-problems.ts";

@@ -1,7 +1,7 @@
 // The rules for services, sinks and `notifications`: what a URL may hold, and which keys go
 // together. Opens no file and no socket: policies are also checked where the secrets are not.
 import { isLoopback } from "../../core/loopback.ts";
-import { dailyCron } from "../daily-cron.ts";
+import { dailyCron } from "../policy-set.ts";
 import type { Path, Report } from "../problem.ts";
 import type { PolicyFileDraft } from "../schema/policy-file.ts";
 import { labelOf } from "../schema-problems.ts";

@@ -22,7 +22,7 @@ const runSchema = z.strictObject({
   ),
   activate: optional(
     z.boolean(),
-    "Activates each sync job before its run. When the service refuses or fails, the run is not started; when the answer is lost it is, unless onUnknown is give-up.",
+    "Activates each sync job first. When that is refused or fails, the run is not started; when its answer is lost it is, unless onUnknown is give-up.",
     true,
     false,
   ),
@@ -36,19 +36,18 @@ const pollSchema = z.strictObject({
   list: required(z.enum(listNames), "The list to read.", "approvals"),
   expect: expressionSchema
     .meta({
-      description:
-        "A CEL expression over the list that must be true. It sees `count`, `items`, `new`, `modified` and `previous` (docs/policy-kinds.md#polls).",
+      description: "A CEL expression that must be true of the list (docs/policy-kinds.md#polls).",
       examples: ["count <= 20", "previous == null || count <= previous.count"],
     })
     .exactOptional(),
   offending: optional(
     expressionSchema,
-    "A CEL expression over `item`, true for an offending item. Without `expect`, one such item fails the expectation.",
+    "A CEL expression, true for an offending `item`. Without `expect`, no item may offend.",
     "!item.isActive",
   ),
   notifyOn: optional(
     z.enum(["change", "always"]),
-    "Which outcomes notify the sinks in `notify`: `change` those that differ from the poll before (also a recovery), `always` each.",
+    "Which outcomes are told: `change` those that differ from the poll before, `always` each.",
     "always",
     "change",
   ),
@@ -92,7 +91,7 @@ export const actionFields = {
     list: "approvals",
     expect: "count <= 20",
   }),
-  apply: optional(applySchema, "Applies a declared state: reads each object and changes only the fields that differ.", {
+  apply: optional(applySchema, "Sets what differs from a declared state (docs/policy-kinds.md#apply).", {
     syncJobs: { 42: { name: "Contracts" } },
   }),
   delete: optional(

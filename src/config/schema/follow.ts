@@ -20,28 +20,28 @@ const followSchema = z.strictObject({
   ),
   quietFor: optional(
     durationSchema("1s", "1d"),
-    "How long the activities must show nothing new to settle a run without a mapping of `finished`, or with `until: quiet`.",
+    "How long activities must show nothing new, for `quiet` and without a mapping of `finished`.",
     "2m",
     "30s",
   ),
   unreadableFor: optional(
     durationSchema("1s", "1d"),
-    "When activities or conflict details cannot be read for this long, the run ends as `unknown`; so does a start without an answer.",
+    "A run whose activities or conflict details cannot be read for so long ends as `unknown`; so does a start without an answer.",
     "15m",
     "5m",
   ),
   blockedAfter: optional(
     z.union([z.literal("off"), durationSchema("1s", "7d")]),
-    "The run is `blocked` when an approval from after its start still waits and nothing happened for this long (docs/outcomes.md#blocked). With `off`, or a time not shorter than `deadline`, approvals are not read.",
+    "The run is `blocked` when an approval waits and nothing happened for so long (docs/outcomes.md#blocked). With `off`, or a time not shorter than `deadline`, approvals are not read.",
     "30m",
     "5m",
   ),
   appearsWithin: optional(
     durationSchema("1s", "1d"),
-    "Longest time until a started run shows up in the activities. A start without an answer that has not shown up by then counts as `not-started`; with `onUnknown: verify` it is sent once more first (docs/outcomes.md). If too short, a sync job may run twice. Default: such a start ends as `unknown`.",
+    "Longest time until a started run shows up in the activities. Then a start without an answer is sent once more, or ends as `not-started` (docs/outcomes.md). If too short, a sync job may run twice. Default: it ends as `unknown`.",
     "2m",
   ),
-  conflictsMax: optional(whole(0, 1_000_000), "More new conflicts than this make the outcome `conflicts`.", 0, 0),
+  conflictsMax: optional(whole(0, 1_000_000), "More new conflicts make the outcome `conflicts`.", 0, 0),
 });
 
 const quarantineObject = z.strictObject({
@@ -92,19 +92,19 @@ const unusualSchema = z.union([z.literal("off"), unusualObject], {
 export const behaviourFields = {
   catchUp: optional(
     z.enum(["latest", "none", "all"]),
-    "What happens to slots that came due while no scheduler ran: `latest` starts the newest for all of them, `none` nothing, `all` each.",
+    "Of slots that came due while no scheduler ran `latest` starts the newest for all, `none` none, `all` each.",
     "none",
     "latest",
   ),
   catchUpWindow: optional(
     durationSchema("1s", "31d"),
-    "How late a slot may start. An older slot is missed. Default: 1h, or the interval of `every` when that is shorter.",
+    "How late a slot may start; then it is missed. Default: 1h, or a shorter interval of `every`.",
     "6h",
     "1h",
   ),
   overlap: optional(
     z.enum(["skip", "queue", "allow"]),
-    "What happens while a run of the sync job goes on, whichever policy started it: `skip` the slot, `queue` behind it (any number wait, one runs at a time), or `allow` both.",
+    "While a run of the sync job goes on, of whichever policy: `skip` the slot, `queue` behind it (any number may wait), or `allow` both.",
     "queue",
     "skip",
   ),
@@ -115,19 +115,19 @@ export const behaviourFields = {
   }),
   onUnknown: optional(
     z.enum(["verify", "retry", "give-up"]),
-    "What happens when the answer to a start is lost: `verify` looks for the run in the service; `give-up` ends as unknown at once; `retry` looks and, when it finds nothing, sends again, 3 times in all at most. With `retry` the sync job may run more than once.",
+    "When the answer to a start is lost, `verify` looks for the run; `give-up` ends as unknown at once; `retry` looks and, when it finds nothing, sends again, 3 times in all: the sync job may run more than once.",
     "give-up",
     "verify",
   ),
   quarantine: optional(
     quarantineSchema,
-    "After `after` failed slots in a row, the policy's slots are skipped for `for` (6h), until a good run by hand or `syncline resume` (docs/day-to-day.md#quarantine).",
+    "After `after` failed slots in a row, slots are skipped for `for` (6h), or until a good run by hand (docs/day-to-day.md#quarantine).",
     { after: 5, for: "6h" },
     "off",
   ),
   unusual: optional(
     unusualSchema,
-    "When a `run` that ended well is unusual, against the newest 20 of its sync job (docs/outcomes.md#unusual-runs). `off`: never. Default: with the defaults of its keys.",
+    "When a good run is unusual (docs/outcomes.md#unusual-runs). `off`: never. Default: by the defaults of its keys.",
     { factor: 5, floor: "30m" },
   ),
   notify: notifySchema.exactOptional(),

@@ -1,8 +1,8 @@
-// Notifications: `notify` and `heartbeat` of a policy, and `notifications` of a file.
+// Notifications: `notify` and `heartbeat` of a policy, `notifications` of a file with the link that
+// notices lead to.
 // docs/notifications.md has the table of rules and notices.
 import { z } from "zod";
 import { noticeKinds } from "../../model/notice.ts";
-import { problemOfLink } from "../notice-link.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
 import {
   clockTimeSchema,
@@ -71,23 +71,19 @@ export const notifySchema = z
   .max(20)
   .meta({
     description:
-      "Which sinks are notified of what: names of sinks (each change), or `{ sink, on }` with rules: `change`, `every`, `failure` or `{ failure: 3 }`, `recovery`, `conflicts` or `{ conflicts: 10 }`, `blocked`, `unknown`, `missed`, `drift`, `unusual`, `stale`, `late`, `token-expiring` (docs/notifications.md). `match: { team: hr }` beside it takes policies with that label only. [] for no sink.",
+      "Which sinks are told what: names of sinks (each change), or `{ sink, on, match }` with rules and labels (docs/notifications.md). [] for none.",
     examples: [["ops"], [{ sink: "ops", on: [{ failure: 3 }, "recovery"] }]],
   });
 
 /** The dead man's switch of a policy. */
 export const heartbeatSchema = z.strictObject({
-  url: required(
-    textSchema,
-    "The URL to request (GET) after each success. It may be a secret, so no log shows it.",
-    "https://beats.example.com/ping/contracts",
-  ),
+  url: required(textSchema, "The URL to request (GET). No log shows it.", "https://beats.example.com/ping/contracts"),
 });
 
 const muteTimingSchema = z.strictObject({
-  from: required(clockTimeSchema, "When mute timing begins, in local time.", "22:00"),
-  to: required(clockTimeSchema, "When mute timing ends; on the next day, if earlier than `from`.", "06:00"),
-  timezone: optional(timezoneSchema, "The IANA time zone of both. Default: the one in `defaults`.", "Europe/Vienna"),
+  from: required(clockTimeSchema, "Its beginning, in local time.", "22:00"),
+  to: required(clockTimeSchema, "Its end; on the next day, if earlier than `from`.", "06:00"),
+  timezone: optional(timezoneSchema, "Default: the time zone in `defaults`.", "Europe/Vienna"),
   except: optional(z.array(z.enum(noticeKinds)).max(noticeKinds.length), "Kinds of notices that are sent anyway.", [
     "service-down",
   ]),
@@ -99,24 +95,24 @@ const linkSchema = textSchema.superRefine((text, context) => {
 });
 
 const digestSchema = z.strictObject({
-  at: required(clockTimeSchema, "The time of day, in local time.", "07:00"),
+  at: required(clockTimeSchema, "The local time of day.", "07:00"),
   on: optional(weekdaysSchema, "The weekdays, as cron writes them.", "1-5", "*"),
-  timezone: optional(timezoneSchema, "The IANA time zone. Default: the one in `defaults`.", "Europe/Vienna"),
+  timezone: optional(timezoneSchema, "Default: that in `defaults`.", "Europe/Vienna"),
   to: required(z.array(nameSchema).min(1, "name at least one sink").max(20), "The sinks that get it.", ["ops"]),
   label: optional(labelsSchema, "Only policies with all of these labels.", { team: "hr" }),
-  by: optional(labelNameSchema, "The name of a label: one line for each of its values, the worst first.", "team"),
+  by: optional(labelNameSchema, "The name of a label: a line for each of its values, the worst first.", "team"),
 });
 
 /** Grouping, mute timing and link of notices, for all policies. */
 export const notificationsSchema = z.strictObject({
   muteTiming: optional(
     muteTimingSchema,
-    "Hours in which notices wait. At their end each policy and service sends one: its latest state.",
+    "Hours in which notices wait; at their end the latest of each policy and service is sent.",
     { from: "22:00", to: "06:00", timezone: "Europe/Vienna", except: ["service-down"] },
   ),
   groupWait: optional(
     durationSchema("1s", "1h"),
-    "How long failures that may be the service's wait, so that an outage is one notice; also how long a service must be healthy before its outage is over.",
+    "How long failures that may be the service's wait to become one notice; also how long a service must be healthy until its outage is over.",
     "1m",
     "30s",
   ),
@@ -127,12 +123,44 @@ export const notificationsSchema = z.strictObject({
         (digests) => Object.keys(digests).length <= policyLimits.digestsMax,
         `at most ${policyLimits.digestsMax} digests`,
       ),
-    "Messages once a day, by name: what needs a person, and what happened since the one before (docs/notifications.md#digests).",
+    "Messages once a day, by name (docs/notifications.md#digests).",
     { morning: { at: "07:00", on: "1-5", to: ["ops"] } },
   ),
   link: optional(
     linkSchema,
-    "Where a notice leads: a URL in which {policy}, {service}, {kind} and {atMs} (milliseconds since 1970) are filled in. A notice without a policy has no link when it stands for {policy}.",
+    "Where a notice leads: a URL with {policy}, {service}, {kind} and {atMs} (milliseconds since 1970). A notice without a policy has no link with {policy}.",
     "https://grafana.example.com/d/syncline?var-policy={policy}&from={atMs}",
   ),
 });
+
+/** What may stand in braces in `notifications.link`. */
+const places = ["policy", "service", "kind", "atMs"] as const;
+const inBraces = /\{([^{}]*)\}/g;
+
+/** What is wrong with a link, in one line; undefined when notices can have it. */
+function problemOfLink(template: string): string | undefined {
+  const names = [...template.matchAll(inBraces)].map(([, name = ""]) => name);
+  const wrong = names.find((name) => !places.some((known) => known === name));
+  if (wrong !== undefined) return `{${wrong}} is no place of a link: there are ${places.map(inPlace).join(", ")}`;
+  const filled = template.replaceAll(inBraces, "x");
+  if (/[{}\s]/.test(filled)) return "a link has its places in pairs of braces, and no blanks";
+  const isWeb = /^https?:\/\//i.test(filled) && URL.canParse(filled);
+  return isWeb ? undefined : "a link is a URL that begins with https:// or http://";
+}
+
+/** The link of one notice; undefined when it names what the notice has not: a policy or service. */
+export function fillLink(
+  template: string,
+  { policy, service, kind, at }: Readonly<Record<"kind" | "at", string> & Record<"policy" | "service", string | null>>,
+): string | undefined {
+  const values = { policy, service, kind, atMs: String(Date.parse(at)) };
+  if (places.some((place) => values[place] === null && template.includes(inPlace(place)))) return undefined;
+  return places.reduce(
+    (link, place) => link.replaceAll(inPlace(place), () => encodeURIComponent(values[place] ?? "")),
+    template,
+  );
+}
+
+function inPlace(name: string): string {
+  return `{${name}}`;
+}

@@ -22,7 +22,7 @@ import { outboundSchema, sinksSchema } from "./sink.ts";
 const blackoutSchema = z.strictObject({
   cron: required(
     z.string().min(1).max(200),
-    "When the window opens, in the policy's time zone: a cron expression of 5 fields, or 6 with seconds first.",
+    "When the window opens: a cron expression in the policy's time zone.",
     "0 22 * * 5",
   ),
   for: required(durationSchema("1m", "31d"), "How long it stays open, in elapsed time.", "8h"),
@@ -36,7 +36,7 @@ const dateSchema = z
 const closedFields = {
   owner: optional(
     z.string().min(1, "must not be empty").max(policyLimits.ownerCharactersMax),
-    `Who to call about a policy: stands in its notices, in status, explain and digests; ${policyLimits.ownerCharactersMax} characters at most.`,
+    `Who to call about a policy; stands in its notices, status, explain and digests. ${policyLimits.ownerCharactersMax} characters at most.`,
     "HR integration, ext. 4711",
   ),
   blackout: optional(
@@ -46,7 +46,7 @@ const closedFields = {
   ),
   holidays: optional(
     z.array(dateSchema).max(policyLimits.holidaysMax),
-    "Dates in the policy's time zone on which slots are skipped and not caught up. [] for none.",
+    "Dates in the policy's time zone on which slots are skipped. [] for none.",
     ["2026-12-25", "2026-12-26"],
   ),
 } as const;
@@ -67,7 +67,7 @@ const policySchema = z.strictObject({
   service: required(nameSchema, "The service, by its name under `services`.", "main"),
   labels: optional(
     labelsSchema,
-    `Names and values of your own, to choose policies by (\`--label team=hr\`): ${policyLimits.labelsMax} at most.`,
+    `Names and values to choose policies by (\`--label team=hr\`), ${policyLimits.labelsMax} at most.`,
     { team: "hr", stage: "prod" },
   ),
   repository: optional(textSchema, "The key of the destination repository. Default: the service chooses.", "HR"),
@@ -77,24 +77,21 @@ const policySchema = z.strictObject({
   ...behaviourFields,
   after: optional(
     afterSchema,
-    "Starts the policy when a slot of another policy has ended, instead of a schedule of its own (docs/policy-kinds.md#chains).",
+    "Starts the policy when a slot of another policy has ended, in place of `schedule` (docs/policy-kinds.md#chains).",
     { policy: "masks-nightly", on: ["succeeded", "conflicts"], within: "2h" },
   ),
   needs: optional(
     needsSchema,
-    "An input: while it is not fresh, slots are skipped (`stale-input`) and not caught up (docs/policy-kinds.md#fresh-input).",
+    "An input: while it is not fresh, slots are skipped (docs/policy-kinds.md#fresh-input).",
     { policy: "orders", within: "24h" },
   ),
-  expect: optional(
-    expectSchema,
-    "A deadline: exactly one of successBy and within. Late is told, also of a policy that never started (docs/time.md#deadlines).",
-    { successBy: "06:00", on: "1-5" },
-  ),
-  heartbeat: optional(
-    heartbeatSchema,
-    "A dead man's switch: Syncline requests a URL after each success, and its owner raises an alert when the requests stop.",
-    { url: "https://beats.example.com/ping/contracts" },
-  ),
+  expect: optional(expectSchema, "A deadline: exactly one of successBy and within (docs/time.md#deadlines).", {
+    successBy: "06:00",
+    on: "1-5",
+  }),
+  heartbeat: optional(heartbeatSchema, "A dead man's switch: a URL that Syncline requests after each success.", {
+    url: "https://beats.example.com/ping/contracts",
+  }),
 });
 
 /** A policy file as people write it. */
@@ -102,7 +99,7 @@ export const policyFileSchema = z
   .strictObject({
     apiVersion: required(z.literal("syncline/v1"), "The version of this format.", "syncline/v1"),
     services: servicesSchema.exactOptional(),
-    defaults: optional(defaultsSchema, "Settings for every policy without its own, over all files of a folder.", {
+    defaults: optional(defaultsSchema, "For every policy without its own, over all files of a folder.", {
       timezone: "Europe/Vienna",
       catchUp: "latest",
       overlap: "skip",
@@ -115,12 +112,12 @@ export const policyFileSchema = z
     sinks: sinksSchema.exactOptional(),
     outbound: optional(
       outboundSchema,
-      "Restricts the hosts of sinks and heartbeats, over all files of a folder. Default: any host.",
+      "Hosts that sinks and heartbeats may call, over all files of a folder. Default: any.",
       { hosts: ["hooks.example.com"] },
     ),
     notifications: optional(
       notificationsSchema,
-      "Grouping, muting and link of notices (docs/notifications.md); in one file of a folder.",
+      "Grouping, muting, digests and link of notices (docs/notifications.md); in one file of a folder.",
       { muteTiming: { from: "22:00", to: "06:00" }, groupWait: "30s" },
     ),
   })

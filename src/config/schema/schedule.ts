@@ -50,20 +50,20 @@ export const scheduleSchema = z
     cron: cronSchema
       .meta({
         description:
-          "A cron expression of 5 fields, or 6 with seconds first, a macro such as @daily, or a list of them (docs/time.md).",
+          "A cron expression of 5 fields, or 6 with seconds first, a macro, or a list of them (docs/time.md).",
         examples: ["30 2 * * 1-5", ["0 6 * * *", "0 18 * * *"]],
       })
       .exactOptional(),
     every: optional(durationSchema("1s", "366d"), "An interval of elapsed time, 1s to 366d.", "10m"),
     once: optional(
       wallTimeSchema,
-      "A single local date and time in `timezone`. If it is over when the scheduler first sees the policy, it never comes due.",
+      "One local date and time in `timezone`. If it is over when the policy is first seen, it never comes due.",
       "2026-12-01T06:00",
     ),
     timezone: optional(timezoneSchema, "The zone of cron and once, or the one in `defaults`.", "Europe/Vienna", "UTC"),
     spread: optional(
       durationSchema("0s", "1d"),
-      "Delays every slot by a fixed part of this time, which follows from the policy's name, so that policies do not start at once.",
+      "Delays every slot by a fixed part of this time, which follows from the policy's name.",
       "10m",
       "0s",
     ),
@@ -71,48 +71,35 @@ export const scheduleSchema = z
   })
   .meta({
     description:
-      "When the policy is due: exactly one of cron, every and once. Without a schedule only `syncline run POLICY` starts it.",
+      "When the policy is due: exactly one of cron, every, once. Without it only `syncline run POLICY` starts it.",
     examples: [{ cron: "30 2 * * 1-5", timezone: "Europe/Vienna" }, { every: "10m" }, { once: "2026-12-01T06:00" }],
   });
 
 /** By when a policy must have ended well. */
 export const expectSchema = z.strictObject({
-  successBy: optional(
-    clockTimeSchema,
-    "A time of day in the policy's zone: by then every sync job has ended well in a slot since midnight.",
-    "06:00",
-  ),
-  on: optional(
-    weekdaysSchema,
-    "The weekdays of successBy, as cron writes them. A day without an open slot up to then has no deadline.",
-    "1-5",
-    "*",
-  ),
-  within: optional(
-    durationSchema("1m", "31d"),
-    "By how long after each slot every sync job has ended well in it, or in a later one.",
-    "2h",
-  ),
+  successBy: optional(clockTimeSchema, "A time of day in the policy's zone.", "06:00"),
+  on: optional(weekdaysSchema, "The weekdays of successBy, as cron writes them.", "1-5", "*"),
+  within: optional(durationSchema("1m", "31d"), "A time after each slot.", "2h"),
 });
 
 /** The input of a policy. */
 export const needsSchema = z.strictObject({
-  policy: required(nameSchema, "The policy that must have ended well; of any file and service.", "orders"),
+  policy: required(nameSchema, "The policy that must have ended well, of any file.", "orders"),
   within: required(durationSchema("1m", "366d"), "How recently each of its sync jobs must have.", "24h"),
 });
 
 /** What a policy follows. */
 export const afterSchema = z.strictObject({
-  policy: required(nameSchema, "The policy that this one follows; it must be in the same file.", "masks-nightly"),
+  policy: required(nameSchema, "The policy that this one follows, in the same file.", "masks-nightly"),
   on: optional(
     z.array(z.enum(outcomeStatuses)).min(1).max(outcomeStatuses.length),
-    "The endings that every task of the predecessor's slot must have. Otherwise this policy's slot is skipped.",
+    "The endings that all tasks of the predecessor's slot must have; else the slot is skipped.",
     ["succeeded", "conflicts"],
     ["succeeded"],
   ),
   within: optional(
     durationSchema("1s", "31d"),
-    "How long after the predecessor's slot this one may begin, or is missed.",
+    "How long after the predecessor's slot this one may begin; else it is missed.",
     "2h",
     "1d",
   ),

@@ -15,18 +15,18 @@ import {
 const oauth2Schema = z.strictObject({
   tokenUrl: required(
     textSchema,
-    "The token endpoint: https, or http to this machine. Public authorities and those in tls.caFile may have signed its certificate.",
+    "The token endpoint: https, or http to this machine; trusted by public authorities and tls.caFile.",
     "https://login.example.com/oauth2/token",
   ),
   clientId: required(textSchema, "The client id.", "syncline"),
   clientSecretFile: required(
     textSchema,
-    "The file with the client secret, relative to the policy file; read for each token request.",
+    "The file with the client secret; read for each token request.",
     "/run/secrets/syncline/client",
   ),
   scope: optional(textSchema, "The scope to ask for. Default: none.", "sync.run"),
   auth: optional(z.enum(["basic", "post"]), "How the secret is sent: in the header, or in the body.", "post", "basic"),
-  allowHttp: optional(z.boolean(), "Allows http to other hosts: the secret can be read on the way.", false, false),
+  allowHttp: optional(z.boolean(), "Allows http to other hosts.", false, false),
 });
 
 const tokenSchema = z
@@ -34,12 +34,12 @@ const tokenSchema = z
     {
       file: optional(
         textSchema,
-        "The file with the token, relative to the policy file; read again within 30 s of a change.",
+        "The file with the token; read again within 30 s of a change.",
         "/run/secrets/syncline/token",
       ),
       env: optional(
         z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "write the name of the variable alone, such as SYNC_TOKEN"),
-        "The name of the environment variable that holds the token.",
+        "The environment variable that holds the token.",
         "SYNC_TOKEN",
       ),
       oauth2: oauth2Schema.meta({ description: "A token by OAuth 2 client credentials." }).exactOptional(),
@@ -52,7 +52,7 @@ const tokenSchema = z
     },
   )
   .meta({
-    description: "Where the bearer token comes from: exactly one of file, env, oauth2, never the token itself.",
+    description: "The bearer token comes from exactly one of file, env, oauth2.",
     examples: [{ file: "/run/secrets/syncline/token" }],
     minProperties: 1,
     maxProperties: 1,
@@ -64,7 +64,7 @@ const hostName =
 const tlsSchema = z.strictObject({
   caFile: optional(
     textSchema,
-    "The authorities that may have signed the service's certificate, in PEM, instead of the public ones; relative to the policy file.",
+    "Authorities of the service's certificate, in PEM, instead of the public ones.",
     "/run/secrets/syncline/ca.crt",
   ),
   certFile: optional(textSchema, "The client certificate, in PEM; requires keyFile.", "/run/secrets/syncline/tls.crt"),
@@ -72,7 +72,7 @@ const tlsSchema = z.strictObject({
   keyPassphraseFile: optional(textSchema, "A file with the passphrase of keyFile.", "/run/secrets/syncline/pass"),
   serverName: optional(
     z.string().regex(hostName, "write a host name, such as sync.example.com"),
-    "The host name in the service's certificate. Default: the one of baseUrl.",
+    "The host name in the service's certificate. Default: that of baseUrl.",
     "sync.example.com",
   ),
 });
@@ -96,7 +96,7 @@ const itemMappingSchema = z.strictObject({
   label: optional(expressionSchema, "Its name for people. Default: its id.", "item.name"),
   sample: optional(
     textSchema,
-    "A JSON file beside the policy file: one item, a list, or an answer of the service. Loading tries each expression on its items.",
+    "A JSON file on whose items loading tries each expression (docs/outcomes.md#mappings-that-fail).",
     "samples/activities.json",
   ),
 });
@@ -111,7 +111,7 @@ const propertyName = z
 const syncJobMappingSchema = z.strictObject({
   active: required(
     expressionSchema,
-    "True when the sync job is active. Each activation is then verified by reading the sync job, also when its answer was lost.",
+    "True when the sync job is active. Each activation is then verified by a read.",
     'item.state == "Active"',
   ),
   select: optional(z.array(propertyName).min(1).max(20), "The properties to request (`$select`); default: none.", [
@@ -132,7 +132,7 @@ const mappingSchema = z.strictObject({
 const limitsSchema = z.strictObject({
   concurrency: optional(
     whole(1, 100),
-    "How many requests all replicas together send at a time, 1 to 100; also how many actions one replica works on at a time. Default: no limit over the replicas, and 4 actions each.",
+    "Requests at a time over all replicas, 1 to 100; also actions in work at a time in each. Default: no limit, and 4 actions.",
     8,
   ),
   requestsPerSecond: z
@@ -140,19 +140,14 @@ const limitsSchema = z.strictObject({
     .min(0.1)
     .max(1_000)
     .meta({
-      description: "How many requests all replicas together send in any second, 0.1 to 1,000. Default: no limit.",
+      description: "Requests in any second over all replicas, 0.1 to 1,000. Default: no limit.",
       examples: [5, 0.2],
     })
     .exactOptional(),
 });
 
 const breakerSchema = z.strictObject({
-  after: optional(
-    whole(1, 1_000),
-    "How many failures in a row, over all replicas, open the breaker: server errors, no answer, unreachable, no token, 401 and 403.",
-    10,
-    5,
-  ),
+  after: optional(whole(1, 1_000), "How many failures in a row, over all replicas, open the breaker.", 10, 5),
   probe: optional(
     durationSchema("1s", "1h"),
     "How often one read probes the service while the breaker is open.",
@@ -167,15 +162,11 @@ const timeoutsSchema = z.strictObject({
 
 /** One service. */
 export const serviceSchema = z.strictObject({
-  baseUrl: required(
-    textSchema,
-    "The URL of the service, without query, fragment and credentials.",
-    "https://sync.example.com",
-  ),
+  baseUrl: required(textSchema, "Its URL, without query, fragment and credentials.", "https://sync.example.com"),
   token: tokenSchema,
   tls: optional(
     tlsSchema.meta({ minProperties: 1 }),
-    "A private authority and a client certificate. Files are read again within 30 s of a change.",
+    "Private authority and client certificate; read again within 30 s of a change.",
     { caFile: "/run/secrets/syncline/ca.crt" },
   ),
   pathForm: optional(
@@ -184,27 +175,26 @@ export const serviceSchema = z.strictObject({
     "segment",
     "parentheses",
   ),
-  limits: optional(
-    limitsSchema,
-    "Limits over all replicas. A task that they block waits in the queue and takes no worker's slot.",
-    { concurrency: 4, requestsPerSecond: 5 },
-  ),
+  limits: optional(limitsSchema, "Limits over all replicas. A task that they block waits in the queue.", {
+    concurrency: 4,
+    requestsPerSecond: 5,
+  }),
   breaker: optional(
     breakerSchema,
-    "The circuit breaker: when the service counts as down. Until it answers a probe, its tasks wait.",
+    "The circuit breaker: while it is open, tasks of the service wait (docs/day-to-day.md).",
     { after: 5, probe: "30s" },
   ),
   timeouts: optional(timeoutsSchema, "Time-outs of the service.", { request: "1m" }),
   mapping: optional(
     mappingSchema,
-    "What the undocumented fields of the service's items mean, by CEL expressions over `item`. Without it runs are settled by inference.",
+    "What the undocumented fields of items mean, by CEL over `item`. Without it runs are settled by inference.",
     { activity: { id: "item.activityId", syncJobId: "item.syncJobId" } },
   ),
-  identity: optional(
-    identitySchema,
-    "The user or group behind the token; only `syncline doctor` looks at it and its rights.",
-    { id: "6f1c2a34-5b67-4c89-9d01-23456789abcd", repository: "HR", administrator: true },
-  ),
+  identity: optional(identitySchema, "The user or group behind the token; for `syncline doctor`.", {
+    id: "6f1c2a34-5b67-4c89-9d01-23456789abcd",
+    repository: "HR",
+    administrator: true,
+  }),
 });
 
 /** The services of a file, by name. */

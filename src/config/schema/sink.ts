@@ -9,17 +9,17 @@ const webhookSchema = z.strictObject({
   allowHttp: optional(z.boolean(), "Allows http to other hosts: notices can be read on the way.", false, false),
   secretFile: optional(
     textSchema,
-    "The file with the signing secret (`whsec_` and base64), relative to the policy file; read for each delivery. Required unless format is slack or teams.",
+    "The file with the signing secret (`whsec_…`); read for each delivery. Required unless format is slack or teams.",
     "/run/secrets/syncline/webhook",
   ),
   previousSecretFile: optional(
     textSchema,
-    "The file with the previous secret during a rotation. Both secrets sign.",
+    "The previous secret during a rotation. Both sign.",
     "/run/secrets/syncline/webhook-before",
   ),
   format: optional(
     z.enum(["cloudevents", "slack", "teams"]),
-    "The body: a CloudEvents 1.0 JSON event, or a message for an incoming webhook of Slack or Teams.",
+    "A CloudEvents 1.0 event, or a message for Slack or Teams.",
     "slack",
     "cloudevents",
   ),
@@ -57,7 +57,7 @@ const emailSchema = z.strictObject({
   port: optional(whole(1, 65_535), "Its port.", 587, 465),
   startTls: optional(
     z.boolean(),
-    "Begins in clear and asks for TLS before anything else; false: TLS from the first byte. Nothing is sent without TLS. Default: false for port 465, else true.",
+    "STARTTLS; false: TLS from the first byte. Default: false for port 465, else true.",
     true,
   ),
   from: required(addressSchema, "The sender.", "syncline@example.com"),
@@ -69,7 +69,7 @@ const emailSchema = z.strictObject({
   user: optional(textSchema, "The name to sign in with. Default: no sign-in.", "syncline"),
   passwordFile: optional(
     textSchema,
-    "The file with its password, relative to the policy file; read for each delivery.",
+    "The file with the password; read for each delivery.",
     "/run/secrets/syncline/smtp",
   ),
   tls: optional(
@@ -77,7 +77,7 @@ const emailSchema = z.strictObject({
       caFile: optional(textSchema, "Authorities of its certificate, in PEM, instead of the public ones.", "ca.pem"),
       serverName: optional(textSchema, "The name in its certificate, where it is not the host's.", "mail.internal"),
     }),
-    "How its certificate is checked; the check cannot be switched off.",
+    "How its certificate is checked.",
     { caFile: "ca.pem" },
   ),
   timeout: optional(durationSchema("1s", "2m"), "The time-out of one delivery.", "60s", "30s"),
@@ -96,7 +96,7 @@ const sinkSchema = z.strictObject({
   }),
   giveUpAfter: optional(
     durationSchema("1m", "30d"),
-    "How long delivery is tried, before the notice goes to the failed list.",
+    "How long delivery is tried; then the notice goes to the failed list.",
     "72h",
     "24h",
   ),
@@ -108,7 +108,7 @@ const sinkSchema = z.strictObject({
   ),
   items: optional(
     z.array(z.enum(listNames)).min(1, "name at least one list, or leave it out").max(listNames.length),
-    "Lists whose new items are sent here, each once, while runs follow the list or a poll reads it (docs/notifications.md#new-items-of-lists).",
+    "Lists whose new items are sent here, each once (docs/notifications.md#new-items-of-lists).",
     ["activities", "conflictDetails"],
     "none",
   ),
@@ -133,7 +133,7 @@ const hostSchema = z
 export const outboundSchema = z.strictObject({
   hosts: required(
     z.array(hostSchema).min(1, "name at least one host").max(policyLimits.outboundHostsMax),
-    "Hosts that sinks and heartbeats may call: exact names, or `*.example.com` for every host below that domain.",
+    "Exact names, or `*.example.com` for every host below that domain.",
     ["hooks.example.com", "*.slack.com"],
   ),
 });

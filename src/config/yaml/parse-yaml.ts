@@ -1,7 +1,9 @@
 // Parses the text of a policy file into a YAML document, or problems. Deep nesting is refused
 // before yaml composes it: its composer would end the whole process (a failed RegExp allocation,
-// not an exception). Its lexer and parser survive such a text: their stack is on the heap.
-import { Composer, CST, type Document, Lexer, Parser, type YAMLError } from "yaml";
+// not an exception). Its lexer and parser survive such a text: their stack is on the heap. Also
+// reads YAML that is no policy file, for `syncline import`.
+import { Composer, CST, type Document, Lexer, Parser, parseAllDocuments, type YAMLError } from "yaml";
+import { errorText } from "../../core/errors.ts";
 import type { Problem } from "../problem.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
 import type { SourceText } from "./source-text.ts";
@@ -158,4 +160,23 @@ function quoteIf(form: RegExp, lexeme: string): string {
 function shorten(text: string, length: number): string {
   const line = text.trim();
   return line.length > length ? `${line.slice(0, length)}…` : line;
+}
+
+const aliasesMax = 100;
+
+/** The values of the documents, without empty ones; or what is wrong with the first wrong one. */
+export function parseDocuments(text: string): { readonly values: readonly unknown[] } | { readonly problem: string } {
+  const values: unknown[] = [];
+  try {
+    for (const document of parseAllDocuments(text, { merge: true, uniqueKeys: false, logLevel: "error" })) {
+      const [error] = document.errors;
+      if (error !== undefined) throw error;
+      const value: unknown = document.toJS({ maxAliasCount: aliasesMax });
+      if (value !== null) values.push(value);
+    }
+  } catch (error) {
+    // Also the error for more aliases than the limit.
+    return { problem: errorText(error).split("\n")[0] ?? "" };
+  }
+  return { values };
 }

@@ -4,15 +4,13 @@ import { toIso } from "../../core/instant.ts";
 import { withoutSecretShapes } from "../../core/secrets.ts";
 import type { Pause } from "../../model/pause.ts";
 import { type AttentionItem, sinceOf } from "../../queries/attention.ts";
-import type { AuditReport } from "../../queries/audit-policy.ts";
-import { auditToJson } from "../../queries/audit-words.ts";
-import type { HandRun } from "../../queries/hand-runs.ts";
+import { type AuditReport, auditToJson } from "../../queries/audit-policy.ts";
 import { hoursOf, type NextDay, type Stretch } from "../../queries/next-day.ts";
-import type { PolicyDay } from "../../queries/policy-days.ts";
 import { describeUnusual, needsPerson, type PolicyLine, toAcknowledged } from "../../queries/policy-lines.ts";
-import type { EndedSlot } from "../../queries/slot-strips.ts";
+import type { HandRun } from "../../queries/records.ts";
+import type { EndedSlot, PolicyDay } from "../../queries/slot-strips.ts";
 import type { Status } from "../../queries/status.ts";
-import { runningOf, slotsOf } from "../../queries/time-line-words.ts";
+import { runningOf, slotsOf } from "../../queries/time-line.ts";
 
 type ServiceStatus = Status["services"][number];
 

@@ -4,11 +4,16 @@ import { toIso } from "../../core/instant.ts";
 import { hasLabels } from "../../model/label.ts";
 import { readAttention } from "../../queries/attention.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
-import { readHandRuns } from "../../queries/hand-runs.ts";
-import { readPolicyDays } from "../../queries/policy-days.ts";
 import { policyHealths } from "../../queries/policy-lines.ts";
-import { readLine, readNowMs, readPausesInForce, readStoryAt, readTaskAt } from "../../queries/records.ts";
-import { readSlotStrips, readSlots } from "../../queries/slot-strips.ts";
+import {
+  readHandRuns,
+  readLine,
+  readNowMs,
+  readPausesInForce,
+  readStoryAt,
+  readTaskAt,
+} from "../../queries/records.ts";
+import { readPolicyDays, readSlotStrips, readSlots } from "../../queries/slot-strips.ts";
 import { notFound } from "../problem.ts";
 import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
 import { instant, label, listOf, type Operation, operation, pageOf, pages, policyOf } from "./operation.ts";

@@ -5,8 +5,7 @@ import type { Policy } from "../../config/policy-set.ts";
 import { hasLabels } from "../../model/label.ts";
 import { type Outcome, outcomeStatuses } from "../../model/outcome.ts";
 import { readAudits } from "../../queries/audit-policy.ts";
-import { readDeclared } from "../../queries/declared.ts";
-import { readChanges, readFailedTasks, readOutcomes } from "../../queries/records.ts";
+import { readChanges, readDeclared, readFailedTasks, readOutcomes } from "../../queries/records.ts";
 import { badRequest } from "../problem.ts";
 import { toAuditAnswer } from "./answers.ts";
 import {

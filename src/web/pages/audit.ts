@@ -1,7 +1,6 @@
 // The audit "planned = recorded": per policy, were all slots of a span recorded, and only those?
 import { html } from "hono/html";
-import type { AuditReport } from "../../queries/audit-policy.ts";
-import { auditMeaning, auditStates, auditSum, countOf } from "../../queries/audit-words.ts";
+import { type AuditReport, auditMeaning, auditStates, auditSum, countOf } from "../../queries/audit-policy.ts";
 import { type Html, mark, tag } from "./marks.ts";
 import { fullTime, nothing, pageLinks, policyLink, section, slotPath, table } from "./parts.ts";
 

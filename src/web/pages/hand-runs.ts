@@ -1,7 +1,7 @@
 // Runs by hand: of one policy, or of sync jobs without one. The policy page shows the newest.
 import { html } from "hono/html";
 import { runByHand } from "../../model/task.ts";
-import type { HandRun } from "../../queries/hand-runs.ts";
+import type { HandRun } from "../../queries/records.ts";
 import { targetWords } from "../../queries/task-words.ts";
 import { type Html, mark } from "./marks.ts";
 import { nothing, policyLink, table, taskPath, tookText, when } from "./parts.ts";

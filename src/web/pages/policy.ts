@@ -5,10 +5,9 @@ import { formatDuration } from "../../core/duration.ts";
 import type { Change } from "../../model/change.ts";
 import { describePolicy, sinceOf } from "../../queries/attention.ts";
 import type { ComingSlot } from "../../queries/coming-slots.ts";
-import type { HandRun } from "../../queries/hand-runs.ts";
-import type { PolicyDay } from "../../queries/policy-days.ts";
 import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
-import type { EndedSlot } from "../../queries/slot-strips.ts";
+import type { HandRun } from "../../queries/records.ts";
+import type { EndedSlot, PolicyDay } from "../../queries/slot-strips.ts";
 import { handRunTable } from "./hand-runs.ts";
 import { type Html, mark } from "./marks.ts";
 import {

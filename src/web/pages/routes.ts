@@ -6,14 +6,13 @@ import { readAttention } from "../../queries/attention.ts";
 import { readAudits } from "../../queries/audit-policy.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
 import { readFeedItems, readFeeds } from "../../queries/feeds.ts";
-import { readHandRuns } from "../../queries/hand-runs.ts";
 import { readNextDay } from "../../queries/next-day.ts";
-import { readDaySlots, readPolicyDays } from "../../queries/policy-days.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
   readChangeOf,
   readChanges,
   readChangesOf,
+  readHandRuns,
   readLine,
   readNewestOutcomes,
   readNowMs,
@@ -21,7 +20,7 @@ import {
   readTaskAt,
 } from "../../queries/records.ts";
 import { showFeed } from "../../queries/service-words.ts";
-import { readSlotStrips } from "../../queries/slot-strips.ts";
+import { readDaySlots, readPolicyDays, readSlotStrips } from "../../queries/slot-strips.ts";
 import { feedOf } from "../api/feed-operations.ts";
 import { policyOf } from "../api/operation.ts";
 import { hasSession } from "../guard.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Finding, stageOf, withinLines } from "../../../src/cli/doctor/finding.ts";
-import { judgePresence } from "../../../src/cli/doctor/presence-checks.ts";
+import { judgePresence } from "../../../src/cli/doctor/installation-checks.ts";
 
 describe("the step to a service that failed", () => {
   it.each([

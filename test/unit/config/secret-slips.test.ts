@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { policyChecks } from "../../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
 import { formatProblem } from "../../../src/config/problem.ts";
-import { maskLine } from "../../../src/config/yaml/mask-line.ts";
+import { maskLine } from "../../../src/config/yaml/source-text.ts";
 import { folderOf } from "./policy-fixture.ts";
 
 const C = "canary-slip-9Kw3";

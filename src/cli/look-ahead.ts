@@ -1,11 +1,22 @@
-// The options by which `simulate` and `plan --requests` learn what to assume of the service, and
-// the text that shows the assumptions.
+// What `plan` and `simulate` share: the policies to look ahead with, the options that say what to
+// assume of the service, and the text that shows the assumptions.
+
 import { type Command, InvalidArgumentError } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatDuration, parseDuration } from "../core/duration.ts";
+import { OutOfReachError } from "../core/errors.ts";
+import { type KnownAhead, readKnownAhead } from "../queries/time-line.ts";
 import type { Assumptions, DurationRange, PerPolicy } from "../simulate/assumptions.ts";
-import { RepeatableOption } from "./repeated-options.ts";
-import { durationOption, findPolicy } from "./shared-options.ts";
+import { type CommandIo, RepeatableOption } from "./command-io.ts";
+import { withStore } from "./connections.ts";
+import {
+  durationOption,
+  findPolicy,
+  loadPoliciesOrThrow,
+  policySetFor,
+  redisTarget,
+  type SetOptions,
+} from "./shared-options.ts";
 
 /** One `[POLICY=]VALUE` from the command line. `policy` undefined: for all that are not named. */
 interface Named<Value> {
@@ -148,4 +159,33 @@ function maskJobs(text: string): number {
   if (!/^\d{1,4}$/.test(text) || count > maskJobsMax)
     throw new InvalidArgumentError(`write a whole number up to ${maskJobsMax}`);
   return count;
+}
+
+/** The policies. `known`: undefined when Redis is not asked, or does not answer. */
+export interface PoliciesAhead {
+  readonly set: PolicySet;
+  readonly known: KnownAhead | undefined;
+}
+
+/**
+ * Reads them. Without Redis, the files of --config are enough: what is not known then is said.
+ * @throws UsageError for files with problems; OutOfReachError without files and Redis.
+ */
+export async function readPoliciesAhead(
+  options: SetOptions,
+  wantsKnown: boolean,
+  io: CommandIo,
+): Promise<PoliciesAhead> {
+  const { config } = options;
+  if (config !== undefined && !wantsKnown) return { set: await loadPoliciesOrThrow(config, io), known: undefined };
+  try {
+    return await withStore(redisTarget(options, io), async (store) => {
+      const set = await policySetFor(options, store, io);
+      return { set, known: wantsKnown ? await readKnownAhead(store, set) : undefined };
+    });
+  } catch (error) {
+    if (config === undefined || !(error instanceof OutOfReachError)) throw error;
+    io.err(`${error.message} Neither pauses nor usual durations are known.`);
+    return { set: await loadPoliciesOrThrow(config, io), known: undefined };
+  }
 }

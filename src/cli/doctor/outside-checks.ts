@@ -1,10 +1,16 @@
-// The checks of `syncline doctor` about sinks and heartbeats: receivers reachable, secrets
-// readable, files writable. It only opens and closes connections. Called by doctor-command.ts, and
-// by ../sinks.ts before a trial.
+// The checks of `syncline doctor` about sinks, heartbeats and identity providers: reachable,
+// secrets readable, files writable. They only open and close connections. ../sinks.ts calls one
+// before a trial.
+
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { dirname } from "node:path";
+import { parseAuthFile } from "../../config/auth-file.ts";
 import type { FileSinkSettings, PolicySet, SinkSettings, WebhookSettings } from "../../config/policy-set.ts";
+import type { Variables } from "../../config/yaml/yaml-file.ts";
+import { systemClock } from "../../core/clock.ts";
+import { errorText } from "../../core/errors.ts";
+import { silentLog } from "../../core/event-log.ts";
 import { tryEmail } from "../../notify/email.ts";
 import { readSigningKeys } from "../../notify/webhook.ts";
 import { reachHost } from "../../service/ping.ts";
@@ -96,5 +102,43 @@ async function codeOf(work: Promise<void>): Promise<string | undefined> {
   return work.then(
     () => undefined,
     (error: unknown) => (error instanceof Error && "code" in error ? String(error.code) : "unreadable"),
+  );
+}
+
+/** Checks what a --web-auth file needs. @throws UsageError when the file cannot be used. */
+export async function checkSignIn(path: string, variables: Variables): Promise<readonly Finding[]> {
+  const { authFile } = await import("../../app/create-web.ts");
+  const file = authFile(path, variables);
+  const { jwt, oidc, caFile } = parseAuthFile(path, await file.read(), variables);
+  const { Issuer } = await import("../../web/issuer.ts");
+  const fetch = file.createFetch(caFile);
+  const look = async (url: string, keysUrl?: string): Promise<Finding> => {
+    const { ok, problem } = findingsOf("sign-in", url);
+    let why = "";
+    const warn = (_: string, fields: { readonly message?: unknown } = {}) => {
+      why = String(fields.message);
+    };
+    const issuer = new Issuer(url, keysUrl, { fetch, clock: systemClock, log: { ...silentLog, warn } });
+    const cure = "check issuer (and keysUrl, caFile) in the --web-auth file, and that this machine may reach it";
+    return issuer.readKeys().then(
+      () => ok("the identity provider names its addresses and keys"),
+      () => problem(why, cure),
+    );
+  };
+  const { clientSecretFile } = oidc ?? {};
+  const secret = clientSecretFile === undefined ? [] : [checkSecret(() => file.readSecret(clientSecretFile))];
+  const isOther = jwt !== undefined && (jwt.issuer !== oidc?.issuer || jwt.keysUrl !== undefined);
+  return Promise.all([
+    ...(oidc === undefined ? [] : [look(oidc.issuer)]),
+    ...(isOther ? [look(jwt.issuer, jwt.keysUrl)] : []),
+    ...secret,
+  ]);
+}
+
+async function checkSecret(read: () => Promise<string>): Promise<Finding> {
+  const { ok, problem } = findingsOf("sign-in");
+  return read().then(
+    () => ok("the client's secret can be read"),
+    (error: unknown) => problem(errorText(error), "mount the secret that holds it"),
   );
 }
