@@ -7,7 +7,7 @@ import { isMap, isScalar, parseDocument, type YAMLMap } from "yaml";
 
 const chart = resolve(import.meta.dirname, "../helm/syncline");
 /** Longer defaults stand in values.yaml only; of empty ones the text says what they mean. */
-const shownMax = 40;
+const shownMax = 30;
 const begin = "<!-- values: made by `npm run docs:chart` -->";
 
 /** One documented value. */

@@ -39,7 +39,7 @@ interface Place {
 }
 
 const toSection = (title: string, rows: readonly string[]) =>
-  [`## ${title}\n`, "| key | meaning | default, or an example |", "|---|---|---|", ...rows].join("\n");
+  [`## ${title}\n`, "| key | meaning | default, or an `example` |", "|---|---|---|", ...rows].join("\n");
 
 /** The rows of an object's keys, each followed by those of the object below it. */
 function rowsOf(schema: JsonObject, { path, known }: Place): string[] {
@@ -83,10 +83,10 @@ function rowOf(key: string, schema: JsonObject, isRequired: boolean): string {
   const isNamed = values.every((value) => description.includes(`\`${value}\``));
   const examples: readonly unknown[] = Array.isArray(schema["examples"]) ? schema["examples"] : [];
   const isPlain = values.length > 0 || schema["type"] === "boolean" || innerObject(schema) !== undefined;
-  // Addresses and paths are known by their looks.
-  const isAddress = /^(\/|https:)/.test(String(examples[0]));
-  const example = isPlain || isAddress ? "" : examples.map((item) => `\`${toYaml(item)}\``).join(" or ");
-  const fallback = schema["default"] === undefined ? "" : `default ${schema["default"]}`;
+  // Addresses, paths and plain words need none.
+  const isObvious = examples.every((one) => !isJsonObject(one) && /^(\/|https:|(?!item)[\w@.-]+$)/.test(`${one}`));
+  const example = isPlain || isObvious ? "" : examples.map((item) => `\`${toYaml(item)}\``).join(" or ");
+  const fallback = schema["default"] === undefined ? "" : String(schema["default"]);
   const meaning = isNamed ? description : `${description} One of ${options}.`;
   const value = isRequired ? `required${example && `, ${example}`}` : fallback || example;
   const cells = [`\`${key}\``, meaning, value.trim()];
