@@ -1,6 +1,6 @@
 // Makes the chart's README from the comments of its values.yaml: `npm run docs:chart`. Its
 // staleness is tested in test/chart. A comment `# -- text` above a key documents it and everything
-// under it; never writes any other file.
+// under it, `# == text` a group whose keys get one row; never writes any other file.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isMap, isScalar, parseDocument, type YAMLMap } from "yaml";
@@ -13,6 +13,7 @@ const begin = "<!-- values: made by `npm run docs:chart` -->";
 /** One documented value. */
 interface Row {
   readonly key: string;
+  /** The default in Markdown, or the keys of a group. */
   readonly fallback: string;
   readonly text: string;
 }
@@ -28,7 +29,7 @@ export function renderChartReadme(readme: string, values: string): string {
   if (undocumented.length > 0)
     throw new Error(`values.yaml says nothing about ${undocumented.join(", ")}: write "# -- …" above`);
   const lines = [...Map.groupBy(rows, ({ fallback, text }) => `${fallback} ${text}`).values()].map(toLine);
-  const table = ["| value | default | what it is |", "|---|---|---|", ...lines].join("\n");
+  const table = ["| value | its keys, or its default | what it is |", "|---|---|---|", ...lines].join("\n");
   const head = readme.split(begin)[0] ?? "";
   return `${head}${begin}\n\n${table}\n`;
 }
@@ -46,9 +47,13 @@ function rowsOf(map: YAMLMap, path: string, undocumented: string[]): Row[] {
     const name = path === "" ? String(key.value) : `${path}.${key.value}`;
     // The comment above the first key of a map belongs to the map, as the parser sees it.
     const comment = key.commentBefore ?? (index === 0 ? map.commentBefore : undefined) ?? "";
-    const text = /^ ?-- (.*)$/m.exec(comment.split("\n").at(-1) ?? "")?.[1];
-    if (text !== undefined) return [{ key: name, fallback: toText(value), text }];
-    if (isMap(value) && value.items.length > 0) return rowsOf(value, name, undocumented);
+    const [, mark, text] = /^ ?(--|==) (.*)$/m.exec(comment.split("\n").at(-1) ?? "") ?? [];
+    if (mark === "--" && text !== undefined) return [{ key: name, fallback: toText(value), text }];
+    if (isMap(value) && value.items.length > 0) {
+      const below = rowsOf(value, name, undocumented);
+      const keys = below.map(({ key: one }) => `\`${one.slice(name.length + 1)}\``).join(", ");
+      return text === undefined ? below : [{ key: name, fallback: keys, text }];
+    }
     undocumented.push(name);
     return [];
   });
