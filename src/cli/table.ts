@@ -13,7 +13,7 @@ const shortMax = 24;
 const wrapMin = 40;
 /** Cells of times, numbers and durations: cut last, as a cut number says something else. */
 const figure = /^$|^\p{Nd}[\d:.TZ+-]*( ?[\d:.+-]+Z?| ?[A-Z]{2,5})*$/u;
-const instant = /\b(\d{4}-)(\d\d-\d\d \d\d:\d\d):\d\d(?=Z| [A-Z]{2,5}\b)/g;
+const instant = /\b(\d{4}-)(\d\d-\d\d \d\d:\d\d)(:\d\d)?(?=Z| [A-Z]{2,5}\b)/g;
 
 /** A text in a colour, if `colours` is set. */
 export function paint(style: Parameters<typeof styleText>[0], text: string, colours: boolean): string {
@@ -27,8 +27,8 @@ export function wideOption(): Option {
 
 /**
  * Formats rows under a heading, without borders, no wider than the screen. Where they are wider,
- * times lose their seconds and their year, prose is wrapped or goes below its row, and `leaveOut`
- * columns go, the first of these first; only then a name is cut.
+ * times get shorter, prose is wrapped or goes below its row, and `leaveOut` columns go, the first
+ * of these first; only then a name is cut.
  */
 export function toTable(
   heading: readonly string[],
@@ -36,7 +36,7 @@ export function toTable(
   screen: Screen,
   leaveOut: readonly string[] = [],
 ): string {
-  const titles = heading.map((title) => paint("bold", title, screen.colours));
+  const titles = heading.map((title) => (title === "" ? "" : paint("bold", title, screen.colours)));
   const most = screen.columns ?? Number.POSITIVE_INFINITY;
   const isWhole = excessOf(measure(heading, rows), most) <= 0;
   const cells = isWhole ? rows : withShortTimes(rows);
@@ -70,14 +70,21 @@ function excessOf(columns: readonly Column[], most: number): number {
   return widths.reduce((sum, width) => sum + width, gap.length * (widths.length - 1)) - most;
 }
 
-/** `11-23 03:04Z` for `2026-11-23 03:04:20Z`; the year stays where there are several. */
+/**
+ * `11-23 03:04Z` for `2026-11-23 03:04:20Z`: the year stays where there are several, and the
+ * seconds where two cells of a column would become the same.
+ */
 function withShortTimes(rows: readonly (readonly string[])[]): readonly (readonly string[])[] {
   const years = new Set(
     rows.flatMap((row) => row.flatMap((cell) => [...cell.matchAll(instant)].map(([, year]) => year))),
   );
   if (years.size === 0) return rows;
-  const short = years.size > 1 ? "$1$2" : "$2";
-  return rows.map((row) => row.map((cell) => cell.replaceAll(instant, short)));
+  const year = years.size > 1 ? "$1" : "";
+  const shorten = (to: string) => rows.map((row) => row.map((cell) => cell.replaceAll(instant, to)));
+  const [short, exact] = [shorten(`${year}$2`), shorten(`${year}$2$3`)];
+  const distinct = (some: typeof rows, column: number) => new Set(some.map((row) => row[column])).size;
+  const isAmbiguous = rows[0]?.some((_, column) => distinct(short, column) < distinct(rows, column));
+  return isAmbiguous ? exact : short;
 }
 
 /** Gives each column its place; true when names had to be cut. */

@@ -39,6 +39,17 @@ describe("a table", () => {
     expect(cuts).toBe(1);
   });
 
+  it("keeps the seconds of times that would become the same, and shows every time alike", () => {
+    const slots = ["2026-11-22 02:30 CET", "2026-11-22 02:30:10 CET", "2026-11-22 02:31 CET"];
+    const narrow = { colours: false, columns: 28 };
+    const toRows = (some: readonly string[]) => some.map((slot) => [slot, "nightly"]);
+    expect(toTable(["slot", "p"], toRows(slots), narrow).split("\n").slice(1)).toEqual([
+      "11-22 02:30 CET     nightly",
+      "11-22 02:30:10 CET  nightly",
+      "11-22 02:31 CET     nightly",
+    ]);
+  });
+
   it("puts prose below its row where it would get less than 40 columns", () => {
     const lines = stripVTControlCharacters(toTable(heading, rows, { colours: false, columns: 60 })).split("\n");
     expect(lines).toEqual([
