@@ -138,7 +138,7 @@ async function checkSubject(subject: PauseSubject, set: PolicySet | undefined, s
   if (scope === "label") {
     if (set?.policies.some((policy) => isAbout(subject, policy))) return;
     const labels = [...new Set((set?.policies ?? []).flatMap(labelsOf))];
-    throw new UsageError(`no policy has the label ${name}; ${didYouMean(name, labels) ?? "there is none"}`);
+    throw new UsageError(`no policy has the label ${name}; ${didYouMean(name, labels) ?? "none has any"}`);
   }
   if (scope === "all" || (scope === "service" && set === undefined)) return;
   const configured = scope === "service" ? set?.services.keys() : set?.policies.map((policy) => policy.name);

@@ -4,29 +4,55 @@ import type { Command } from "commander";
 import type { By } from "../actions/record-change.ts";
 import { showInstant } from "../core/instant.ts";
 import { type Change, describeReason } from "../model/change.ts";
+import { parseTaskId } from "../model/task-id.ts";
+import { isChangeAbout } from "../queries/records.ts";
+import { taskWords } from "../queries/task-words.ts";
 import { Changes, changesMax } from "../store/changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
-import { countArgument, type ReasonOption, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import {
+  choosePolicies,
+  countArgument,
+  policySetFor,
+  type ReasonOption,
+  redisCommand,
+  redisTarget,
+  type SetOptions,
+} from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
 
-interface ChangesOptions extends RedisOptions {
+interface ChangesOptions extends SetOptions {
   readonly limit: number;
 }
 
+const help = `
+With names: what was changed about these policies, their tasks, services and labels, or about all.
+
+Examples:
+  $ syncline changes
+  $ syncline changes contracts-nightly
+  $ syncline changes --json | jq '.[0].after'`;
+
 /** The command `changes`. */
 export function changesCommand(io: CommandIo): Command {
-  return redisCommand("changes")
+  return redisCommand("changes", "set")
+    .argument("[policies...]", "only what concerns these policies")
     .option("-n, --limit <count>", "how many", countArgument(changesMax), 20)
     .option("--json", "print a JSON array, with what stood before and after")
     .addOption(wideOption())
-    .addHelpText("after", "\nExamples:\n  $ syncline changes\n  $ syncline changes --json | jq '.[0].after'")
-    .action(async (options: ChangesOptions) => {
+    .addHelpText("after", help)
+    .action(async (names: readonly string[], options: ChangesOptions) => {
       const { limit, json } = options;
-      const found = await withStore(redisTarget(options, io), (store) => new Changes(store).newest(limit + 1));
+      const found = await withStore(redisTarget(options, io), async (store) => {
+        if (names.length === 0) return new Changes(store).newest(limit + 1);
+        const policies = choosePolicies(await policySetFor(options, store, io), { names });
+        const all = await new Changes(store).newest(changesMax);
+        return all.filter((change) => policies.some((policy) => isChangeAbout(change, policy)));
+      });
       const changes = found.slice(0, limit);
       if (json) io.out(JSON.stringify(changes));
-      else if (changes.length === 0) io.err("nothing was changed by hand yet");
+      else if (changes.length === 0)
+        io.err(`nothing was changed by hand yet${names.length === 0 ? "" : " about this"}`);
       else io.out(changesTable(changes, io));
       if (found.length > limit) io.err(`only the newest ${limit}: --limit shows more`);
     });
@@ -35,9 +61,15 @@ export function changesCommand(io: CommandIo): Command {
 function changesTable(changes: readonly Change[], screen: Screen): string {
   const rows = changes.map((change) => {
     const { at, actor, what, subject } = change;
-    return [showInstant(Date.parse(at)), actor, what, subject, describeReason(change)];
+    return [showInstant(Date.parse(at)), actor, what, subjectWords(subject, Date.parse(at)), describeReason(change)];
   });
   return toTable(["at", "by", "what", "subject", "reason"], rows, screen);
+}
+
+/** A task as people say it, not by its id. */
+function subjectWords(subject: string, besideMs: number): string {
+  const task = parseTaskId(subject.replace(/^task /, ""));
+  return task === undefined ? subject : `${task.policy}: ${taskWords(task, undefined, besideMs)}`;
 }
 
 /** The person who gives the command, and why. */

@@ -6,6 +6,7 @@ import { formatTook } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { showSubject } from "../model/pause.ts";
+import { runByHand } from "../model/task.ts";
 import { parseTaskId } from "../model/task-id.ts";
 import { taskPlaces } from "../queries/audit-policy.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
@@ -74,6 +75,10 @@ async function findStory(name: string, { set, time, nowMs }: Question, places: S
     if (story !== undefined) return story;
     throw new UsageError(`nothing is known of a task ${name}; \`syncline history --ids\` shows those that have ended`);
   }
+  if (name === runByHand)
+    throw new UsageError(
+      `${name} is no policy: \`syncline history ${name} --ids\` shows its tasks, and explain takes their ids`,
+    );
   const policy = findPolicy(set, name);
   const isScheduled = policy.schedule !== undefined || policy.after !== undefined;
   if (time !== undefined && !isScheduled)

@@ -7,6 +7,7 @@ import { silentLog } from "../core/event-log.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted, cutText, someNames } from "../core/plain-text.ts";
 import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
+import { taskWords } from "../queries/task-words.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { failedReadMax } from "../store/failed-tasks.ts";
 import { History } from "../store/history.ts";
@@ -17,7 +18,6 @@ import type { CommandIo, Screen } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { checkKnownPolicy, reportReach } from "./history.ts";
 import {
-  actingSetFor,
   choosePolicies,
   countArgument,
   labelOption,
@@ -28,12 +28,11 @@ import {
   reasonOption,
   redisCommand,
   redisTarget,
-  refuseUnknownWord,
 } from "./shared-options.ts";
 import { showStatus, toTable, wideOption } from "./table.ts";
 
 interface GroupOptions extends RedisOptions {
-  readonly policy?: string;
+  readonly names: readonly string[];
   readonly label: readonly string[];
   readonly sink?: string;
   readonly corrected?: true;
@@ -41,9 +40,11 @@ interface GroupOptions extends RedisOptions {
 
 interface ListOptions extends GroupOptions {
   readonly limit: number;
+  readonly ids?: true;
 }
 
-interface ActionOptions extends GroupOptions, ReasonOption {
+interface ActionOptions extends Omit<GroupOptions, "names">, ReasonOption {
+  readonly policy?: string;
   readonly all?: true;
   readonly force?: true;
   readonly yes?: true;
@@ -57,6 +58,7 @@ Failed tasks are outcomes of the history, as long as it keeps them: failed, not-
 
 Examples:
   $ syncline failed list
+  $ syncline failed list contracts-nightly --ids
   $ syncline failed replay contracts-nightly__run__42__1795228200 --reason "disk was full"
   $ syncline failed replay --sink ops --reason "receiver is back" --yes
   $ syncline failed discard --policy old-policy --reason "retired" --yes`;
@@ -64,18 +66,17 @@ Examples:
 /** The command `failed`. */
 export function failedCommand(io: CommandIo): Command {
   const list = redisCommand("list")
-    .description("what failed, the newest first; --policy and --sink show their own (the default)")
-    .option("--policy <name>", "tasks of this policy")
+    .description("what failed, the newest first (the default)")
+    .argument("[policies...]", "only tasks of these policies; with --sink, its notices about them")
     .addOption(labelOption("tasks of the policies with this label; all of several must match"))
     .option("--sink <name>", "notices for this sink")
     .option("--corrected", "also tasks whose policy has ended well for the same sync job since")
     .option("-n, --limit <count>", "how many", countArgument(30_000), 50)
     .addOption(wideOption())
-    .allowExcessArguments()
-    .action((options: ListOptions, command: Command) => {
-      refuseUnknownWord(command, ["list", "replay", "discard"]);
-      return connect(options, io, (connections) => showList(connections, options, io));
-    });
+    .option("--ids", "show the ids, as replay and discard take them")
+    .action((names: readonly string[], options: Omit<ListOptions, "names">) =>
+      connect(options, io, (connections) => showList(connections, { ...options, names }, io)),
+    );
   const actions = [
     actionCommand("replay", io)
       .description("do it over: tasks by new tasks by hand, notices as they are")
@@ -91,7 +92,7 @@ export function failedCommand(io: CommandIo): Command {
 
 function actionCommand(name: "replay" | "discard", io: CommandIo): Command {
   return redisCommand(name)
-    .argument("[ids...]", "of tasks and notices, as the list shows them")
+    .argument("[ids...]", "of tasks and notices, as `failed list --ids` shows them")
     .option("--policy <name>", "all tasks of this policy; with --sink, its notices there")
     .addOption(labelOption("the same of the policies with this label; all of several must match"))
     .option("--sink <name>", "all notices for this sink")
@@ -121,7 +122,7 @@ async function connect(options: RedisOptions, io: CommandIo, use: (connections: 
 }
 
 async function showList({ store, queues }: Connections, options: ListOptions, io: CommandIo): Promise<void> {
-  const { policy, sink, corrected, limit } = options;
+  const { names, sink, corrected, limit, ids } = options;
   const all = await readFailed(store, queues);
   const policies = await policiesOf(options, store, io);
   const group = policies === undefined && sink === undefined ? { all: true as const } : { policies, sink };
@@ -129,48 +130,52 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   if (shown.length === 0) await checkKnown(store, options);
   if (options.json) return io.out(JSON.stringify(shown.slice(0, limit)));
   if (shown.length === 0) io.err(describeEmpty(all, { ...group, corrected }));
-  else io.out(failedTable(shown.slice(0, limit), io));
+  else io.out(failedTable(shown.slice(0, limit), ids === true, io));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
   const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
   const isCut = read.length === failedReadMax;
   const fromMs = isCut ? Date.parse(read.at(-1)?.finishedAt ?? "") : Number.NEGATIVE_INFINITY;
-  if (sink === undefined) await reportReach(new History(store), { fromMs, isCut }, policy, io);
+  if (sink === undefined) await reportReach(new History(store), { fromMs, isCut }, names[0], io);
   for (const { name, dropped } of await new SinkStore(store).all())
     if (dropped > 0) io.err(`${dropped} notices for ${name} were dropped: its queue was full`);
 }
 
 /** The names of the policies that are meant; undefined: all, also those that are gone. */
-async function policiesOf({ policy, label, ...options }: GroupOptions, store: Store, io: CommandIo) {
-  const named = policy === undefined ? undefined : new Set([policy]);
+async function policiesOf({ names, label, ...options }: GroupOptions, store: Store, io: CommandIo) {
+  const named = names.length === 0 ? undefined : new Set(names);
   if (label.length === 0) return named;
   const labelled = choosePolicies(await policySetFor(options, store, io), { label }).map(({ name }) => name);
   return named?.intersection(new Set(labelled)) ?? new Set(labelled);
 }
 
 /** @throws UsageError about a policy or sink that is not known here. */
-async function checkKnown(store: Store, { policy, sink }: GroupOptions): Promise<void> {
-  if (policy !== undefined) await checkKnownPolicy(policy, store);
+async function checkKnown(store: Store, { names, sink }: GroupOptions): Promise<void> {
+  for (const name of names) await checkKnownPolicy(name, store, ["list", "replay", "discard"]);
   const sinks = (await new SinkStore(store).all()).map(({ name }) => name);
   if (sink === undefined || sinks.includes(sink)) return;
   throw new UsageError(`no worker has had a sink ${sink} here; there is ${someNames(sinks) || "none"}`);
 }
 
-function failedTable(items: readonly FailedItem[], screen: Screen): string {
+function failedTable(items: readonly FailedItem[], hasIds: boolean, screen: Screen): string {
   const rows = items.map((item) => {
     if (item.type === "delivery") {
       const { failedAtMs, sink, id, reason, notice } = item;
       return [
         showInstant(failedAtMs),
         `not delivered: ${sink}`,
-        id,
+        notice.policy ?? "",
+        "",
         cutText(`${reason}; ${notice.title}`, whyShownMax),
+        ...(hasIds ? [id] : []),
       ];
     }
-    const { finishedAt, detail } = item.outcome;
+    const { finishedAt, detail, policy, slot } = item.outcome;
     const status = showStatus(item.outcome, screen.colours);
-    return [showInstant(Date.parse(finishedAt)), status, item.id, cutText(detail, whyShownMax)];
+    const task = taskWords({ ...item.outcome, slotMs: Date.parse(slot) }, undefined, Date.parse(finishedAt));
+    const why = cutText(detail, whyShownMax);
+    return [showInstant(Date.parse(finishedAt)), status, policy, task, why, ...(hasIds ? [item.id] : [])];
   });
-  return toTable(["at", "what", "id", "why"], rows, screen);
+  return toTable(["at", "what", "policy", "task", "why", ...(hasIds ? ["id"] : [])], rows, screen);
 }
 
 async function act(
@@ -180,18 +185,19 @@ async function act(
   options: ActionOptions,
   io: CommandIo,
 ): Promise<void> {
-  const { sink, all, corrected } = options;
+  const { policy, sink, all, corrected } = options;
+  const group = { ...options, names: policy === undefined ? [] : [policy] };
   const items = await readFailed(connections.store, connections.queues);
-  const policies = await policiesOf(options, connections.store, io);
+  const policies = await policiesOf(group, connections.store, io);
   const { meant, absent } = selectFailed(items, { ids, policies, sink, all, corrected });
-  if (ids.length === 0 && meant.length === 0) await checkKnown(connections.store, options);
+  if (ids.length === 0 && meant.length === 0) await checkKnown(connections.store, group);
   if (ids.length === 0 && meant.length > 0 && options.yes !== true)
     throw new UsageError(
       `this would ${name} ${meant.length} of the failed list: look with \`failed list\`, then add --yes`,
     );
   const { store } = connections;
   const needsSet = name === "replay" && meant.some(({ type }) => type === "task");
-  const set = needsSet ? await actingSetFor(options, store, io) : undefined;
+  const set = needsSet ? await policySetFor(options, store, io) : undefined;
   const parts = { ...connections, set, force: options.force === true, by: byHand(io, options) };
   const results = name === "replay" ? await replay(meant, parts) : await discard(meant, parts);
   const done = results.filter(({ why }) => why === undefined);
@@ -217,7 +223,7 @@ function showResults(
 ): void {
   const left = [
     ...results.flatMap(({ item, why }) => (why === undefined ? [] : [{ id: item.id, why }])),
-    ...absent.map((id) => ({ id, why: "not on the failed list: `syncline failed list` shows the ids" })),
+    ...absent.map((id) => ({ id, why: "not on the failed list: `syncline failed list --ids` shows the ids" })),
   ];
   const done = results.filter(({ why }) => why === undefined).map(({ item, into }) => ({ id: item.id, into }));
   if (json) io.out(JSON.stringify({ v: 1, done, left }));

@@ -8,6 +8,7 @@ import { showClock, showInstant } from "../core/instant.ts";
 import { didYouMean, nearestWord } from "../core/nearest-word.ts";
 import { counted, cutText } from "../core/plain-text.ts";
 import { isGood, type Outcome, type OutcomeStatus, outcomeStatuses } from "../model/outcome.ts";
+import { runByHand } from "../model/task.ts";
 import { findOutcomes, type OutcomeFilter, outcomesReadMax } from "../queries/outcomes.ts";
 import { findRunningSet } from "../queries/policy-set.ts";
 import { taskWords } from "../queries/task-words.ts";
@@ -21,6 +22,7 @@ import {
   countArgument,
   findService,
   labelOption,
+  othersThan,
   type RedisOptions,
   redisCommand,
   redisTarget,
@@ -176,13 +178,18 @@ async function checkKnown(
 }
 
 /** @throws UsageError about an unknown policy: a typo must not look like an empty history. */
-export async function checkKnownPolicy(policy: string, store: Store): Promise<void> {
+export async function checkKnownPolicy(
+  policy: string,
+  store: Store,
+  subcommands: readonly string[] = [],
+): Promise<void> {
   const planned = await new SlotLedger(store).policies();
-  if (planned.includes(policy) || (await new History(store).newest(1, policy)).length > 0) return;
-  const near = nearestWord(policy, planned);
-  const hint = near === undefined ? "" : `; did you mean ${near}?`;
+  if (policy === runByHand || planned.includes(policy) || (await new History(store).newest(1, policy)).length > 0)
+    return;
+  const isCommand = nearestWord(policy, subcommands) !== undefined;
+  const others = othersThan(policy, isCommand ? subcommands : planned, "`syncline status`");
   throw new UsageError(
-    `nothing is known of a policy ${policy}: no outcome of it is kept, and no scheduler plans it here${hint}`,
+    `nothing is known of a policy ${policy}: no outcome of it is kept, and no scheduler plans it here; ${others}`,
   );
 }
 

@@ -12,6 +12,8 @@ import { withStore } from "./connections.ts";
 import {
   durationOption,
   findPolicy,
+  isMeant,
+  loadPoliciesOf,
   loadPoliciesOrThrow,
   policySetFor,
   redisTarget,
@@ -177,7 +179,11 @@ export async function readPoliciesAhead(
   io: CommandIo,
 ): Promise<PoliciesAhead> {
   const { config } = options;
-  if (config !== undefined && !wantsKnown) return { set: await loadPoliciesOrThrow(config, io), known: undefined };
+  if (config !== undefined && !wantsKnown) {
+    const loaded = await loadPoliciesOf(config, io);
+    if (loaded.ok) return { set: loaded.set, known: undefined };
+    if (isMeant(config, io)) return { set: await loadPoliciesOrThrow(config, io), known: undefined };
+  }
   try {
     return await withStore(redisTarget(options, io), async (store) => {
       const set = await policySetFor(options, store, io);

@@ -16,7 +16,6 @@ import type { CommandIo, Screen } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import {
   labelOption,
-  loadPoliciesOrThrow,
   optionalConfigOption,
   policySetFor,
   type ReasonOption,
@@ -147,11 +146,10 @@ export async function withSubject(
   io: CommandIo,
   use: (store: Store, set: PolicySet | undefined) => Promise<void>,
 ): Promise<void> {
-  const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
   await withStore(redisTarget(options, io), async (store) => {
     // Only policies say who has a label.
-    const running = options.label.length > 0 && set === undefined ? await policySetFor(options, store, io) : undefined;
-    return use(store, set ?? running);
+    const needsSet = options.config !== undefined || options.label.length > 0;
+    return use(store, needsSet ? await policySetFor(options, store, io) : undefined);
   });
 }
 

@@ -126,6 +126,10 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
       program.addCommand(command.description(description).helpGroup(heading));
     }
   refuseRepeats(program);
+  program.hook("preAction", (_, one) => {
+    const { json, wide } = one.opts();
+    if (json === true && wide === true) throw new UsageError("--wide does nothing with --json: leave it out");
+  });
   for (const command of [program, ...program.commands, ...program.commands.flatMap((one) => one.commands)]) {
     command
       .exitOverride()
@@ -159,15 +163,19 @@ function inPlainWords(text: string, command: Command): string {
     })
     .replace(/unknown option '--policy'/, (unknown) => {
       const [place] = places;
-      return place?.name().startsWith("polic") ? `${unknown}: write syncline ${command.name()} POLICY` : unknown;
+      return place?.name().startsWith("polic") ? `${unknown}: write ${nameOf(command)} POLICY` : unknown;
     });
 }
 
 /** What stands below an error: how the command is used, and where more is said. */
 function usageOf(command: Command): string {
-  const names: string[] = [];
-  for (let one: Command | null = command; one !== null; one = one.parent) names.unshift(one.name());
-  return `usage: ${names.join(" ")} ${command.usage()}\n${names.join(" ")} --help shows what is possible`;
+  const name = nameOf(command);
+  return `usage: ${name} ${command.usage()}\n${name} --help shows what is possible`;
+}
+
+/** `syncline failed list`. */
+function nameOf(command: Command): string {
+  return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
 }
 
 function explain(error: unknown, args: readonly string[], io: CommandIo): number {

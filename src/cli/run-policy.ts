@@ -4,12 +4,12 @@
 import type { Command } from "commander";
 import { type Queued, type RunParts, runNow, runSyncJob } from "../actions/run.ts";
 import { startApp } from "../app/app.ts";
-import type { PolicySet } from "../config/policy-set.ts";
+import { type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
-import { showInstant } from "../core/instant.ts";
+import { showClock } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type Outcome, offendingItemsMax } from "../model/outcome.ts";
 import { isFromMasks, runByHand, type Task } from "../model/task.ts";
@@ -24,10 +24,11 @@ import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { outcomeTable } from "./history.ts";
 import {
-  actingSetFor,
   durationOption,
   findPolicy,
   findService,
+  loadPoliciesOf,
+  policySetFor,
   type ReasonOption,
   reasonOption,
   redisCommand,
@@ -78,7 +79,7 @@ export function runCommand(io: CommandIo): Command {
       if (options.syncJob === undefined) refuseIdle(chosen, ["service", "repository"], "without --sync-job");
       const redis = redisTarget(options, io);
       await withStore(redis, async (store) => {
-        const set = await actingSetFor(options, store, io);
+        const set = await policySetFor(options, store, io);
         const queue = chooseRun(name, options, set);
         const by = byHand(io, options);
         const busy = await readTasksInFlight(
@@ -96,7 +97,10 @@ export function runCommand(io: CommandIo): Command {
           return workAndWait(queued, context);
         }
         io.out(options.json ? JSON.stringify({ v: 1, policy: queued.tasks[0]?.policy ?? null, tasks: ids }) : what);
-        if (queued.workers === 0) io.err("no worker is running: start `syncline serve`");
+        if (queued.workers === 0)
+          io.err(
+            `no worker is running under the prefix ${options.prefix}: start \`syncline serve\`, or check --prefix`,
+          );
       });
     });
 }
@@ -143,15 +147,19 @@ export interface HandContext {
 
 /** Waits for the outcomes of these tasks. Without a worker alive, this process works meanwhile. */
 export async function workAndWait({ tasks, workers }: Queued, context: HandContext): Promise<void> {
-  const { set, redis, options, io } = context;
+  const { redis, options, io } = context;
   if (workers > 0) return waitAndReport(tasks, context);
-  if (options.config === undefined) {
-    io.err("no worker is alive for this service: start `syncline serve`, or give --config, and this process works");
+  // The set that Redis keeps holds no secrets: only that of the files can start requests.
+  const own = options.config === undefined ? undefined : await loadPoliciesOf(options.config, io);
+  if (own?.ok !== true) {
+    io.err(
+      "no worker is alive for this service: start `syncline serve`, or give --config with files that can be used, and this process works",
+    );
     return waitAndReport(tasks, context);
   }
   io.err("no worker is running: this process works until the outcome is there");
   const worker = await startApp({
-    set,
+    set: own.set,
     redis,
     roles: ["worker"],
     variables: io.settings.variables,
@@ -169,11 +177,13 @@ export async function workAndWait({ tasks, workers }: Queued, context: HandConte
 
 /** Shows the outcomes and sets the exit code: 0 when all are good and none was skipped. */
 async function waitAndReport(tasks: readonly Task[], { set, store, options, io }: HandContext): Promise<void> {
+  const policy = set.policies.find(({ name }) => name === tasks[0]?.policy) ?? set.byHand;
   const show = createProgress(set, store, io);
   const { outcomes, open } = await waitForOutcomes(tasks, store, { timeoutMs: options.timeout, io, show });
   io.progress?.("");
   if (options.json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { itemsMax: offendingItemsMax }));
+  else if (outcomes.length > 0)
+    io.out(outcomeTable(outcomes, io, { itemsMax: offendingItemsMax, zoneOf: () => timezoneOf(policy) }));
   const bad = outcomes.filter(({ status }) => !isGood[status] || status === "skipped");
   for (const { taskId, status, reason, detail } of bad.slice(0, reasonsShownMax))
     io.err(`${taskId}: ${status} (${reason}): ${detail}`);
@@ -246,11 +256,12 @@ export function createProgress(set: PolicySet, store: Store, io: CommandIo): Sho
     if (count > shownMax) say("all", `${outcomes.length} of ${count} have ended`, String(outcomes.length));
     const nowMs = await redisTimeMs(store);
     const looked = open.slice(0, shownMax).map((task) => ({ task, state: "waiting", queuedAtMs: nowMs }) as const);
+    const { timezone } = (set.policies.find(({ name }) => name === open[0]?.policy) ?? set.byHand).closed;
     const running = await readRunning(looked, set, store);
     for (const one of running) {
       // A request under way may still turn out to have never left.
       if (one.sent !== null && one.step !== "sending")
-        say(`${one.id} sent`, `${label(one)}sent ${showInstant(Date.parse(one.sent))}`);
+        say(`${one.id} sent`, `${label(one)}sent ${showClock(Date.parse(one.sent), timezone, nowMs)}`);
       const isSeen = one.step === "following" && one.kind === "run" && (await journal.hasActivity(one));
       if (one.step !== "queued") say(one.id, `${label(one)}${describeStep(one, isSeen)}`);
     }

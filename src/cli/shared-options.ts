@@ -213,29 +213,35 @@ export async function policySetFor({ config, prefix }: SetOptions, store: Store,
 }
 
 async function setOfFile(path: string, store: Store, io: CommandIo): Promise<FoundSet> {
-  const loaded = await loadPolicies(path, { variables: io.settings.variables, checks: policyChecks });
+  const loaded = await loadPoliciesOf(path, io);
   if (loaded.ok) return compareWithRunning(path, loaded.set, store);
   // Where the environment names the files, as in a pod, the question is about what runs.
-  const isMeant = path !== io.settings.variables[configVariable];
-  const instead = isMeant ? undefined : await replaceBroken(path, counted(loaded.problems.length, "problem"), store);
+  const instead = isMeant(path, io)
+    ? undefined
+    : await replaceBroken(path, counted(loaded.problems.length, "problem"), store);
   return instead ?? refuseProblems(path, loaded.problems, io);
 }
 
-/** The set to act with: that of --config, or the one that runs. @throws UsageError */
-export async function actingSetFor(options: SetOptions, store: Store, io: CommandIo): Promise<PolicySet> {
-  return options.config === undefined ? policySetFor(options, store, io) : loadPoliciesOrThrow(options.config, io);
+/** Whether a person named these files in the command, not the environment. */
+export function isMeant(path: string, io: CommandIo): boolean {
+  return path !== io.settings.variables[configVariable];
+}
+
+/** Loads policies, with their problems. */
+export function loadPoliciesOf(path: string, io: CommandIo): ReturnType<typeof loadPolicies> {
+  return loadPolicies(path, { variables: io.settings.variables, checks: policyChecks });
 }
 
 /** Loads policies. @throws UsageError that shows every problem. */
 export async function loadPoliciesOrThrow(path: string, io: CommandIo): Promise<PolicySet> {
-  const result = await loadPolicies(path, { variables: io.settings.variables, checks: policyChecks });
+  const result = await loadPoliciesOf(path, io);
   return result.ok ? result.set : refuseProblems(path, result.problems, io);
 }
 
 function refuseProblems(path: string, found: readonly Problem[], io: CommandIo): never {
   const problems = found.map((problem) => formatProblem(problem, io.colours)).join("\n\n");
   const count = counted(found.length, "problem");
-  throw new UsageError(`${path} cannot be used:\n\n${problems}\n\n${count}; nothing was started`);
+  throw new UsageError(`${path} cannot be used:\n\n${problems}\n\n${count}; nothing was done`);
 }
 
 /**
@@ -261,7 +267,7 @@ export function findPolicy(set: PolicySet, name: string): Policy {
   const policy = set.policies.find((known) => known.name === name);
   if (policy !== undefined) return policy;
   const names = set.policies.map((known) => known.name);
-  throw new UsageError(`there is no policy ${name}; ${othersThan(name, names, "`syncline plan`")}`);
+  throw new UsageError(`there is no policy ${name || '""'}; ${othersThan(name, names, "`syncline plan`")}`);
 }
 
 /** `--service NAME` of a command about one service. */
@@ -285,7 +291,7 @@ export function refuseUnknownWord({ args: [word], parent }: Command, known: read
 
 /** Suggests names for an unknown one. `all`: the command that shows the rest. */
 export function othersThan(name: string, known: readonly string[], all: string): string {
-  if (known.length === 0) return "none is known";
+  if (known.length === 0) return `there is none${all === "" ? "" : ` in ${all}`}`;
   const near = nearestWord(name, known);
   const meant = near === undefined ? "" : `did you mean ${near}? `;
   return `${meant}there ${known.length === 1 ? "is" : "are"}: ${someNames(known, all)}`;

@@ -65,7 +65,7 @@ export function statusCommand(io: CommandIo): Command {
     .addOption(wideOption())
     .addHelpText("after", help)
     .action(async (names: string[], options: StatusOptions, command: Command) => {
-      if (options.json) refuseIdle(command, ["limit", "watch", "wide"], "with --json");
+      if (options.json) refuseIdle(command, ["limit", "watch"], "with --json");
       if (options.watch && io.progress === undefined)
         throw new UsageError(
           "--watch draws on a terminal, and this is none: leave it out, or use `watch syncline status`",

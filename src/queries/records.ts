@@ -7,7 +7,7 @@ import { toIso } from "../core/instant.ts";
 import type { Change } from "../model/change.ts";
 import { hasLabels } from "../model/label.ts";
 import type { Outcome } from "../model/outcome.ts";
-import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import { isAbout, isInForce, type Pause, showSubject } from "../model/pause.ts";
 import { deletionByHand, runByHand } from "../model/task.ts";
 import { parseTaskId } from "../model/task-id.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
@@ -117,9 +117,21 @@ export async function readChangeOf(
 const ownSoughtMax = 50;
 
 /** Reads what was changed by hand about one policy, newest first. */
-export async function readChangesOf({ store }: QueryContext, policy: string): Promise<readonly Change[]> {
+export async function readChangesOf(
+  { store }: Pick<QueryContext, "store">,
+  policy: Policy,
+): Promise<readonly Change[]> {
   const newest = await new Changes(store).newest(changesReadMax);
-  return newest.filter(({ subject }) => subject === `policy ${policy}`);
+  return newest.filter((change) => isChangeAbout(change, policy));
+}
+
+/** Whether a change is about a policy, its tasks, its service, a label that it has, or all. */
+export function isChangeAbout(change: Change, policy: Policy): boolean {
+  const { subject } = change;
+  const [, scope, name = ""] = /^(policy|service|label|task) (.+)$/.exec(subject) ?? [];
+  if (scope === "policy" || scope === "service" || scope === "label") return isAbout({ scope, name }, policy);
+  if (subject === showSubject({ scope: "all", name: "" }) || subject.endsWith(`(policy ${policy.name})`)) return true;
+  return [name, ...taskIdsIn(change)].some((id) => parseTaskId(id)?.policy === policy.name);
 }
 
 /** Reads the pauses and quarantines in force, the newest first. */

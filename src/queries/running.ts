@@ -1,7 +1,7 @@
 // Tasks in flight as data: the step of each, since when, what it waits for, and until when. Called
 // by `syncline running` and `run --wait`. Reads only, in batches.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
-import { showInstant, toIso } from "../core/instant.ts";
+import { showClock, toIso } from "../core/instant.ts";
 import { runByHand, type Task } from "../model/task.ts";
 import { usualMsOf } from "../model/unusual.ts";
 import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.ts";
@@ -137,7 +137,8 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
   const unread = failure === undefined ? "" : `; but the activities cannot be read: ${failure}; ${doctorSaysMore}`;
   if (entry.state !== "sending") {
     const seen = entry.finishSeenAtMs;
-    const end = seen === undefined ? describeEnd(where, nowMs) : `its last conflicts; finished ${showInstant(seen)}`;
+    const clock = (instantMs: number) => showClock(instantMs, where.policy?.closed.timezone, nowMs);
+    const end = seen === undefined ? describeEnd(where, nowMs) : `its last conflicts; finished ${clock(seen)}`;
     return { step: "following", since: toIso(entry.answeredAtMs), waitsFor: `${end}${unread}` };
   }
   const { doubt } = entry;

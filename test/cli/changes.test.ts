@@ -77,6 +77,21 @@ it("records each change by hand with who, what, before and after; no-ops are not
   ]);
 }, 60_000);
 
+it("shows what concerns some policies: their own, their tasks', their service's, and all", async () => {
+  const prefix = `${fixture.redis.prefix}-of-some`;
+  const config = ["--config", fixture.file()];
+  const subjects = [["nightly"], ["names"], ["--service", "main"], ["--all"]];
+  for (const subject of subjects) await fixture.command(prefix, "pause", ...subject, "--reason", "x", ...config);
+  const [task] = JSON.parse((await fixture.command(prefix, "run", "nightly", "--json", ...config)).out).tasks;
+  await fixture.command(prefix, "cancel", task, "--yes", ...config);
+  const changes = (...args: string[]) => fixture.command(prefix, "changes", ...args, ...config);
+  const shown = JSON.parse((await changes("nightly", "--json")).out).map(({ subject }: { subject: string }) => subject);
+  expect(shown).toEqual([`task ${task}`, "policy nightly", "all policies", "service main", "policy nightly"]);
+  expect((await changes("nightly")).out).toMatch(/ cancel +nightly: sync job 1, by hand \d\d:\d\d(:\d\d)?Z\n/);
+  expect((await changes("names")).out.split("\n")).toHaveLength(4);
+  expect(await changes("nigthly")).toMatchObject({ code: 2, err: expect.stringContaining("did you mean nightly?") });
+});
+
 it("records what api sent, also when the service refused it, and nothing else", async () => {
   const prefix = `${fixture.redis.prefix}-refused`;
   const api = (...args: string[]) => fixture.command(prefix, "api", ...args, "--config", fixture.file());

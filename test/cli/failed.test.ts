@@ -56,9 +56,12 @@ describe("syncline failed, tasks", () => {
     const failed = await ended(prefix, { target: "2", status: "missed" });
     expect(await listed(prefix)).toEqual([failed]);
     expect(await listed(prefix, "--corrected")).toEqual([failed, mended]);
-    expect((await fixture.command(prefix, "failed")).out).toContain(failed);
+    const { out } = await fixture.command(prefix, "failed", "list", "nightly");
+    expect(out).toMatch(/missed +nightly +sync job 2, slot 02:\d\dZ +400$/);
+    expect(out).not.toContain(failed);
+    expect((await fixture.command(prefix, "failed", "--ids")).out).toContain(failed);
     expect((await fixture.command(prefix, "failed", "replya")).err).toContain(
-      "failed has no replya; did you mean replay?",
+      "nothing is known of a policy replya: no outcome of it is kept, and no scheduler plans it here; did you mean replay?",
     );
     await fixture.command(prefix, "failed", "discard", failed, "--reason", "known");
     const nothing = await fixture.command(prefix, "failed", "replay", "--policy", "nightly", "--yes");
@@ -66,7 +69,7 @@ describe("syncline failed, tasks", () => {
       "1 task failed, but the same sync job has ended well since; --corrected takes them, too",
     );
     await ended(prefix, { policy: "masks", status: "succeeded" });
-    expect(await listed(prefix, "--policy", "masks")).toEqual([]);
+    expect(await listed(prefix, "masks")).toEqual([]);
   });
 
   it("searches many outcomes for what corrected a task; ignores others' tasks", async () => {

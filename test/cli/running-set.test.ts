@@ -68,6 +68,15 @@ describe("commands without --config", () => {
     expect((await command("status")).err).toMatch(
       /other\.yaml cannot be used \(\d problems?; `syncline validate \S+` shows all\): shown is what the set \w{8}, taken \S+ \S+Z by \S+, says/,
     );
+    for (const args of [
+      ["plan"],
+      ["pause", "second", "--reason", "x"],
+      ["resume", "second"],
+      ["run", "second", "--wait"],
+    ]) {
+      const { code, err } = await command(...args);
+      expect([args[0], code, err]).toEqual([args[0], 0, expect.stringContaining("shown is what the set")]);
+    }
     writeFileSync(
       file,
       `apiVersion: syncline/v1\nservices: { main: { baseUrl: "http://a.example", token: { env: T } } }\npolicies:${often("x")}`,

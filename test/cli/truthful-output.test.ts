@@ -64,7 +64,7 @@ describe("what commands tell", () => {
     const prefix = `${fixture.redis.prefix}-nobody`;
     for (const args of [
       ["history", "nosuch"],
-      ["failed", "list", "--policy", "nosuch"],
+      ["failed", "list", "nosuch"],
       ["failed", "replay", "--policy", "nosuch", "--reason", "slip", "--yes"],
     ]) {
       const { code, err } = await fixture.command(prefix, ...args);
@@ -117,8 +117,12 @@ describe("wrong use", () => {
       [["plan", ...config, "--timezone", "Europe/Wien"], "write its English name in the tz database"],
       [
         ["audit", ...config, "--since", "2026-12-02T00:00:00Z", "--until", "2026-12-01T00:00:00Z"],
-        "--until is before --since",
+        "--until is before --since: 2026-12-02 00:00:00Z to 2026-12-01 00:00:00Z",
       ],
+      [["plan", ...config, "--json", "--wide"], "--wide does nothing with --json"],
+      [["status", "", ...config, "--redis-url", redis.url], 'there is no policy ""; '],
+      [["digest", "nosuch", ...config, "--redis-url", redis.url], "there is none in the policy file"],
+      [["explain", "by-hand.run", ...config, "--redis-url", redis.url], "`syncline history by-hand.run --ids` shows"],
     ];
     const answers = await Promise.all(cases.map(([args]) => runHere(args, { REDIS_URL: redis.url })));
     for (const [index, [args, said]] of cases.entries())

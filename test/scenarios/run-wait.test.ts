@@ -11,7 +11,7 @@ import { redisForTest } from "../support/redis.ts";
 import { worldForTest } from "../support/world.ts";
 
 const policies = `
-  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3] } }
+  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3] }, schedule: { cron: "0 3 1 1 *", timezone: Asia/Tokyo } }
   - { name: fast, service: main, repository: HR, run: { syncJobs: [4] }, follow: { until: accepted } }
   - { name: many, service: main, repository: HR, run: { syncJobs: [${Array.from({ length: 25 }, (_, index) => index + 100)}] }, follow: { until: accepted } }`;
 
@@ -43,7 +43,10 @@ describe("run --wait", () => {
     expect(err).toMatch(/^1 task of nightly queued: nightly__run__3__m\d+\n/);
     const many = await runHere(["run", "many", "--wait", ...at], {});
     expect(many.err.split("\n").at(-1)).toBe("25 of 25 have ended");
-    expect(err).toMatch(/\nsent .+\nanswered: [\s\S]*its first activity is seen[\s\S]*\nsucceeded \(completed\)$/);
+    expect(out).toMatch(/sync job 3, by hand \d\d:\d\d(:\d\d)? GMT\+9/);
+    expect(err).toMatch(
+      /\nsent \d\d:\d\d(:\d\d)? GMT\+9\nanswered: [\s\S]*its first activity is seen[\s\S]*\nsucceeded \(completed\)$/,
+    );
   });
 
   it("runs a sync job without a policy, for a reason, and journals it like any other", async () => {

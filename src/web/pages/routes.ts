@@ -122,7 +122,7 @@ async function policy({ context, looks, param, query, may }: Asked): Promise<Pag
       readSlotStrips(at, [name], policySlots.past),
       readPolicyDays(at, about, span),
       readHandRuns(at, name, policySlots.byHand),
-      readChangesOf(at, name),
+      readChangesOf(at, about),
     ]);
     const coming = comingSlots(about, nowMs, policySlots.coming);
     const followers = at.set.policies.filter(({ after }) => after?.policy === name).map((one) => one.name);
@@ -137,7 +137,7 @@ async function day({ context, looks, param }: Asked): Promise<Page> {
   const view = await looks.of(`day ${about.name} ${date}`, context, async (at) => {
     const found = await readDaySlots(at, about, date, daySlotsMax);
     if (found === undefined) throw notFound(`${date.slice(0, 40)} is no day`, "write one such as 2026-11-22");
-    const [line, changed] = await Promise.all([readLine(at, about), readChangesOf(at, about.name)]);
+    const [line, changed] = await Promise.all([readLine(at, about), readChangesOf(at, about)]);
     return { ...found, line, date, changes: changed, nowMs: await readNowMs(at) };
   });
   return { title: `${about.name}, ${date}`, here: "policies", content: dayPage(view) };
