@@ -28,7 +28,7 @@ import {
   type SetOptions,
 } from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
-import { parseTime, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
+import { parseTime, showTimes, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
 interface AuditOptions extends SetOptions {
   readonly since?: string;
@@ -88,7 +88,8 @@ function auditedTime(
   const now = { nowMs, timezone: timezoneFor(timezone, wanted), side: "past" } as const;
   const fromMs = since === undefined ? undefined : parseTime(since, "--since", now);
   const toMs = until === undefined ? undefined : parseTime(until, "--until", now);
-  if (fromMs !== undefined && toMs !== undefined && fromMs > toMs) throw new UsageError("--until is before --since");
+  if (fromMs !== undefined && toMs !== undefined && fromMs > toMs)
+    throw new UsageError(`--until is before --since: ${showTimes({ fromMs, toMs }, now.timezone)}`);
   return { fromMs, toMs, nowMs };
 }
 
@@ -104,9 +105,9 @@ function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): vo
   }
   const heading = ["policy", "from", "to", "slots", ...auditStates, "in flight", "off", ""];
   io.out(toTable(heading, reports.map(toRow), io, ["to", "from"]));
-  for (const { policy, slotMs, problem, taskId } of findings.slice(0, linesMax))
-    io.out(`${policy} ${showInstant(slotMs)} ${auditMeaning[problem]}${taskId === null ? "" : `: ${taskId}`}`);
-  if (findings.length > linesMax) io.out(`and ${findings.length - linesMax} more; --json lists all`);
+  const lines = reports.flatMap(linesOf);
+  for (const line of lines.slice(0, linesMax)) io.out(line);
+  if (lines.length > linesMax) io.out(`and ${lines.length - linesMax} more like these; --json lists all`);
   printMissed(reports, io);
   const shortened = reports.filter(({ outcomesSinceMs }) => outcomesSinceMs !== undefined).length;
   if (shortened > 0)
@@ -115,6 +116,20 @@ function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): vo
     );
   io.out(auditSum(reports, findings.length));
   io.err("a slot is a key of its policy's ledger, so none can be recorded twice");
+}
+
+/** The findings of a policy: a line for each task, and one for all slots with the same problem. */
+function linesOf({ policy, findings }: AuditReport): readonly string[] {
+  const alike = Map.groupBy(findings, ({ problem, taskId }) => taskId ?? problem);
+  return [...alike.values()].flatMap((group) => {
+    const slots = group.map(({ slotMs }) => slotMs).toSorted((a, b) => a - b);
+    const [first] = group;
+    const [from, to] = [slots[0], slots.at(-1)];
+    if (first === undefined || from === undefined || to === undefined) return [];
+    const span = slots.length === 1 ? "" : ` to ${showInstant(to)}: ${slots.length} slots; each`;
+    const task = first.taskId === null ? "" : `: ${first.taskId}`;
+    return [`${policy} ${showInstant(from)}${span} ${auditMeaning[first.problem]}${task}`];
+  });
 }
 
 /** The newest missed slots, with the reason: each needs a person. */

@@ -148,7 +148,9 @@ export function discoveryYaml(discovery: Discovery): string[] {
     ...found.flatMap(describeList),
     ...unreadable.map(({ list, error }) => comment(`${list}: could not be read: ${error.message}`)),
     "#",
-    ...(isAny ? [comment(`goes under services.${service}:`), "mapping:"] : [comment("nothing can be proposed:")]),
+    ...(isAny
+      ? [comment(`goes under services.${service}; \`syncline schema\` prints what editors check it with:`), "mapping:"]
+      : [comment("nothing can be proposed:")]),
     ...found.flatMap(mappingOf),
     "#",
     comment(`requests made, all of them GET: ${requests.length}${retries === 0 ? "" : `, and ${retries} repeated`}`),

@@ -141,7 +141,7 @@ function toRow(line: DetailedLine, nowMs: number, colours: boolean): string[] {
     state,
     policy.name,
     last,
-    worst === undefined ? "" : `${formatRoughly(Math.max(0, nowMs - worst.last.finishedMs), Math.floor)} ago`,
+    worst === undefined ? "" : `${formatRoughly(Math.max(1_000, nowMs - worst.last.finishedMs), Math.floor)} ago`,
     nextMs === undefined ? "" : showNear(nextMs, policy.closed.timezone, nowMs),
     usualMs === undefined ? "" : formatRoughly(usualMs, Math.round),
     shortSchedule(policy),

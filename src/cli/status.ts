@@ -160,13 +160,14 @@ function spansOf(at: string, nowMs: number): (policy: Policy) => Span {
 
 function sumOf(found: readonly PolicyAt[]): string {
   const times = new Map(found.map(({ policy, span }) => [span.toMs, showInstant(span.toMs, policy.closed.timezone)]));
-  const due = found.filter(({ verdict }) => verdict !== "nothing-due");
-  const good = due.filter(({ verdict }) => verdict === "succeeded").length;
-  const rest = found.length - due.length;
-  const others = rest === 0 ? "" : `; ${counted(rest, "policy", "policies")} had nothing due`;
+  const count = (wanted: PolicyAt["verdict"]) => found.filter(({ verdict }) => verdict === wanted).length;
+  const [good, idle, fresh] = [count("succeeded"), count("nothing-due"), count("new")];
+  const due = found.length - idle - fresh;
+  const others = idle === 0 ? "" : `; ${counted(idle, "policy", "policies")} had nothing due`;
+  const later = fresh === 0 ? "" : `; ${counted(fresh, "policy is", "policies are")} planned only since later`;
   const [first = ""] = times.values();
   const when = times.size === 1 ? first : `${first} and the same time in other zones`;
-  return `at ${when}, since the midnight before: ${good} of ${counted(due.length, "policy", "policies")} due had succeeded${others}`;
+  return `at ${when}, since the midnight before: ${good} of ${counted(due, "policy", "policies")} due had succeeded${others}${later}`;
 }
 
 function toRow({ policy, why }: PolicyAt): string[] {

@@ -150,7 +150,9 @@ export function parsePast(
   const past = { ...now, side: "past" } as const;
   const fromMs = since === undefined ? Number.NEGATIVE_INFINITY : parseTime(since, "--since", past);
   if (fromMs > now.nowMs)
-    throw new UsageError(`--since "${since}" is in the future (${showInstant(fromMs)}): write a time in the past`);
+    throw new UsageError(
+      `--since "${since}" is in the future (${showInstant(fromMs, now.timezone)}): write a time in the past`,
+    );
   if (until === undefined) return { fromMs, toMs: Number.POSITIVE_INFINITY };
   const newestMs = parseTime(until, "--until", past);
   const isLater = newestMs > fromMs || !clockPattern.test(until);

@@ -14,11 +14,11 @@ export function cutText(text: string, charactersMax: number): string {
   return shown.toWellFormed();
 }
 
-/** Lists the first 20 names: `a, b and 180 more`. `all`: what shows the rest, such as `--json`. */
-export function someNames(names: readonly string[], all?: string): string {
-  const shown = names.slice(0, namesShownMax).join(", ");
-  if (names.length <= namesShownMax) return shown;
-  return `${shown} and ${names.length - namesShownMax} more${all === undefined ? "" : ` (${all} shows all)`}`;
+/** Lists the first names: `a, b and 180 more`. `all`: what shows the rest, such as `--json`. */
+export function someNames(names: readonly string[], all?: string, most = namesShownMax): string {
+  const shown = names.slice(0, most).join(", ");
+  if (names.length <= most) return shown;
+  return `${shown} and ${names.length - most} more${all === undefined ? "" : ` (${all} shows all)`}`;
 }
 
 const nameCharactersMax = 100;

@@ -61,7 +61,7 @@ function storyOf(event: LogLine): Story | undefined {
     case "task.in-doubt":
       return [
         "in doubt",
-        `the answer to the ${text("kind")} was lost; it is not sent again, but looked for`,
+        `no good answer to the start of ${targetOf(event)}; it is not sent again, but looked for`,
         "magenta",
       ];
     case "task.start-confirmed":

@@ -156,12 +156,17 @@ function worstFirst(a: PolicyRow, b: PolicyRow): number {
   return isWorse || b.now.skipped - a.now.skipped || a.policy.localeCompare(b.policy);
 }
 
+/** Policies that a note names. */
+const namedMax = 3;
+
 function notesOf(policies: readonly PolicyRow[], { first }: DateSpan): readonly string[] {
   const younger = policies.filter(({ youngerThan }) => youngerThan !== undefined);
   const idle = policies.filter(({ now }) => now.ran + now.bad + now.skipped + now.missed === 0);
   const removed = policies.filter(({ service, policy }) => service === undefined && policy !== runByHand);
-  const about = (some: readonly PolicyRow[], what: string) =>
-    some.length === 0 ? [] : [`${what}: ${someNames(some.map(({ policy }) => policy))}`];
+  const about = (some: readonly PolicyRow[], what: string) => {
+    const names = some.map(({ policy }) => policy);
+    return names.length === 0 ? [] : [`${what}: ${someNames(names, "--json", namedMax)}`];
+  };
   return [
     ...about(younger, `younger than ${first}, with fewer days to count`),
     ...about(idle, "nothing ended, was skipped or missed"),

@@ -19,7 +19,8 @@ import { targetWords } from "./task-words.ts";
 export interface PolicyAt {
   readonly policy: Policy;
   readonly span: Span;
-  readonly verdict: "succeeded" | "not" | "nothing-due";
+  /** `new`: its slots of the span were due before the policy was planned here. */
+  readonly verdict: "succeeded" | "not" | "nothing-due" | "new";
   readonly why: string;
 }
 
@@ -129,8 +130,15 @@ function sinceThen(
 
 /** A slot that no scheduler recorded, though the policy was planned at that time. */
 function judgeUnplanned(policy: Policy, { span, slotsSinceMs }: Facts, clock: (instantMs: number) => string): Judged {
-  const dueMs = createChainSource(policy)?.next(Math.max(span.fromMs - 1, slotsSinceMs ?? 0));
-  if (dueMs === undefined || dueMs > span.toMs) return { verdict: "nothing-due", why: "" };
+  const isDue = (slotMs = Number.POSITIVE_INFINITY) => slotMs <= span.toMs;
+  const source = createChainSource(policy);
+  const dueMs = source?.next(Math.max(span.fromMs - 1, slotsSinceMs ?? 0));
+  if (dueMs === undefined || !isDue(dueMs)) {
+    const isNew = slotsSinceMs !== undefined && isDue(source?.next(span.fromMs - 1));
+    return isNew
+      ? { verdict: "new", why: `planned since ${clock(slotsSinceMs)}` }
+      : { verdict: "nothing-due", why: "" };
+  }
   const slot = `slot ${clock(dueMs)}`;
   if (slotsSinceMs === undefined) return not(`${slot} was due, and no scheduler knows the policy here`);
   return not(policy.after === undefined ? `${slot} was not planned` : `${slot} waits for ${policy.after.policy}`);

@@ -253,11 +253,11 @@ async function judgeFailure(task: Task, error: ServiceError, { request, permitte
 }
 
 async function noteLostAnswer(
-  { policy, id: taskId }: Task,
+  { policy, id: taskId, target }: Task,
   { kind, status, message: detail }: ServiceError,
   { deps, sentAtMs }: Pick<StartRequest, "deps"> & Pick<Permitted, "sentAtMs">,
 ): Promise<StepResult> {
   await deps.journal.noteDoubt(taskId, { kind: doubtOf(kind), detail, atMs: await deps.nowMs() });
-  deps.log.warn("task.in-doubt", { policy, taskId, kind, status });
+  deps.log.warn("task.in-doubt", { policy, taskId, target, kind, status });
   return snooze(sentAtMs + 500);
 }

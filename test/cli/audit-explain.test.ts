@@ -99,6 +99,11 @@ describe("syncline audit", () => {
     expect(text.out).toContain("1 of 1 slots are off");
     expect(text.out).toContain("the record is lost");
     expect((await audit("behind", "--since", iso(lost + 1), "--until", iso(lost + 5_000))).code).toBe(0);
+    const [from, to] = [slots.get("behind")?.at(-5)?.slotMs ?? 0, lost];
+    await fixture.inStore(prefix, ({ redis, key }) => redis.hdel(key("slots", "behind"), String(from)));
+    const gap = await audit("behind", "--since", iso(from), "--until", iso(to));
+    const shown = (slotMs: number) => iso(slotMs).replace("T", " ").replace(".000", "");
+    expect(gap.out).toContain(`\nbehind ${shown(from)} to ${shown(to)}: 2 slots; each was due and has no record`);
     expect((await audit("nobody")).code).toBe(2);
   });
 });

@@ -1,6 +1,8 @@
 // `syncline dev` as a newcomer starts it: what it says to type next works, and nothing is left.
 import { execFileSync } from "node:child_process";
-import { expect, it } from "vitest";
+import { fileURLToPath } from "node:url";
+import { expect, it, onTestFinished } from "vitest";
+import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { Syncline, syncline } from "../support/processes.ts";
 
 it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => {
@@ -20,6 +22,24 @@ it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => 
   expect(dev.events.at(-1)).toMatchObject({ event: "serve.stopped" });
   const { port } = new URL(environment["REDIS_URL"] ?? "");
   expect(execFileSync("ps", ["-eo", "args"], { encoding: "utf8" })).not.toContain(`:${port}`);
+}, 60_000);
+
+it("never prints the token of a service of one's own", async () => {
+  const sandbox = await startSandbox({ jobs: 3, activities: 5 });
+  onTestFinished(() => sandbox.stop());
+  const file = fileURLToPath(new URL("../../config/first-light.yaml", import.meta.url));
+  const own = { SYNC_URL: sandbox.baseUrl, SYNC_TOKEN: "own-token-4711-of-a-service" };
+  for (const token of [sandbox.token, own.SYNC_TOKEN]) {
+    const dev = new Syncline(["dev", "--config", file], { ...own, SYNC_TOKEN: token });
+    await dev.until(({ event }) => event === "serve.ready");
+    const [, url = ""] = /REDIS_URL='([^']*)'/.exec(dev.err) ?? [];
+    const run = ["run", "contracts-nightly", "--wait", "--timeout", "5s", "--redis-url", url];
+    const { out, err } = await syncline(run);
+    dev.kill("SIGINT");
+    const said = await dev.ended();
+    expect(`${said.out}${said.err}${out}${err}`).toContain("contracts-nightly");
+    expect(`${said.out}${said.err}${out}${err}`).not.toContain(token);
+  }
 }, 60_000);
 
 it("says what is wrong with policies of one's own, and leaves nothing running", async () => {

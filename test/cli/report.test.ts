@@ -92,6 +92,7 @@ describe("syncline report", () => {
     expect(Math.round((Date.now() - Date.parse(from)) / dayMs)).toBeLessThanOrEqual(400);
     expect(notes.join("\n")).toMatch(/^days before \S+ are no longer kept: the report begins there\n/);
     expect(notes.join("\n")).toMatch(/younger than \S+, with fewer days to count: well/);
+    expect((await rows("--since", "500d")).notes.join("\n")).toMatch(/days to count: (\w+, ){2}\w+ and 1 more \(/);
     expect((await rows("well", "--since", "10d")).notes).toEqual([]);
   });
 

@@ -115,7 +115,9 @@ describe("syncline status --at", () => {
         ends: endedAt(3, { target: "7" }),
       },
       { policy: nightly("unseen"), slots: [], ends: [], isUnseen: true },
+      { policy: nightly("fresh"), slots: [], ends: [], isUnseen: true },
     ];
+    await ledger.watermarks([{ policy: "fresh", schedule: "x" }], midnightMs + 5 * hourMs);
     const evening = {
       ...nightly("evening"),
       schedule: { ...nightly("evening").schedule, expressions: ["0 20 * * *"] },
@@ -131,7 +133,7 @@ describe("syncline status --at", () => {
     const six = await status("--at", "yesterday 06:00");
     expect([six.code, six.err]).toEqual([1, ""]);
     expect(six.out).toMatch(
-      /^at \S+ 06:00:00 UTC, since the midnight before: 3 of 14 policies due had succeeded; 3 policies had nothing due\n/,
+      /^at \S+ 06:00:00 UTC, since the midnight before: 3 of 14 policies due had succeeded; 3 policies had nothing due; 1 policy is planned only since later\n/,
     );
     const rows = six.out
       .split("\n")

@@ -6,7 +6,8 @@ import { commandGroups } from "../../src/cli/commands.ts";
 import { commandFixture } from "../support/command-fixture.ts";
 import { runHere } from "../support/commands-here.ts";
 
-const long = "contracts-of-the-whole-group-worldwide";
+/** With what is put before it, 45 characters. */
+const long = "contracts-of-the-whole-group-in-all-lands";
 const fixture = commandFixture(`
   - name: ${long}
     service: main
