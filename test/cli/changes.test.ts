@@ -77,7 +77,7 @@ it("records each change by hand with who, what, before and after; no-ops are not
   ]);
 }, 60_000);
 
-it("shows what concerns some policies: their own, their tasks', their service's, and all", async () => {
+it("shows what concerns some policies, also by their service or as tasks", async () => {
   const prefix = `${fixture.redis.prefix}-of-some`;
   const config = ["--config", fixture.file()];
   const subjects = [["nightly"], ["names"], ["--service", "main"], ["--all"]];
