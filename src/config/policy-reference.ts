@@ -29,6 +29,7 @@ const introduction = `<!-- Made by \`syncline schema --docs\`: change the descri
 - **Variables**: \`\${NAME}\` and \`\${NAME:-default}\` in a text stand for environment variables, \`$\${\` for \`\${\`. One that is unset or empty is a problem. Inside \`{ }\` and \`[ ]\` put such a text in quotes.
 - **Defaults**: a policy may hold all keys of \`defaults\` itself (\`timezone\` and \`dst\` under \`schedule\`). What it leaves out comes from \`defaults\`, of \`follow\` and \`dst\` key by key, then from the last column.
 - **Durations** are a whole number and \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`: \`90s\`.
+- Where a row leads to a section of another page, that section has the keys below.
 - **YAML** is version 1.2: \`yes\` and \`no\` are texts. Tags, directives and merge keys (\`<<\`) are refused.
 - **Limits**: ${policyLimits.fileBytesMax / 1024} KiB a file, ${policyLimits.filesMax} files, ${policyLimits.nestingMax} levels, ${policyLimits.aliasesMax} aliases a file, ${policyLimits.policiesMax} policies, ${policyLimits.servicesMax} services, ${policyLimits.syncJobsMax} sync jobs a policy.`;
 
@@ -51,7 +52,8 @@ function rowsOf(schema: JsonObject, { path, known }: Place): string[] {
     // The keys of `defaults` are not said again under `policies`.
     if (path.length === 0 && known.has(text)) return [];
     if (path.length === 0) known.set(text, key);
-    if (inner === undefined) return [row];
+    // A page that explains the object has its keys, too.
+    if (inner === undefined || /\.md#/.test(row)) return [row];
     const keys = keysOf(inner.schema, []).join("\n");
     const twin = known.get(keys);
     if (twin !== undefined) return [row.replace(/ \|$/, ` keys as \`${twin}\` |`)];
@@ -77,7 +79,8 @@ function innerObject(value: unknown): { schema: JsonObject; step: readonly strin
 }
 
 function rowOf(key: string, schema: JsonObject, isRequired: boolean): string {
-  const description = typeof schema["description"] === "string" ? schema["description"] : "";
+  const said = typeof schema["description"] === "string" ? schema["description"] : "";
+  const description = said.replace(/\(docs\/(\S+\.md\S*)\)/, "([more]($1))");
   const values: readonly unknown[] = Array.isArray(schema["enum"]) ? schema["enum"] : [];
   const options = values.map((value) => `\`${value}\``).join(", ");
   const isNamed = values.every((value) => description.includes(`\`${value}\``));

@@ -36,7 +36,8 @@ const pollSchema = z.strictObject({
   list: required(z.enum(listNames), "The list to read.", "approvals"),
   expect: expressionSchema
     .meta({
-      description: "A CEL expression that must be true of the list (docs/policy-kinds.md#polls).",
+      description:
+        "A CEL expression that must be true of the list: it sees `count`, `items`, `new`, `modified`, `previous`.",
       examples: ["count <= 20", "previous == null || count <= previous.count"],
     })
     .exactOptional(),
@@ -87,7 +88,7 @@ export const actionFields = {
     { syncJobs: [42, 43] },
   ),
   activate: optional(activateSchema, "Activates each sync job.", { syncJobs: [42] }),
-  poll: optional(pollSchema, "Reads a list and checks it against an expectation.", {
+  poll: optional(pollSchema, "Reads a list and judges it (docs/policy-kinds.md#polls).", {
     list: "approvals",
     expect: "count <= 20",
   }),

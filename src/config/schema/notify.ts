@@ -107,7 +107,7 @@ const digestSchema = z.strictObject({
 export const notificationsSchema = z.strictObject({
   muteTiming: optional(
     muteTimingSchema,
-    "Hours in which notices wait; at their end the latest of each policy and service is sent.",
+    "Hours in which notices wait (docs/notifications.md#mute-timing-and-heartbeat).",
     { from: "22:00", to: "06:00", timezone: "Europe/Vienna", except: ["service-down"] },
   ),
   groupWait: optional(

@@ -89,7 +89,7 @@ const sinkSchema = z.strictObject({
     secretFile: "/run/secrets/syncline/webhook",
   }),
   file: optional(fileSchema, "A line of JSON for each notice.", { path: "/var/log/syncline/notices.jsonl" }),
-  email: optional(emailSchema, "An e-mail for each notice.", {
+  email: optional(emailSchema, "An e-mail for each notice (docs/notifications.md#e-mail).", {
     host: "smtp.example.com",
     from: "syncline@example.com",
     to: ["ops@example.com"],
