@@ -259,7 +259,7 @@ describe("the limits of a set", () => {
       "10001 policies in all: 10000 is the most",
       "101 services in all: 100 is the most",
     ]);
-  }, 30_000);
+  }, 120_000);
 
   it("201 files are too many", async () => {
     const folder = await folderOf(
