@@ -2,8 +2,7 @@
 // web/.
 import type { PolicySet } from "../config/policy-set.ts";
 import { replayable } from "../model/outcome.ts";
-import { isFromMasks, runByHand, type Task } from "../model/task.ts";
-import { taskId } from "../model/task-id.ts";
+import { isFromMasks, runByHand, type Task, taskId } from "../model/task.ts";
 import { describeFailed, type FailedItem } from "../queries/failed.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";

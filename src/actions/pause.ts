@@ -9,8 +9,7 @@ import { isAbout, isInForce, type Pause, type PauseSubject, showSubject, subject
 import type { Producer } from "../queue/producer.ts";
 import { newestPaused } from "../schedule/plan-slots.ts";
 import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
-import { Pauses, pausesMax } from "../store/pauses.ts";
-import { Quarantines } from "../store/quarantines.ts";
+import { Pauses, pausesMax, Quarantines } from "../store/pauses.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { type By, beginChange } from "./record-change.ts";

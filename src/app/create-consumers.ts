@@ -29,15 +29,13 @@ import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import { type EndedWalk, type FeedPage, type FeedStatus, FeedStore } from "../store/feed-store.ts";
 import { History } from "../store/history.ts";
 import type { Novelty } from "../store/known-items.ts";
-import { Quarantines } from "../store/quarantines.ts";
+import { Quarantines } from "../store/pauses.ts";
 import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
 import { tasksInFlight } from "../store/start-entry.ts";
 import { endAbandoned } from "../tasks/finish.ts";
 import { createProcessTask, type ProcessDependencies } from "../tasks/process-task.ts";
-import { RecentOutcomes } from "../tasks/recent-outcomes.ts";
-import { createRecorder } from "../tasks/recorder.ts";
+import { createDeletionWatch, createQuarantineWatch, createRecorder, RecentOutcomes } from "../tasks/recorder.ts";
 import { createWakingWalk } from "../tasks/wake-runs.ts";
-import { createDeletionWatch, createQuarantineWatch } from "../tasks/watches.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 import type { ServiceConsumers } from "./running-services.ts";
 

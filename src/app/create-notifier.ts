@@ -1,21 +1,24 @@
-// Builds the notifier of a worker: its store, the heartbeats, and what it asks of the rest of the
-// process. Called by app.ts.
+// Builds the notifier of a worker: its store, the heartbeats, the digests that are due, and what it
+// asks of the rest of the process. Called by app.ts.
+
 import { randomUUID } from "node:crypto";
-import type { Policy } from "../config/policy-set.ts";
+import type { DigestSettings, Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Component, together } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { DeliverNotices } from "../model/notice.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { Heartbeats } from "../notify/heartbeats.ts";
-import { Notifier } from "../notify/notifier.ts";
+import { type DigestPort, Notifier } from "../notify/notifier.ts";
 import { judgeAll } from "../queries/deadlines.ts";
+import { digestId, digestNotice, readDigest } from "../queries/digest.ts";
+import { type DigestState, parseDigestState as parse } from "../queries/sinks.ts";
+import { createSlotSource } from "../schedule/slots.ts";
 import { createPinger } from "../service/ping.ts";
 import { NotifyStore } from "../store/notify-store.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import type { CurrentSet } from "./current-set.ts";
-import { createDigests } from "./digests.ts";
 import { PolicySlots, readSuccesses } from "./policy-slots.ts";
 import type { RunningServices } from "./running-services.ts";
 
@@ -112,4 +115,57 @@ function readTokens({ current, services }: NotifierDependencies): Map<string, nu
     if (expiresAtMs > nowMs && expiresAtMs - nowMs <= tokenWithinMs) expiries.set(name, expiresAtMs);
   }
   return expiries;
+}
+
+/** A state of a digest that is no longer configured is kept so long. */
+const forgetAfterMs = 31 * 86_400_000;
+
+/** Where digests look. */
+interface DigestPlaces {
+  readonly store: Store;
+  readonly target: RedisTarget;
+  readonly set: () => PolicySet;
+}
+
+/** The digests of a process. */
+export function createDigests({ store, target, set }: DigestPlaces): DigestPort {
+  return {
+    due: (states, nowMs) => {
+      const { digests = [] } = set().notifications;
+      const names = new Set(digests.map(({ name }) => name));
+      const old = [...states].filter(([name, text]) => !names.has(name) && nowMs - parse(text).slotMs > forgetAfterMs);
+      const changes = new Map<string, string | undefined>(old.map(([name]) => [name, undefined]));
+      const due: ReturnType<DigestPort["due"]>["due"][number][] = [];
+      for (const digest of digests) {
+        const text = states.get(digest.name);
+        const state = text === undefined ? undefined : parse(text);
+        // A new digest begins now: what was due before is no one's wish.
+        const slotMs = state === undefined ? undefined : newestSlot(digest, state.slotMs, nowMs);
+        if (state === undefined) changes.set(digest.name, textOf(nowMs, null));
+        if (state === undefined || slotMs === undefined) continue;
+        changes.set(
+          digest.name,
+          textOf(slotMs, { atMs: nowMs, id: digestId(digest.name, String(slotMs)), to: [...digest.to] }),
+        );
+        due.push({ to: digest.to, make: () => make(digest, { sinceMs: state.slotMs, slotMs, nowMs }) });
+      }
+      return { due, changes };
+    },
+  };
+  async function make(
+    digest: DigestSettings,
+    { sinceMs, slotMs, nowMs }: Record<"sinceMs" | "slotMs" | "nowMs", number>,
+  ) {
+    const found = await readDigest({ set: set(), store, target }, { ...digest, sinceMs, nowMs });
+    return digestNotice(found, { ...digest, key: String(slotMs), nowMs, dueMs: slotMs });
+  }
+}
+
+/** After a stop only the newest slot counts: one late digest, about all days since the last one. */
+function newestSlot(digest: DigestSettings, afterMs: number, nowMs: number): number | undefined {
+  return createSlotSource(digest)?.due(afterMs, nowMs).at(-1);
+}
+
+function textOf(slotMs: number, sent: DigestState["sent"]): string {
+  return JSON.stringify({ v: 1, slotMs, sent } satisfies DigestState);
 }

@@ -3,7 +3,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
-import { LastSuccesses } from "../store/last-successes.ts";
+import { LastSuccesses } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 

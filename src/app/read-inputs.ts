@@ -1,6 +1,11 @@
-// Reads how fresh the inputs of policies are (`needs`): an input of planning. Called by app.ts.
+// Reads what planning depends on besides the policy: how fresh its inputs are (`needs`), and the
+// pauses, of which those quarantines are lifted first that no policy file asks for. Called by
+// app.ts.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
+import { systemClock } from "../core/clock.ts";
+import type { Pause } from "../model/pause.ts";
 import type { ReadInputs } from "../schedule/contracts.ts";
+import { Pauses, Quarantines } from "../store/pauses.ts";
 import { allGoodMs, readPolicyStates } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 
@@ -15,4 +20,24 @@ export function createInputReader(policyOf: (name: string) => Policy | undefined
     });
     return new Map(instants);
   };
+}
+
+/** Who lifts a quarantine that the policy file no longer asks for. */
+const byFile = "its file, which has no quarantine any more";
+
+/** Lifts quarantines of policies whose rule is gone; returns all pauses after that. */
+export async function liftDroppedQuarantines(
+  store: Store,
+  policy: (name: string) => Policy | undefined,
+): Promise<Pause[]> {
+  const quarantines = new Quarantines(store);
+  const [wanted, counted] = await Promise.all([new Pauses(store).all(), quarantines.all()]);
+  const nowMs = systemClock.nowMs();
+  const kept = counted.map(async (pause) => {
+    const known = policy(pause.name);
+    // An expired quarantine needs no lifting. A removed policy may come back with its rule.
+    if (known === undefined || known.quarantine !== undefined || (pause.untilMs ?? 0) <= nowMs) return pause;
+    return (await quarantines.release(pause.name, byFile)) ?? pause;
+  });
+  return [...wanted, ...(await Promise.all(kept))];
 }

@@ -4,11 +4,9 @@
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText, stackOf, UsageError } from "../core/errors.ts";
-import type { EventLog } from "../core/event-log.ts";
-import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
-import { announceOwner, foreignOwner } from "../store/owners.ts";
-import type { Store } from "../store/redis.ts";
+import { announceOwner, foreignOwner, type Store } from "../store/redis.ts";
 import { judgeRedis, type RedisFacts, readRedisFacts } from "../store/redis-facts.ts";
 import { type RedisCheck, RedisWatch } from "../store/redis-watch.ts";
 

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { type BegunChange, type By, beginChange } from "../actions/record-change.ts";
 import { createService } from "../app/create-service.ts";
 import { type Applied, applyObject } from "../apply/apply-object.ts";
-import { describeBlock, describeChanges, describePrecondition } from "../apply/describe.ts";
+import { describeBlock, describeChanges, describePrecondition } from "../apply/differences.ts";
 import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
 import type { EventLog } from "../core/event-log.ts";

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { By } from "../actions/record-change.ts";
 import { showInstant } from "../core/instant.ts";
 import { type Change, describeReason } from "../model/change.ts";
-import { parseTaskId } from "../model/task-id.ts";
+import { parseTaskId } from "../model/task.ts";
 import { isChangeAbout } from "../queries/records.ts";
 import { taskWords } from "../queries/task-words.ts";
 import { Changes, changesMax } from "../store/changes.ts";

@@ -1,8 +1,7 @@
 // The declared state beside the live and the last applied one: `syncline plan --state`, and what
 // `apply` inspects and shows first. Reads only.
 import type { InspectDependencies } from "../apply/contracts.ts";
-import { describeBlock, showValue } from "../apply/describe.ts";
-import { type FieldDifference, knownValue } from "../apply/differences.ts";
+import { describeBlock, type FieldDifference, knownValue, showValue } from "../apply/differences.ts";
 import { type Inspection, inspect } from "../apply/inspect.ts";
 import { MaskCache } from "../apply/mask-cache.ts";
 import type { Policy, PolicySet } from "../config/policy-set.ts";

@@ -9,7 +9,7 @@ import { counted, someNames } from "../core/plain-text.ts";
 import { selectorOf } from "../model/label.ts";
 import { isAbout, isInForce, noteCharactersMax, type Pause, type PauseSubject, showSubject } from "../model/pause.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
-import { readPauses } from "../store/quarantines.ts";
+import { readPauses } from "../store/pauses.ts";
 import { readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";

@@ -4,11 +4,17 @@ import { pid } from "node:process";
 import { Command } from "commander";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { describeUnknownWord, findWord } from "../core/nearest-word.ts";
 import { type Fault, faultKinds, faultsMax, parseFault } from "../sandbox/faults.ts";
-import { listOrders, nextLinkStyles, type SandboxOptions, tokenStyles } from "../sandbox/options.ts";
+import {
+  listOrders,
+  nextLinkStyles,
+  parseFieldNames,
+  type SandboxOptions,
+  shapeNames,
+  tokenStyles,
+} from "../sandbox/options.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
-import { parseFieldNames, shapeNames } from "../sandbox/shape.ts";
-import { describeUnknownWord, findWord } from "../sandbox/suggest.ts";
 import { type CommandIo, RepeatableOption, untilStopped } from "./command-io.ts";
 
 /** The parsed option values. */

@@ -1,7 +1,7 @@
 // Connects commands to a service, closes the connection, and explains a call that failed.
 
 import { createService } from "../app/create-service.ts";
-import type { ErrorKind } from "../core/error-kind.ts";
+import type { ErrorKind } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import type { CommandIo, ExitCode } from "./command-io.ts";

@@ -22,7 +22,7 @@ import {
 } from "../queries/service-words.ts";
 import { describeDigest, hasFailed, type SinkState } from "../queries/sinks.ts";
 import { describeRejected, type ExpensiveFeed, type RunningConfig, type Status } from "../queries/status.ts";
-import { foreignOwner } from "../store/owners.ts";
+import { foreignOwner } from "../store/redis.ts";
 import type { Screen } from "./command-io.ts";
 import { alarming, paint, showStatus, toTable } from "./table.ts";
 

@@ -3,8 +3,8 @@
 import { dirname, resolve } from "node:path";
 import type { DeclaredKind, DeclaredObject } from "../core/declared-object.ts";
 import { parseDuration, parseWallText } from "../core/duration.ts";
-import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
+import type { ListName } from "../model/feed.ts";
 import { hasLabels, labelsOf, selectorOf } from "../model/label.ts";
 import { runByHand } from "../model/task.ts";
 import { policyDefaults } from "./defaults.ts";

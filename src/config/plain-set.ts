@@ -1,6 +1,6 @@
 // The policy set as plain data, for keeping in Redis. It holds no secret: of addresses that may be
 // one only the host stays, of declared objects only the names. Called by store/kept-policies.ts.
-import { listNames } from "../core/list-name.ts";
+import { listNames } from "../model/feed.ts";
 import { type PlainService, plainService } from "./normalise.ts";
 import type { Action, Policy, PolicySet, ServiceSettings, SinkSettings, TokenSettings } from "./policy-set.ts";
 

@@ -3,7 +3,7 @@
 import { matchesGlob } from "node:path";
 import { type DeclaredObject, objectName } from "../core/declared-object.ts";
 import { formatDuration } from "../core/duration.ts";
-import type { ListName } from "../core/list-name.ts";
+import type { ListName } from "../model/feed.ts";
 import type { Notice } from "../model/notice.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import type { UnusualRule } from "../model/unusual.ts";

@@ -1,5 +1,6 @@
-// Errors that the operator can correct, and the texts of errors. cli/program.ts turns each class
-// into its exit code; any other error is a bug.
+// Errors that the operator can correct, texts of errors, and the kinds of failed exchanges: all
+// that decisions look at, never a message. cli/program.ts turns each class into its exit code; any
+// other error is a bug.
 
 /** Wrong use or configuration: exit code 2. The message says what, where, why and what to do. */
 export class UsageError extends Error {
@@ -26,3 +27,29 @@ export function stackOf(error: unknown): string {
 export class OutOfReachError extends Error {
   override readonly name = "OutOfReachError";
 }
+
+/** Every kind of failure that an exchange with the service can have. */
+export const errorKinds = [
+  "bad-request",
+  "not-found",
+  "unauthorized",
+  "forbidden",
+  "throttled",
+  "undocumented",
+  "server",
+  "unreachable",
+  "unknown",
+  "contract",
+  "paging",
+  "cancelled",
+] as const;
+
+/**
+ * The cause of a failure: `bad-request` 400; `not-found` 404; `unauthorized` 401; `forbidden` 403;
+ * `throttled` 429, or 503 with Retry-After; `undocumented` another 4xx, which does not say whether
+ * the request was carried out; `server` another 5xx; `unreachable` surely not sent; `unknown` sent,
+ * answer lost (also 502, 504); `contract` an answer of the wrong shape or size, a redirect, a 1xx
+ * that ends nothing; `paging` a link that loops, leaves the origin or never ends; `cancelled`
+ * stopped by our side.
+ */
+export type ErrorKind = (typeof errorKinds)[number];

@@ -1,6 +1,6 @@
 // The limiter of a service: the client acquires a permit before every exchange and releases it with
 // the ending. store/service-limiter.ts answers for all replicas.
-import type { ErrorKind } from "./error-kind.ts";
+import type { ErrorKind } from "./errors.ts";
 import { hashText } from "./stable-hash.ts";
 
 /** Why a request is denied; `concurrency` and `rate` are our own limits. */

@@ -1,5 +1,7 @@
-// "Did you mean": the likely meaning of a mistyped name.
+// "Did you mean": the likely meaning of a mistyped name, and the line that says so.
+
 import leven from "leven";
+import { cutText } from "./plain-text.ts";
 
 const wordCharactersMax = 64;
 
@@ -55,4 +57,16 @@ function nearestZone(mistyped: string): string | undefined {
     .sort((a, b) => a.distance - b.distance);
   const [best, second] = near;
   return best?.distance === second?.distance ? undefined : best?.zone;
+}
+
+/** The allowed word that equals the text, or undefined. */
+export function findWord<T extends string>(text: string, allowed: readonly T[]): T | undefined {
+  return allowed.find((word) => word === text);
+}
+
+/** `"activte" is not a …; did you mean "activate"? Allowed: …` */
+export function describeUnknownWord(text: string, what: string, allowed: readonly string[]): string {
+  const nearest = nearestWord(text, allowed);
+  const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+  return `"${cutText(text, 64)}" is not ${what}${hint === "" ? "." : hint} Allowed: ${allowed.join(", ")}`;
 }

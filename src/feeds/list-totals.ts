@@ -1,7 +1,6 @@
 // Counts a list during a whole walk: conflict details per sync job, and which approvals exist.
 // Counts nothing when a list exceeds its limit. Made once a walk by walk-feed.ts.
-import type { ListName } from "../core/list-name.ts";
-import type { ItemFacts } from "../model/feed.ts";
+import type { ItemFacts, ListName } from "../model/feed.ts";
 
 /** The field of the total. */
 export const totalOfAll = "all";

@@ -3,9 +3,8 @@
 // Pure, except for counting failures.
 import type { ItemMapping, ServiceSettings } from "../config/policy-set.ts";
 import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
-import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
-import type { ItemFacts } from "../model/feed.ts";
+import type { ItemFacts, ListName } from "../model/feed.ts";
 
 /** Maps the items of one list to facts. */
 export interface ItemMapper {

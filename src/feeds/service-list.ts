@@ -1,15 +1,14 @@
 // A list of the service as the walking strategies see it; its pages may come from a poll. Made once
 // a walk by walk-feed.ts.
 import { nextTurn } from "../core/clock.ts";
-import type { ListName } from "../core/list-name.ts";
-import type { Feed, ItemFacts } from "../model/feed.ts";
+import type { Feed, ItemFacts, ListName } from "../model/feed.ts";
 import type { SyncService } from "../service/client.ts";
 import type { ListOperation } from "../service/operations.ts";
 import type { Page } from "../service/pages.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { ItemMapper } from "./mapping.ts";
-import { LinkExpired, type ListPage, type PagedList } from "./strategy/abstract-list.ts";
+import { LinkExpired, type ListPage, type PagedList } from "./strategy/walk.ts";
 
 /** The operation that reads each list. Source: service-interface §4.1 */
 export const operationOf: Readonly<Record<ListName, ListOperation>> = {

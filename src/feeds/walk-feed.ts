@@ -11,12 +11,19 @@ import { factsOf } from "../service/operations.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { FeedPage, FeedStatus, FeedStore } from "../store/feed-store.ts";
 import { beginTotals, type RunningTotals, readWholeMax } from "./list-totals.ts";
-import { logCost, logFailures, logOrder, watchShape } from "./log-walk.ts";
 import type { ItemMapper } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
-import { announceNew, type ItemAnnouncer, ItemSampling, unpublishedItems } from "./publish-items.ts";
+import {
+  announceNew,
+  type ItemAnnouncer,
+  ItemSampling,
+  logCost,
+  logFailures,
+  logOrder,
+  unpublishedItems,
+  watchShape,
+} from "./publish-items.ts";
 import { type GivenPage, operationOf, serviceList } from "./service-list.ts";
-import { LinkExpired, type PagedList } from "./strategy/abstract-list.ts";
 import {
   defaultLimits,
   type ListKnowledge,
@@ -24,7 +31,7 @@ import {
   type StrategyLimits,
   withoutCredentials,
 } from "./strategy/knowledge.ts";
-import { walkList } from "./strategy/walk.ts";
+import { LinkExpired, type PagedList, walkList } from "./strategy/walk.ts";
 
 /** The dependencies of a walk; the optional ones serve what not every caller has. */
 export interface WalkDependencies {

@@ -1,9 +1,14 @@
 // A feed: one list of one service that tasks follow. Its walk goes through the queue like a task.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
-import { listNames } from "../core/list-name.ts";
 import { parseVersioned } from "../core/newer-version.ts";
 import { hashText } from "../core/stable-hash.ts";
+
+/** The lists that can be followed, polled and mapped. Source: service-interface §4.1 */
+export const listNames = ["activities", "conflictDetails", "approvals", "triggers", "authActivities", "masks"] as const;
+
+/** One of the six lists. */
+export type ListName = (typeof listNames)[number];
 
 const feedWalkSchema = z.strictObject({
   v: z.literal(1),

@@ -1,5 +1,8 @@
 // The task: one slot applied to one sync job or list. It holds no secret, and no copy of the
-// policy: the worker looks the policy up by name.
+// policy: the worker looks the policy up by name. Its id is the same on every replica, so that the
+// queue drops one enqueued twice; it never holds ":" and is never all digits, which BullMQ would
+// misread.
+
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
@@ -47,4 +50,29 @@ export function parseTask(value: unknown): Task {
 /** Whether a task stands for the sync jobs of masks; a poll of the masks has the same target. */
 export function isFromMasks({ kind, target }: Pick<Task, "kind" | "target">): boolean {
   return kind === "run" && target === targetFromMasks;
+}
+
+/** The parts of a task id. */
+export type TaskIdentity = Pick<Task, "policy" | "kind" | "target" | "slotMs" | "origin">;
+
+/** Makes an id: `contracts-nightly__run__42__1795228200`; by hand `…__42__m1795228200123`. */
+export function taskId({ policy, kind, target, slotMs, origin }: TaskIdentity): string {
+  const slot = origin === "manual" ? `m${slotMs}` : String(Math.floor(slotMs / 1_000));
+  return `${policy}__${kind}__${target}__${slot}`;
+}
+
+/** Reads an id; undefined for a text that is none. A slot is known to the second. */
+export function parseTaskId(id: string): TaskIdentity | undefined {
+  const [, policy = "", kindText, target = "", hand, instant] =
+    /^([\w.-]+?)__([a-z]+)__(.+)__(m?)(\d+)$/.exec(id) ?? [];
+  const kind = taskKinds.find((one) => one === kindText);
+  if (kind === undefined) return undefined;
+  const isByHand = hand === "m";
+  const slotMs = Number(instant) * (isByHand ? 1 : 1_000);
+  return { policy, kind, target, slotMs, origin: isByHand ? "manual" : "schedule" };
+}
+
+/** Reads the target out of a task id: no policy's name holds "_". */
+export function targetOf(id: string): string {
+  return id.split("__").slice(2, -1).join("__");
 }

@@ -7,8 +7,8 @@ import { toPlainText } from "../core/plain-text.ts";
 import { noteSecret } from "../core/secrets.ts";
 import { hashText } from "../core/stable-hash.ts";
 import type { Notice } from "../model/notice.ts";
-import { readBounded } from "../service/secret-file.ts";
 import { TlsFiles, TlsFilesError, tlsHint } from "../service/tls-files.ts";
+import { readBounded } from "../service/token.ts";
 import { mailText } from "./chat.ts";
 import type { Receipt, Sink } from "./sink.ts";
 

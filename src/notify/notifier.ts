@@ -38,7 +38,7 @@ interface DueDigest {
   readonly make: () => Promise<Notice>;
 }
 
-/** Says which digests are due, and their states after it. Built by app/digests.ts. */
+/** Says which digests are due, and their states after it. Built by app/create-notifier.ts. */
 export interface DigestPort {
   due(
     states: ReadonlyMap<string, string>,

@@ -1,7 +1,7 @@
 // Counts events of the log, whatever its level, and calls of the services. So tasks/, schedule/ and
 // service/ know nothing of metrics.
 import { systemClock } from "../core/clock.ts";
-import type { ErrorKind } from "../core/error-kind.ts";
+import type { ErrorKind } from "../core/errors.ts";
 import type { EventFields, EventLog } from "../core/event-log.ts";
 import type { RequestEvent } from "../service/service-options.ts";
 import type { Metrics } from "./metrics.ts";

@@ -1,9 +1,8 @@
 // The labels of metrics and every value that each may take; metrics.ts turns any other value into
 // `other`. No label holds an id, a message or a URL: the configuration bounds the number of series.
-import { errorKinds } from "../core/error-kind.ts";
-import { listNames } from "../core/list-name.ts";
+import { errorKinds } from "../core/errors.ts";
 import { version } from "../core/version.ts";
-import { wholeReasons } from "../model/feed.ts";
+import { listNames, wholeReasons } from "../model/feed.ts";
 import { noticeKinds } from "../model/notice.ts";
 import { outcomeStatuses } from "../model/outcome.ts";
 import { taskKinds } from "../model/task.ts";

@@ -3,8 +3,8 @@
 import { formatRoughly } from "../core/duration.ts";
 import { counted } from "../core/plain-text.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
-import { foreignOwner } from "../store/owners.ts";
 import type { Acknowledgement } from "../store/policy-states.ts";
+import { foreignOwner } from "../store/redis.ts";
 import {
   acknowledgementWords,
   describeLate,

@@ -13,8 +13,7 @@ import {
   parseDeadlineState,
 } from "../model/deadline.ts";
 import { weightOf } from "../model/outcome.ts";
-import { targetFromMasks } from "../model/task.ts";
-import { parseTaskId } from "../model/task-id.ts";
+import { parseTaskId, targetFromMasks } from "../model/task.ts";
 import {
   deadlineOfSlot,
   deadlinesOf,
@@ -24,12 +23,12 @@ import {
   judgeDeadlines,
   madeAt,
 } from "../schedule/deadlines.ts";
-import { batchesOf } from "../store/batches.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { History } from "../store/history.ts";
 import { NotifyStore } from "../store/notify-store.ts";
 import { readPolicyStates } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
+import { batchesOf } from "../store/script.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { namedByMasks, readStatusAt } from "./status-at.ts";
 

@@ -1,5 +1,6 @@
 // A digest: what needs a person now and what happened since the digest before, in a title and some
-// lines. The worst comes first. Built for sinks by app/digests.ts, and for `syncline digest`.
+// lines. The worst comes first. Built for sinks by app/create-notifier.ts, and for `syncline
+// digest`.
 import { type DigestSettings, type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { localDate, showInstant, showNear } from "../core/instant.ts";

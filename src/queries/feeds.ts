@@ -1,9 +1,8 @@
 // The followed lists: how old their last reading is, what is new since yesterday, and which
 // conflicts and approvals are open per sync job. Called by the pages and the API.
 import type { PolicySet } from "../config/policy-set.ts";
-import { listNames } from "../core/list-name.ts";
 import { totalOfAll, totalOfItem, totalOfSyncJob } from "../feeds/list-totals.ts";
-import { costlyReasons, type Feed } from "../model/feed.ts";
+import { costlyReasons, type Feed, listNames } from "../model/feed.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { type FeedNote, FeedStore, readFeedNotes } from "../store/feed-store.ts";
 import { redisTimeMs } from "../store/redis.ts";

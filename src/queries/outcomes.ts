@@ -1,8 +1,8 @@
 // Finds outcomes: the newest first, in a span of time, of some policies, fitting a filter. Reads
 // only as many as needed. Called by `history`.
 import type { Outcome, OutcomeStatus } from "../model/outcome.ts";
-import { batchesOf } from "../store/batches.ts";
 import type { History, Span } from "../store/history.ts";
+import { batchesOf } from "../store/script.ts";
 
 /** The most outcomes that one question looks at. */
 export const outcomesReadMax = 20_000;

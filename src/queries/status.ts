@@ -8,9 +8,16 @@ import { costlyReasons, type Feed, type WholeReason } from "../model/feed.ts";
 import { isInForce, type Pause } from "../model/pause.ts";
 import { costlyWalksMin, type FeedNote, readFeedNotes } from "../store/feed-store.ts";
 import { type KeptNote, type Replica, readKeptNote, readReplicas } from "../store/kept-policies.ts";
-import { type Owners, readOwners } from "../store/owners.ts";
-import { readPauses } from "../store/quarantines.ts";
-import { type Presence, type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
+import { readPauses } from "../store/pauses.ts";
+import {
+  type Owners,
+  type Presence,
+  type RedisTarget,
+  readOwners,
+  readPresence,
+  redisTimeMs,
+  type Store,
+} from "../store/redis.ts";
 import { type LimiterStatus, readLimiterStatus } from "../store/service-limiter.ts";
 import { feedsOf } from "./feeds.ts";
 import { describeMissingRoles } from "./service-words.ts";

@@ -3,11 +3,10 @@
 import type { Policy } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";
 import type { Outcome } from "../model/outcome.ts";
-import { isFromMasks, type Task } from "../model/task.ts";
-import { targetOf } from "../model/task-id.ts";
-import { batchesOf } from "../store/batches.ts";
+import { isFromMasks, type Task, targetOf } from "../model/task.ts";
 import { Leases } from "../store/leases.ts";
 import type { Store } from "../store/redis.ts";
+import { batchesOf } from "../store/script.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
 import type { TaskPlaces } from "./audit-policy.ts";

@@ -5,7 +5,7 @@ import { type Policy, type PolicySet, targetsOf, timezoneOf } from "../config/po
 import { formatRoughly } from "../core/duration.ts";
 import { showClock, toIso } from "../core/instant.ts";
 import type { Pause } from "../model/pause.ts";
-import { parseTaskId } from "../model/task-id.ts";
+import { parseTaskId } from "../model/task.ts";
 import { usualMsOf } from "../model/unusual.ts";
 import { deadlineOfSlot } from "../schedule/deadlines.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
@@ -13,8 +13,8 @@ import type { SimulationEvent } from "../simulate/events.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import { type Clash, SlotList, type SlotRow } from "../simulate/slot-list.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
+import { readPauses } from "../store/pauses.ts";
 import { type PolicyState, readPolicyStates, usualDurationMs } from "../store/policy-states.ts";
-import { readPauses } from "../store/quarantines.ts";
 import type { Store } from "../store/redis.ts";
 import { type RunInFlight, runsInFlight } from "../store/start-entry.ts";
 import { endWords } from "./task-words.ts";

@@ -5,9 +5,8 @@
 import { type Job, RateLimitError, UnrecoverableError, Worker } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
-import type { EventLog } from "../core/event-log.ts";
+import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
-import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { withoutSecrets } from "../core/secrets.ts";
 import { type Delivery, type DeliveryTry, type DeliveryVerdict, parseDelivery } from "../model/notice.ts";
 import type { RedisTarget } from "../store/connect.ts";

@@ -6,8 +6,7 @@ import type { EventLog } from "../core/event-log.ts";
 import { hashText } from "../core/stable-hash.ts";
 import { type Delivery, type FailedDelivery, type Notice, parseDelivery } from "../model/notice.ts";
 import type { RedisTarget } from "../store/connect.ts";
-import { OpenQueues } from "./open-queues.ts";
-import { deliveryOptions, sinkQueueName } from "./queues.ts";
+import { deliveryOptions, OpenQueues, sinkQueueName } from "./queues.ts";
 
 /** The backlog of a sink's queue. */
 export interface SinkBacklog {

@@ -1,15 +1,13 @@
 // Puts tasks and feed walks into their queues. Job ids are deterministic, so a second add changes
 // nothing.
 import { type Clock, systemClock } from "../core/clock.ts";
-import type { EventLog } from "../core/event-log.ts";
-import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JobStatus, QueueKind } from "../model/contracts.ts";
 import { type FeedWalk, feedId } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { RedisTarget } from "../store/connect.ts";
-import { OpenQueues } from "./open-queues.ts";
-import { feedWalkOptions, queueKindOf, queueName, taskOptions } from "./queues.ts";
+import { feedWalkOptions, OpenQueues, queueKindOf, queueName, taskOptions } from "./queues.ts";
 
 const debounceMs = 250;
 

@@ -2,8 +2,8 @@
 // read for ten thousand tasks. The keys are BullMQ's (PREFIX:QUEUE:wait, :active, :delayed, …).
 // Called by queries/running.ts and actions/cancel.ts.
 import { parseTask, type Task } from "../model/task.ts";
-import { batchesOf } from "../store/batches.ts";
 import type { Store } from "../store/redis.ts";
+import { batchesOf } from "../store/script.ts";
 import { queueName } from "./queues.ts";
 
 /** `active`: a worker takes a step. `delayed`: it sleeps until its next step. */

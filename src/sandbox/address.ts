@@ -120,3 +120,28 @@ function parseSkip(text: string | null): number {
   if (!/^\d{1,9}$/.test(text)) throw new Refusal(400, "The query option '$skip' must be a whole number.");
   return Number(text);
 }
+
+/**
+ * Every operation of the service.
+ * Source: service-interface §4.1
+ */
+export const operationNames = [
+  "GetSyncJobById",
+  "UpdateSyncJobById",
+  "DeleteSyncJobById",
+  "RunSyncJob",
+  "EnableSyncJobById",
+  "UpdateEcmDocumentMaskById",
+  "GetJobMasks",
+  "UpdateDriveSyncTargetById",
+  "UpdateSiteSyncTargetById",
+  "GetApprovals",
+  "GetIdentityById",
+  "GetTriggers",
+  "GetAuthActivities",
+  "GetActivities",
+  "GetConflictDetails",
+] as const;
+
+/** The name of one operation of the service. */
+export type OperationName = (typeof operationNames)[number];

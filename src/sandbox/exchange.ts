@@ -1,18 +1,21 @@
 // One HTTP exchange from request to last byte: admission, fault, handler, ledger, answer. Called by
-// sandbox.ts for every request.
+// sandbox.ts for every request. Also the sandbox's own paths under `/_sandbox` (ledger, counts,
+// faults, approvals, conflicts): NOT part of the service's interface; they require the token, too.
+
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { parseTarget, type Target } from "./address.ts";
+import { UsageError } from "../core/errors.ts";
+import { isJsonObject } from "../core/json.ts";
+import { type OperationName, parseTarget, type Target } from "./address.ts";
 import { type Call, parseRepository, type World } from "./call.ts";
-import type { SandboxContext } from "./control.ts";
-import { answerControl } from "./control.ts";
-import { faultEffects, type Strike } from "./faults.ts";
-import type { SetAnswered } from "./ledger.ts";
+import { createChance } from "./chance.ts";
+import { type Fault, FaultPlan, faultEffects, faultsMax, parseFault, type Strike } from "./faults.ts";
+import type { Ledger, SetAnswered } from "./ledger.ts";
 import { openLink } from "./odata-page.ts";
-import type { OperationName } from "./operation-names.ts";
 import {
   cutConnection,
   errorReply,
+  jsonReply,
   Refusal,
   type Reply,
   sendDrip,
@@ -21,7 +24,7 @@ import {
   unauthorizedReply,
 } from "./reply.ts";
 import { findRoute, guardedOperations, type Route } from "./routes.ts";
-import { settleRuns } from "./runs.ts";
+import { clearApprovals, clearConflicts, settleRuns } from "./runs.ts";
 
 const bodyBytesMax = 65_536;
 
@@ -201,4 +204,74 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
     if (bytes <= bodyBytesMax) chunks.push(buffer);
   }
   return bytes > bodyBytesMax ? undefined : Buffer.concat(chunks).toString("utf8");
+}
+
+/** The state that all exchanges of one sandbox share. */
+export interface SandboxContext {
+  readonly world: World;
+  readonly ledger: Ledger;
+  /** Replaced when faults are set anew. */
+  faults: FaultPlan;
+  /** Aborts when the sandbox stops, and ends all waits. */
+  readonly signal: AbortSignal;
+  /** Origin of this sandbox, for a request without a usable Host header. */
+  origin: string;
+}
+
+/** Answers a request to `/_sandbox/…`. @throws Refusal 400 on a body that cannot be read. */
+function answerControl(
+  context: SandboxContext,
+  request: IncomingMessage,
+  { target, body }: { readonly target: Target; readonly body: string | undefined },
+): Reply {
+  const { store, settings } = context.world;
+  switch (`${request.method} ${target.segments.slice(1).join("/")}`) {
+    case "GET ledger":
+      return jsonReply({ value: context.ledger.entries() });
+    case "GET requests":
+      return jsonReply(context.ledger.requests());
+    case "GET faults":
+      return jsonReply({ value: context.faults.counts() });
+    case "POST faults":
+      replaceFaults(context, readFaults(body));
+      return jsonReply({ value: context.faults.counts() });
+    case "POST approvals/clear":
+    case "POST conflicts/clear": {
+      // End due runs first, so that the ends of blocked runs can be told from them.
+      settleRuns(store, settings, settings.clock.nowMs());
+      const clear = target.segments[1] === "approvals" ? clearApprovals : clearConflicts;
+      return jsonReply({ cleared: clear(store, target.parameters.get("repository") ?? undefined) });
+    }
+    default:
+      return errorReply(
+        404,
+        "The sandbox has GET ledger, requests, faults and POST faults, approvals/clear, conflicts/clear.",
+      );
+  }
+}
+
+/** Replaces the faults; counting starts anew. */
+export function replaceFaults(context: SandboxContext, faults: readonly Fault[]): void {
+  context.faults = new FaultPlan(faults, createChance(context.world.settings.seed));
+}
+
+function readFaults(body: string | undefined): readonly Fault[] {
+  const usage = 'The body must be {"faults": ["latency,ms=500", …]}';
+  let value: unknown;
+  try {
+    value = JSON.parse(body ?? "");
+  } catch {
+    throw new Refusal(400, `${usage}: it is not JSON.`);
+  }
+  const texts: unknown = isJsonObject(value) ? value["faults"] : undefined;
+  if (!Array.isArray(texts) || texts.length > faultsMax) throw new Refusal(400, `${usage}, at most ${faultsMax}.`);
+  return texts.map((text: unknown) => {
+    if (typeof text !== "string") throw new Refusal(400, `${usage}: a fault is a text.`);
+    try {
+      return parseFault(text);
+    } catch (error) {
+      if (error instanceof UsageError) throw new Refusal(400, error.message);
+      throw error;
+    }
+  });
 }

@@ -1,11 +1,11 @@
 // The faults on demand, as values and as texts (`lost-answer,op=RunSyncJob,every=3`), what each
 // does, and which one hits a request. Used by exchange.ts, the command line and `/_sandbox/faults`.
 import { UsageError } from "../core/errors.ts";
+import { describeUnknownWord, findWord } from "../core/nearest-word.ts";
 import { cutText } from "../core/plain-text.ts";
+import { type OperationName, operationNames } from "./address.ts";
 import type { Chance } from "./chance.ts";
-import { type OperationName, operationNames } from "./operation-names.ts";
 import { errorReply, hollowReply, type Reply, unauthorizedReply } from "./reply.ts";
-import { describeUnknownWord, findWord } from "./suggest.ts";
 
 /** Every kind of fault. */
 export const faultKinds = [

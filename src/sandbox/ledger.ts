@@ -1,6 +1,6 @@
 // The ledger: every change that happened, whether or not its answer arrived, and every request by
 // status. The exchange writes it; tests, the demo and `/_sandbox/ledger` read it.
-import type { OperationName } from "./operation-names.ts";
+import type { OperationName } from "./address.ts";
 import type { Effect } from "./reply.ts";
 
 /** One change. A refused request has no entry. */

@@ -1,10 +1,12 @@
 // The table of all that the service answers: operation, method, path, handler. Called by
-// exchange.ts. Source: service-interface §4.1
+// exchange.ts. Only PUT and DELETE of a sync job document a 404 (§7): what is missing is 400
+// elsewhere, or 404 when `missingStatus` says so (Assumption S3). Source: service-interface §4.1
 
 import {
   applySelect,
   checkSelect,
   matchPath,
+  type OperationName,
   type PathForm,
   parseKey,
   parseNamedArguments,
@@ -13,11 +15,10 @@ import {
 } from "./address.ts";
 import { type Call, checkRepository, findRow, parseUpdate, type UpdateRules, type World } from "./call.ts";
 import { type Place, readToken, toPage } from "./odata-page.ts";
-import type { OperationName } from "./operation-names.ts";
-import { jsonReply, Refusal, type Reply, textReply } from "./reply.ts";
-import { activityRoles, conflictRoles, type FieldNames, type Role, shapeEntity } from "./shape.ts";
-import type { Row, Store } from "./store.ts";
-import { deleteSyncJob, enableSyncJob, getSyncJob, runSyncJob } from "./sync-jobs.ts";
+import { activityRoles, conflictRoles, type FieldNames, type Role, shapeEntity } from "./options.ts";
+import { bareReply, jsonReply, Refusal, type Reply, textReply } from "./reply.ts";
+import { activateSyncJob, runsMax, startRun } from "./runs.ts";
+import { isRunning, type Row, removeSyncJob, type Store } from "./store.ts";
 
 const syncJobRules: UpdateRules = { updatable: ["name"], readOnly: ["syncJobId"] };
 
@@ -43,7 +44,8 @@ const listViews = {
   conflicts: shaped("syncconflictdetails", conflictRoles, (store) => store.conflicts),
 } as const satisfies Readonly<Record<string, ListView>>;
 
-const properties = ["id", "idAsNumber", "name", "isAdministrator"];
+const identityProperties = ["id", "idAsNumber", "name", "isAdministrator"];
+const syncJobProperties = ["syncJobId", "name"] as const;
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -139,7 +141,7 @@ function identity(name: string): Route {
 /** GetIdentityById: an unknown id gives an empty `value` (Assumption S9). Source: §4.1, §4.4 */
 function getIdentity(world: World, call: Call): Reply {
   const { select } = parseQuery(call.parameters, ["$select", "$expand"]);
-  checkSelect(select, properties);
+  checkSelect(select, identityProperties);
   const named = parseNamedArguments(call.key);
   const id = readArgument("id", named, call);
   const repository = checkRepository(readArgument("repository", named, call), world);
@@ -265,4 +267,45 @@ function updateDocMask(world: World, call: Call): Reply {
     throw new Refusal(world.settings.missingStatus, `There is no document mask with the id ${key}.`);
   }
   return update((store) => store.masks, maskRules)(world, call);
+}
+
+/** GetSyncJobById. Source: service-interface §4.1 */
+function getSyncJob(world: World, call: Call): Reply {
+  const { select } = parseQuery(call.parameters, ["$select", "$expand"]);
+  const { isActive } = world.settings.fieldNames;
+  checkSelect(select, isActive === undefined ? syncJobProperties : [...syncJobProperties, isActive]);
+  const row = findRow(world.store.syncJobs, parseKey(call.key), call, world.settings.missingStatus);
+  const active = isActive === undefined ? {} : { [isActive]: world.store.activated.has(row.entity.syncJobId) };
+  return jsonReply(applySelect({ ...row.entity, ...active }, select));
+}
+
+/** DeleteSyncJobById: `true`, or `false` while it runs (Assumption S7). Source: §4.4 */
+function deleteSyncJob(world: World, call: Call): Reply {
+  parseQuery(call.parameters, []);
+  const key = parseKey(call.key);
+  const row = findRow(world.store.syncJobs, key, call, 404);
+  if (isRunning(world.store, key)) return jsonReply(false);
+  removeSyncJob(world.store, key);
+  return jsonReply(true, { key: String(key), repository: row.repository, runNumber: null });
+}
+
+/** RunSyncJob: a bare 200. Source: service-interface §4.4 */
+function runSyncJob(world: World, call: Call): Reply {
+  parseQuery(call.parameters, []);
+  const key = parseKey(call.key);
+  const row = findRow(world.store.syncJobs, key, call, world.settings.missingStatus);
+  if (world.store.activities.length >= world.settings.activities + runsMax) {
+    throw new Refusal(500, `Starting the run failed: the sandbox keeps ${runsMax} runs at most.`);
+  }
+  const runNumber = startRun(world.store, world.settings, row, call.nowMs);
+  return bareReply({ key: String(key), repository: row.repository, runNumber });
+}
+
+/** EnableSyncJobById: a bare 200. Source: service-interface §4.4 */
+function enableSyncJob(world: World, call: Call): Reply {
+  parseQuery(call.parameters, []);
+  const key = parseKey(call.key);
+  const row = findRow(world.store.syncJobs, key, call, world.settings.missingStatus);
+  activateSyncJob(world.store, key);
+  return bareReply({ key: String(key), repository: row.repository, runNumber: null });
 }

@@ -43,7 +43,7 @@ type Identity = {
   readonly name: string;
   readonly isAdministrator: boolean;
 };
-/** An activity by meaning; `finishedAt` null while running. The sandbox's own choice (shape.ts). */
+/** An activity by meaning; `finishedAt` null while running. The sandbox's choice (options.ts). */
 type Activity = {
   readonly activityId: number;
   readonly syncJobId: number;
@@ -52,7 +52,7 @@ type Activity = {
   readonly finishedAt: string | null;
   readonly itemsProcessed: number;
 };
-/** A conflict detail by meaning. The sandbox's own choice (shape.ts). */
+/** A conflict detail by meaning. The sandbox's own choice (options.ts). */
 type Conflict = {
   readonly conflictId: number;
   readonly syncJobId: number;

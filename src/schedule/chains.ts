@@ -10,11 +10,9 @@ import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks, FollowChains } from "../model/contracts.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { Pause } from "../model/pause.ts";
-import type { Follower } from "../model/slot-record.ts";
+import type { Follower, FollowStep, PredecessorState, WaitingSlot } from "../model/slot-record.ts";
 import type { Task } from "../model/task.ts";
-import type { FollowStep, PredecessorState, WaitingSlot } from "../model/waiting-slot.ts";
-import type { ReadInputs, SlotLedgerPort } from "./contracts.ts";
-import { readInputsOf } from "./inputs.ts";
+import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./contracts.ts";
 import { type FollowerPlan, planFollower } from "./plan-follower.ts";
 import { tasksOf, toFollowedRecord } from "./slot-tasks.ts";
 

@@ -1,5 +1,6 @@
-// What the scheduler and the chains use of the slot ledger: store/slot-ledger.ts keeps it in Redis,
-// tests in memory.
+// What the scheduler and the chains use of Redis: the slot ledger (store/slot-ledger.ts; tests keep
+// it in memory) and the inputs of policies (`needs`).
+import type { Policy } from "../config/policy-set.ts";
 import type { ScheduledPolicy, SlotStep } from "../model/slot-record.ts";
 
 /** The slot ledger. Every method takes any number of policies and works in bounded batches. */
@@ -25,3 +26,12 @@ export interface SlotLedgerPort {
 
 /** When each of these policies was last good, every target of it; without those that never were. */
 export type ReadInputs = (policies: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+
+/** Reads the inputs of these policies; undefined when they need none. */
+export async function readInputsOf(
+  policies: readonly (Policy | undefined)[],
+  read: ReadInputs | undefined,
+): Promise<ReadonlyMap<string, number> | undefined> {
+  const names = new Set(policies.flatMap((policy) => policy?.needs?.policy ?? []));
+  return names.size === 0 ? undefined : read?.([...names]);
+}

@@ -7,9 +7,8 @@
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
-import type { SlotRecord } from "../model/slot-record.ts";
-import { taskId } from "../model/task-id.ts";
-import type { PredecessorState, WaitingSlot } from "../model/waiting-slot.ts";
+import type { PredecessorState, SlotRecord, WaitingSlot } from "../model/slot-record.ts";
+import { taskId } from "../model/task.ts";
 import { type PlanningMoment, planSkip, type SkipPlan } from "./plan-slots.ts";
 
 /** How a waiting slot ends. `note`: the state of the predecessor that led to it. */

@@ -1,10 +1,8 @@
 // Turns planned slots into ledger records and tasks. Pure; called by the scheduler and by `run`.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
-import type { SlotRecord } from "../model/slot-record.ts";
-import { type Task, targetFromMasks } from "../model/task.ts";
-import { taskId } from "../model/task-id.ts";
-import type { WaitingSlot } from "../model/waiting-slot.ts";
+import type { SlotRecord, WaitingSlot } from "../model/slot-record.ts";
+import { type Task, targetFromMasks, taskId } from "../model/task.ts";
 import type { FollowerPlan } from "./plan-follower.ts";
 import type { SlotPlan } from "./plan-slots.ts";
 

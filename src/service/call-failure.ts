@@ -1,7 +1,7 @@
 // Turns the result of an exchange into an answer or a ServiceError, by the table of
 // docs/outcomes.md: kinds of statuses, waits, words. Pure; called by call.ts.
 import { formatDuration } from "../core/duration.ts";
-import type { ErrorKind } from "../core/error-kind.ts";
+import type { ErrorKind } from "../core/errors.ts";
 import type { Denied, DeniedBy } from "../core/limiter.ts";
 import { errorExcerpt, safeHeader } from "./error-body.ts";
 import { documentedStatus, factsOf, type Operation } from "./operations.ts";

@@ -1,15 +1,22 @@
-// One call of an operation: token, limiter, exchange, renewal after a 401, retries of reads. Every
-// failure becomes a ServiceError. The token is attached here, per request, after the check of the
-// final URL. Called by client.ts.
-import type { Clock } from "../core/clock.ts";
-import type { EventLog } from "../core/event-log.ts";
-import { type ExchangeEnding, isDenied, type Limiter, noVerdict, type Permit } from "../core/limiter.ts";
-import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+// One call of an operation: token, limiter, exchange, renewal after a 401, retries of reads only.
+// Every failure becomes a ServiceError. The token is attached here, per request, after the check of
+// the final URL. Called by client.ts.
+
+import { backoffMs, type Clock } from "../core/clock.ts";
+import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
+import {
+  type DeniedBy,
+  type ExchangeEnding,
+  isDenied,
+  isOwnLimit,
+  type Limiter,
+  noVerdict,
+  type Permit,
+} from "../core/limiter.ts";
 import { notedLengthMin } from "../core/secrets.ts";
 import { CallFailure } from "./call-failure.ts";
 import { factsOf, type Operation } from "./operations.ts";
 import { isUnderBase, type ServiceBase } from "./request-url.ts";
-import { retryWaitMs, waitForLimiterMsMax } from "./retry.ts";
 import { ServiceError } from "./service-error.ts";
 import type { Changes, RequestEvent, StartOptions, Timeouts, UpdateOptions } from "./service-options.ts";
 import { TokenError, type TokenSource } from "./token.ts";
@@ -305,4 +312,44 @@ function toHeaders(call: Call, token: string): Record<string, string> {
     ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
     ...(ifMatch === undefined ? {} : { "if-match": ifMatch }),
   };
+}
+
+const backoff = { baseMs: 500, capMs: 10_000 } as const;
+
+/** How long a read may wait in place. A longer wait goes back to the queue and frees the worker. */
+const waitInPlaceMsMax = 2_000;
+
+/**
+ * Follow-up requests wait this long for the limiter. If they gave up, the first request would come
+ * again and take the permit, and a tight limit would never let the second one out.
+ */
+export const waitToGoOnMsMax = 15_000;
+
+/** How long a request may wait in place for the limiter, in milliseconds. */
+function waitForLimiterMsMax(
+  { isRead, isFollowUp }: { readonly isRead: boolean; readonly isFollowUp: boolean },
+  deniedBy: DeniedBy,
+): number {
+  if (isFollowUp && isOwnLimit(deniedBy)) return waitToGoOnMsMax;
+  return isRead ? waitInPlaceMsMax : 0;
+}
+
+/** What the decision depends on. */
+export interface RetryState {
+  /** Tries made so far, 1 or more. */
+  readonly tries: number;
+  /** Retries allowed after the first try. */
+  readonly retriesMax: number;
+  readonly random?: () => number;
+}
+
+/** The wait before the next try in milliseconds; undefined when the call fails now. */
+export function retryWaitMs(error: ServiceError, state: RetryState): number | undefined {
+  const { method, kind, deniedBy, retryAfterMs = 0 } = error;
+  if (method !== "GET" || state.tries > state.retriesMax) return undefined;
+  if (kind !== "throttled" && kind !== "unreachable" && kind !== "server" && kind !== "unknown") return undefined;
+  // A denied request has waited in place already. A long wait belongs to the queue, which shares it
+  // with every replica.
+  if (deniedBy !== undefined || retryAfterMs > waitInPlaceMsMax) return undefined;
+  return Math.max(retryAfterMs, backoffMs(backoff, state.tries, state.random));
 }

@@ -3,9 +3,8 @@
 // transport.ts the exchange. Built by create-service.ts, one instance per service.
 import type { z } from "zod";
 import { type Clock, systemClock } from "../core/clock.ts";
-import { type EventLog, silentLog } from "../core/event-log.ts";
+import { createRateLimitedLog, type EventLog, silentLog } from "../core/event-log.ts";
 import { resourceKey } from "../core/limiter.ts";
-import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import {
   type DeleteResult,
   readCount,

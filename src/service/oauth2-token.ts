@@ -5,16 +5,15 @@
 //   none ──get──▶ asking, one at a time ──▶ token ──80 % of its life──▶ token, asking in the background ──▶ token
 //                      └─failed─▶ none: for 1 s … 30 s the same error, without asking    └─failed─▶ token, until it ends
 //   token refused with 401 ──▶ asking, but not again within 10 s of a token: a service that refuses every token is no reason to ask on
+
 import * as oauth from "oauth4webapi";
 import { type Clock, systemClock, untilAborted } from "../core/clock.ts";
-import { type EventLog, silentLog } from "../core/event-log.ts";
+import { createRateLimitedLog, type EventLog, silentLog } from "../core/event-log.ts";
 import { isLoopback } from "../core/loopback.ts";
-import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { noteSecret } from "../core/secrets.ts";
 import { parseRetryAfter } from "./call-failure.ts";
-import { failureText } from "./oauth-fetch.ts";
 import { defaultTimeouts, type Timeouts } from "./service-options.ts";
-import type { TlsFiles } from "./tls-files.ts";
+import { TlsFiles, tlsHint } from "./tls-files.ts";
 import { parseToken, readClientSecret, TokenError, type TokenSource } from "./token.ts";
 import { type Exchange, type ExchangeResult, Transport } from "./transport.ts";
 
@@ -157,8 +156,8 @@ class OAuth2Token implements TokenSource {
   #pause(error: TokenError): void {
     this.#failures += 1;
     const pauseMs = Math.min(pauseMsMax, 1_000 * 2 ** Math.min(this.#failures - 1, 10));
-    const askedMs = error instanceof TokenRefusal ? error.retryAfterMs : 0;
-    this.#failed = { error, untilMs: this.#clock.monotonicMs() + Math.max(pauseMs, askedMs) };
+    const providerRequestMs = error instanceof TokenRefusal ? error.retryAfterMs : 0;
+    this.#failed = { error, untilMs: this.#clock.monotonicMs() + Math.max(pauseMs, providerRequestMs) };
   }
 }
 
@@ -293,4 +292,59 @@ function toTokenError(error: unknown, where: string, status: number): unknown {
     return new TokenRefusal(`${where} did not answer as OAuth 2 says (status ${status}): check tokenUrl`, mayPass);
   }
   return error;
+}
+
+/** What the libraries ask for. */
+interface OAuthRequest {
+  readonly method?: string | undefined;
+  readonly headers?: ConstructorParameters<typeof Headers>[0] | undefined;
+  readonly body?: unknown;
+}
+
+/** Asks a provider once. @throws Error that says why there is no answer. */
+export type OAuthFetch = (url: string, request?: OAuthRequest) => Promise<Response>;
+
+const providerRequestMs = 5_000;
+const bodyBytesMax = 256 * 1024;
+const socketsMax = 4;
+
+/** Makes the way. `caFile`: authorities to trust beside the public ones, in PEM. */
+export function createOAuthFetch(caFile?: string): OAuthFetch {
+  const tls = caFile === undefined ? undefined : new TlsFiles({ caFile }, { trustPublic: true });
+  const transport = new Transport(socketsMax, tls);
+  const never = new AbortController().signal;
+  return async (href, { method, headers, body } = {}) => {
+    const url = new URL(href);
+    const result = await transport.send({
+      method: method === "POST" ? "POST" : "GET",
+      url,
+      headers: { ...Object.fromEntries(new Headers(headers)), "user-agent": "syncline" },
+      body: body instanceof URLSearchParams ? body.toString() : undefined,
+      isDedicated: false,
+      timeouts: { ...defaultTimeouts, requestMs: providerRequestMs },
+      bodyBytesMax,
+      signal: never,
+    });
+    const where = `${url.origin}${url.pathname}`;
+    if (result.type === "failure") throw new Error(failureText(where, result));
+    const {
+      status,
+      text,
+      headers: { contentType },
+    } = result;
+    // A redirect is never followed; a Response cannot have every status that a server may send.
+    if (status < 200 || (status >= 300 && status < 400) || status >= 500)
+      throw new Error(`${where} answered with status ${status}`);
+    return new Response(status === 204 ? null : text, {
+      status,
+      headers: contentType === undefined ? {} : { "content-type": contentType },
+    });
+  };
+}
+
+/** Why there is no answer from a place, in one line. */
+function failureText(where: string, { failure, code, why }: Extract<ExchangeResult, { type: "failure" }>): string {
+  const hint = why ?? tlsHint(code);
+  const what = failure === "too-large" ? "answered with too long a body" : "cannot be reached";
+  return `${where} ${what} (${code})${hint === undefined ? "" : `: ${hint}`}`;
 }

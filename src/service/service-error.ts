@@ -1,6 +1,6 @@
 // The one error that the client throws. It never holds a token, a header, a query, a whole body or
 // the HTTP library's error, because loggers print attached errors.
-import type { ErrorKind } from "../core/error-kind.ts";
+import type { ErrorKind } from "../core/errors.ts";
 import type { DeniedBy } from "../core/limiter.ts";
 import type { Operation } from "./operations.ts";
 

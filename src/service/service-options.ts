@@ -1,7 +1,7 @@
 // The options of a SyncService, with every default and its reason. Read by client.ts, transport.ts
-// and retry.ts.
+// and call.ts.
 import type { Clock } from "../core/clock.ts";
-import type { ErrorKind } from "../core/error-kind.ts";
+import type { ErrorKind } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Limiter, Permit } from "../core/limiter.ts";
 import type { Operation, PathForm } from "./operations.ts";

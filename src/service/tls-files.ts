@@ -7,10 +7,9 @@
 import { X509Certificate } from "node:crypto";
 import { createSecureContext, getCACertificates } from "node:tls";
 import { type Clock, systemClock } from "../core/clock.ts";
-import { type EventLog, silentLog } from "../core/event-log.ts";
-import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import { createRateLimitedLog, type EventLog, silentLog } from "../core/event-log.ts";
 import { noteSecret } from "../core/secrets.ts";
-import { readBounded } from "./secret-file.ts";
+import { readBounded } from "./token.ts";
 
 /** Where the files are. `certFile` and `keyFile` go together. */
 export interface TlsPaths {

@@ -1,10 +1,11 @@
 // Where the bearer token comes from: a text or a file; by OAuth 2 in oauth2-token.ts. call.ts asks
-// once per exchange. A token is never logged or put into an error. Source: service-interface §5.
+// once per exchange. A token is never logged or put into an error. Files that hold secrets are read
+// here, bounded and never cached. Source: service-interface §5.
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
 import { type Clock, systemClock, untilAborted } from "../core/clock.ts";
-import { type EventLog, silentLog } from "../core/event-log.ts";
-import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import { createRateLimitedLog, type EventLog, silentLog } from "../core/event-log.ts";
 import { noteSecret } from "../core/secrets.ts";
-import { readBounded } from "./secret-file.ts";
 
 /** Gives the bearer token. */
 export interface TokenSource {
@@ -108,4 +109,27 @@ export async function readClientSecret(path: string): Promise<string> {
   if (secret === "") throw new TokenError(`client secret file ${path} is empty: put the secret there`);
   noteSecret(secret);
   return secret;
+}
+
+/** Without O_NONBLOCK a pipe without a writer would block a thread that reads files and names. */
+const flags = constants.O_RDONLY | constants.O_NONBLOCK;
+
+/** The beginning of a file as text, or the system's error code. Secrets are mounted as links. */
+export async function readBounded(
+  path: string,
+  bytesMax: number,
+): Promise<{ readonly text: string } | { readonly code: string }> {
+  try {
+    await using file = await open(path, flags);
+    const buffer = Buffer.alloc(bytesMax);
+    let length = 0;
+    while (length < buffer.length) {
+      const { bytesRead } = await file.read(buffer, length, buffer.length - length, null);
+      if (bytesRead === 0) break;
+      length += bytesRead;
+    }
+    return { text: buffer.toString("utf8", 0, length) };
+  } catch (error) {
+    return { code: error instanceof Error && "code" in error ? String(error.code) : "unreadable" };
+  }
 }

@@ -2,8 +2,7 @@
 // It decides by planFollower, as schedule/chains.ts does. Called by simulation.ts.
 import type { Policy } from "../config/policy-set.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
-import type { SlotRecord } from "../model/slot-record.ts";
-import type { PredecessorState } from "../model/waiting-slot.ts";
+import type { PredecessorState, SlotRecord } from "../model/slot-record.ts";
 import { type FollowerPlan, planFollower } from "../schedule/plan-follower.ts";
 import type { PlanningMoment } from "../schedule/plan-slots.ts";
 import { toFollowedRecord } from "../schedule/slot-tasks.ts";

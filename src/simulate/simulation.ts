@@ -9,9 +9,8 @@ import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts"
 import { UsageError } from "../core/errors.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
-import { isFromMasks } from "../model/task.ts";
-import { taskId } from "../model/task-id.ts";
-import type { PredecessorState } from "../model/waiting-slot.ts";
+import type { PredecessorState } from "../model/slot-record.ts";
+import { isFromMasks, taskId } from "../model/task.ts";
 import { createFollowerMap } from "../schedule/chains.ts";
 import type { FollowerPlan } from "../schedule/plan-follower.ts";
 import { tasksOf, toRecords, toTasks } from "../schedule/slot-tasks.ts";

@@ -2,15 +2,29 @@
 // schedule/chains.ts ends them.
 import { isJsonObject } from "../core/json.ts";
 import { outcomeStatuses } from "../model/outcome.ts";
-import { readSlotRecord } from "../model/slot-record.ts";
-import type { Task } from "../model/task.ts";
-import { taskKinds } from "../model/task.ts";
-import { type FollowStep, type PredecessorState, readWaitingSlot, type WaitingSlot } from "../model/waiting-slot.ts";
-import { pairsOf } from "./batches.ts";
+import {
+  type FollowStep,
+  type PredecessorState,
+  readSlotRecord,
+  readWaitingSlot,
+  type WaitingSlot,
+} from "../model/slot-record.ts";
+import { type Task, taskKinds } from "../model/task.ts";
 import { slotDay } from "./day-summaries.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import type { Store } from "./redis.ts";
-import { asFlag, asList, asNothing, asNumber, asOptional, asText, asTexts, asWord, createScript } from "./script.ts";
+import {
+  asFlag,
+  asList,
+  asNothing,
+  asNumber,
+  asOptional,
+  asText,
+  asTexts,
+  asWord,
+  createScript,
+  pairsOf,
+} from "./script.ts";
 import { joinCounterKey, slotRecordsForMs, slotRecordsMax } from "./slot-ledger.ts";
 import { troublesKey } from "./troubles.ts";
 

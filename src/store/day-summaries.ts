@@ -4,8 +4,8 @@
 import { localDate } from "../core/instant.ts";
 import { type Outcome, type OutcomeStatus, outcomeStatuses, weightOf } from "../model/outcome.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
-import { batchesOf } from "./batches.ts";
 import type { Store } from "./redis.ts";
+import { batchesOf } from "./script.ts";
 
 /** A slot, and the zone of its policy; default UTC. */
 interface ZonedSlot {

@@ -1,7 +1,7 @@
 // Outcomes that an operator may want to do over, except those already dealt with. history.ts lists
 // them; `syncline failed` reads and shortens the list. The history itself never changes.
 import { isGood, type Outcome } from "../model/outcome.ts";
-import { targetOf } from "../model/task-id.ts";
+import { targetOf } from "../model/task.ts";
 import { failedKey, History, type OutcomePlace, outcomePlaceMs } from "./history.ts";
 import type { Store } from "./redis.ts";
 import { asNumber, asOptional, createScript } from "./script.ts";

@@ -8,11 +8,10 @@
 //   feed-totals   hash         at, seq, and `:FIELD` → how many items the last whole walk counted
 //   feed-waiters  sorted set   task id by the instant until which it waits
 import { costlyReasons, type Feed, feedId, type ItemFacts, type WholeReason } from "../model/feed.ts";
-import { batchesOf } from "./batches.ts";
 import { FeedMirror, readChanges, readNewest, type SeenItem } from "./feed-mirror.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
-import { asFlag, asNothing, createScript } from "./script.ts";
+import { asFlag, asNothing, batchesOf, createScript } from "./script.ts";
 import { entryKey } from "./start-entry.ts";
 
 const markLoggedScript = createScript("feed/mark-logged", asNothing);

@@ -3,16 +3,14 @@
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
 import { isReplayable, type Outcome, parseOutcome, weightOf } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
-import { batchesOf } from "./batches.ts";
 import { outcomeDay } from "./day-summaries.ts";
 import { feedWaitersKey } from "./feed-store.ts";
-import { lastSuccessKey, successKeptMs } from "./last-successes.ts";
 import { leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
-import { outcomeCountKey, policyStateKey, stateArguments } from "./policy-states.ts";
+import { lastSuccessKey, outcomeCountKey, policyStateKey, stateArguments, successKeptMs } from "./policy-states.ts";
 import { type PollNote, pollMemoryKey, pollNoteArgs } from "./poll-store.ts";
 import type { Store } from "./redis.ts";
-import { asFlag, asNothing, asOptional, asText, asWord, createScript } from "./script.ts";
+import { asFlag, asNothing, asOptional, asText, asWord, batchesOf, createScript } from "./script.ts";
 import { joinCounterKey } from "./slot-ledger.ts";
 import { entryKey, inFlightKey, type StartState } from "./start-entry.ts";
 import { entryRetentionMs } from "./start-journal.ts";

@@ -11,9 +11,8 @@ import {
 } from "../model/notify-event.ts";
 import { parseOutcome } from "../model/outcome.ts";
 import { readSlotRecord } from "../model/slot-record.ts";
-import { pairsOf } from "./batches.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
-import { asFlag, asList, asNothing, asNumber, asText, asTexts, createScript } from "./script.ts";
+import { asFlag, asList, asNothing, asNumber, asText, asTexts, createScript, pairsOf } from "./script.ts";
 
 const takeScript = createScript("lease/take", asText);
 const releaseScript = createScript("lease/release", asNothing);

@@ -1,6 +1,7 @@
 // The present state of each policy: how each of its sync jobs ended last, since when, how many in a
 // row, and how long its good runs took. history.ts writes it with each outcome, in one step;
 // `status` and `report` read it. A hash a policy: lua/include/policy-state.lua.
+
 import * as z from "zod";
 import {
   figuresOf,
@@ -12,11 +13,10 @@ import {
   outcomeSchema,
   weightOf,
 } from "../model/outcome.ts";
-import { taskId } from "../model/task-id.ts";
+import { taskId } from "../model/task.ts";
 import { measures, medianOf, type RunFigures, type Unusual } from "../model/unusual.ts";
-import { batchesOf } from "./batches.ts";
 import type { Store } from "./redis.ts";
-import { asFlag, createScript } from "./script.ts";
+import { asFlag, batchesOf, createScript } from "./script.ts";
 
 const { kind, status, evidence, confidence, reason, origin } = outcomeSchema.shape;
 const findingSchema = z.tuple([z.enum(measures), z.number(), z.number()]);
@@ -265,4 +265,36 @@ function rankOf({ weight, last }: TargetState): number {
   if (weight === "bad") return 0;
   if (!isGood[last.status]) return 1;
   return weight === undefined ? 2 : 3;
+}
+
+/** How long Redis keeps the last success of a policy, in milliseconds. */
+export const successKeptMs = 400 * 86_400_000;
+const batchMax = 500;
+
+/** The last successes in Redis. */
+export class LastSuccesses {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Returns when each of these policies last succeeded; those without a success are left out. */
+  async of(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const found = new Map<string, number>();
+    for (let start = 0; start < policies.length; start += batchMax) {
+      const batch = policies.slice(start, start + batchMax);
+      const answers = await this.#store.redis.mget(batch.map((policy) => lastSuccessKey(this.#store, policy)));
+      for (const [index, policy] of batch.entries()) {
+        const atMs = Number(answers[index] ?? Number.NaN);
+        if (Number.isFinite(atMs)) found.set(policy, atMs);
+      }
+    }
+    return found;
+  }
+}
+
+/** Key of a policy's last success. */
+export function lastSuccessKey({ key }: Pick<Store, "key">, policy: string): string {
+  return key("last-success", policy);
 }

@@ -3,10 +3,8 @@
 
 import { Batcher } from "../core/batcher.ts";
 import { systemClock } from "../core/clock.ts";
-import { batchesOf } from "./batches.ts";
-import type { Store } from "./redis.ts";
-import { processName } from "./redis.ts";
-import { asList, asNumber, asOptional, asText, asTexts, asWord, createScript, loadLua } from "./script.ts";
+import { processName, type Store } from "./redis.ts";
+import { asList, asNumber, asOptional, asText, asTexts, asWord, batchesOf, createScript, loadLua } from "./script.ts";
 
 const checkScript = createScript("watch/check", (answer) => {
   const [term, stamp, intents, begun, changed, losses] = asList(answer);

@@ -1,5 +1,6 @@
 // Lua scripts: each file of lua/ is one atomic step. Its header says what it does, KEYS, ARGV and
-// the answer; `--- @include "NAME"` puts lua/include/NAME.lua there, once.
+// the answer; `--- @include "NAME"` puts lua/include/NAME.lua there, once. Also here: how lists are
+// cut for commands and answers.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Cluster, Redis } from "ioredis";
@@ -87,4 +88,14 @@ export function asTexts(answer: unknown): readonly string[] {
 /** What `read` reads, or nothing: undefined. */
 export function asOptional<Answer>(read: Reader<Answer>): Reader<Answer | undefined> {
   return (answer) => (answer === null ? undefined : read(answer));
+}
+
+/** Cuts a list into batches of at most `size` items. */
+export function* batchesOf<Item>(items: readonly Item[], size = 500): Generator<readonly Item[], void, void> {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
+}
+
+/** The pairs of a flat list: name and value in turn. */
+export function pairsOf(flat: readonly string[]): [string, string][] {
+  return [...batchesOf(flat, 2)].map(([name = "", value = ""]) => [name, value]);
 }

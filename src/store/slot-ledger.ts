@@ -5,11 +5,10 @@ import { isJsonObject } from "../core/json.ts";
 import { isOutageReply } from "../core/redis-outage.ts";
 import { readSlotRecord, type ScheduledPolicy, type SlotRecord, type SlotStep } from "../model/slot-record.ts";
 import { parseTask, type Task } from "../model/task.ts";
-import { batchesOf, pairsOf } from "./batches.ts";
 import { slotDay, unskippedDay } from "./day-summaries.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
-import { asFlag, asList, asNothing, asTexts, asWord, createScript } from "./script.ts";
+import { asFlag, asList, asNothing, asTexts, asWord, batchesOf, createScript, pairsOf } from "./script.ts";
 import { troublesKey } from "./troubles.ts";
 
 /** Slot records that a policy keeps; docs/running.md says what they cost. */

@@ -3,8 +3,8 @@ import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
-import { batchesOf, pairsOf } from "./batches.ts";
 import type { Store } from "./redis.ts";
+import { batchesOf, pairsOf } from "./script.ts";
 
 const startStates = ["claimed", "sending", "answered", "settled"] as const;
 

@@ -18,13 +18,23 @@ import { type Denied, isDenied, noVerdict, type Permit } from "../core/limiter.t
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { LongRun } from "../model/notify-event.ts";
 import type { Task } from "../model/task.ts";
-import { pairsOf } from "./batches.ts";
 import { feedStatusKey } from "./feed-store.ts";
 import { type LeaseSubject, leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import type { Store } from "./redis.ts";
 import type { RedisWatch } from "./redis-watch.ts";
-import { asFlag, asList, asNothing, asNumber, asOptional, asText, asTexts, asWord, createScript } from "./script.ts";
+import {
+  asFlag,
+  asList,
+  asNothing,
+  asNumber,
+  asOptional,
+  asText,
+  asTexts,
+  asWord,
+  createScript,
+  pairsOf,
+} from "./script.ts";
 import { asAcquireAnswer, type ScriptedAcquire } from "./service-limiter.ts";
 import {
   entryKey,

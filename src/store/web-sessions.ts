@@ -1,7 +1,10 @@
-// Sessions of people who signed in to the dashboard: a random id in their cookie, and in Redis,
-// under its hash, whose it is (web/access.ts: the hash of a token, or claims). Ends by itself.
+// What the role `web` asks of Redis. A session of a person who signed in: a random id in a cookie,
+// and under its hash whose it is (web/access.ts: the hash of a token, or claims); it ends by
+// itself. And whether there is something new to show.
 import { createHash, randomBytes } from "node:crypto";
+import { outcomeCountKey } from "./policy-states.ts";
 import type { Store } from "./redis.ts";
+import { batchesOf } from "./script.ts";
 
 /** The sessions in Redis. */
 export class WebSessions {
@@ -31,4 +34,15 @@ export class WebSessions {
   #key(id: string): string {
     return this.#store.key("web-session", createHash("sha256").update(id).digest("hex"));
   }
+}
+
+/** A text that differs after an outcome, a planned slot, a pause or a quarantine. */
+export async function readLiveVersion(store: Store, policies: readonly string[]): Promise<string> {
+  const { redis, key } = store;
+  const hash = createHash("sha256");
+  const take = (texts: readonly (string | null)[]) => hash.update(texts.join("\n"));
+  take([await redis.get(outcomeCountKey(store))]);
+  for (const batch of batchesOf(policies, 200)) take(await redis.hmget(key("watermarks"), ...batch));
+  for (const name of ["pauses", "quarantines"]) take(await redis.hvals(key(name)));
+  return hash.digest("hex");
 }

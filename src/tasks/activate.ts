@@ -1,7 +1,8 @@
-// An activate task: permission, POST once, done. An activation leaves no documented trace
-// (service-interface §3, §4.4), so a lost answer ends as unknown, or is sent once more with
-// `onUnknown: retry`. Where the mapping says by what an active sync job is known, the worker
-// verifies each activation.
+// Activations: an activate task, and the activation before a run (`run: { activate: true }`). One
+// leaves no documented trace (service-interface §3, §4.4; assumption A10), so a lost answer ends as
+// unknown, or is sent once more with `onUnknown: retry`. Where the mapping says by what an active
+// sync job is known, the worker verifies an activate task.
+import type { Policy } from "../config/policy-set.ts";
 import type { ActivePredicate } from "../feeds/mapping.ts";
 import type { Task } from "../model/task.ts";
 import { complete } from "../model/verdict.ts";
@@ -9,7 +10,7 @@ import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { deferIfLimited } from "./defer.ts";
 import { acceptedEnds, sendAgain, sendStart } from "./send-start.ts";
-import { type Claim, endRemoved, type StepResult, settled, type TaskEnding } from "./step.ts";
+import { type Claim, endRemoved, endUnsent, type StepResult, settled, type TaskEnding } from "./step.ts";
 import { awaitAnswer, endingOf, findDoubt, isAnswerLost } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
@@ -103,4 +104,86 @@ function toPredicate({ select, read }: ActivePredicate): EffectPredicate {
     return "wrong" in seen ? { wrong: `mapping.syncJob.${seen.wrong}` } : seen.active;
   };
   return { select, isShown, isShownBy: () => false };
+}
+
+interface Run {
+  readonly deps: StartDependencies;
+  readonly policy: Policy;
+  /** The run's claimant. */
+  readonly claimant: string;
+}
+
+/**
+ * Activates the sync job of a run that is not started yet; undefined when the run may go on. It has
+ * its own journal entry, so it is sent at most once per task. Accepted: the run goes on. Refused or
+ * failed on the server: not-started. No answer: the run goes on, and its outcome tells.
+ */
+export async function activateFirst(task: Task, run: Run): Promise<StepResult | undefined> {
+  const { deps, claimant } = run;
+  const first: Task = { ...task, id: `${task.id}__activate`, kind: "activate" };
+  const claim = { claimant, entry: await deps.journal.claim(first.id, claimant) };
+  switch (claim.entry.state) {
+    case "settled":
+      return undefined;
+    case "answered":
+      return goOn(first, run);
+    case "sending":
+      return firstInDoubt(first, run, claim);
+    case "claimed":
+      return afterSend(first, run, await sendStart(first, { deps, claim, baseline: "", acceptedEnds: false }));
+  }
+}
+
+async function goOn(first: Task, { deps }: Run): Promise<undefined> {
+  await deps.journal.close(first, { isOver: true });
+  return undefined;
+}
+
+/** Turns the result of the activation into that of the run; undefined when the run may go on. */
+async function afterSend(first: Task, run: Run, result: StepResult): Promise<StepResult | undefined> {
+  const { deps } = run;
+  switch (result.verdict) {
+    case "snooze": {
+      const entry = await deps.journal.entry(first.id);
+      return entry?.state === "answered" ? goOn(first, run) : result;
+    }
+    case "retry":
+      return { ...result, ending: { ...result.ending, detail: describe(result.ending.detail) } };
+    default: {
+      // An ending before the request is an ending of the run.
+      if (result.ending?.from?.state !== "sending") return result;
+      const { reason, detail } = result.ending;
+      // After a crash the next worker must not take the refusal for a lost answer.
+      await deps.journal.noteDoubt(first.id, { kind: "server", detail, atMs: await deps.nowMs() });
+      return endRun(first, run, { reason, detail });
+    }
+  }
+}
+
+async function firstInDoubt(first: Task, run: Run, claim: Claim): Promise<StepResult | undefined> {
+  const { deps, policy } = run;
+  const doubt = await findDoubt(first, deps);
+  const { reason } = endingOf(doubt);
+  if (!isAnswerLost(doubt)) return endRun(first, run, { reason, detail: doubt.detail });
+  if (policy.onUnknown === "give-up")
+    return endRun(first, run, { reason, detail: `${doubt.detail}; the policy says give-up` });
+  const again = policy.onUnknown === "retry" ? await sendAgain(first, { deps, claim, acceptedEnds: false }) : undefined;
+  if (again !== undefined) return afterSend(first, run, again);
+  const { policy: name, target } = first;
+  deps.log.warn("run.activation-unknown", { policy: name, taskId: first.id, target, detail: doubt.detail });
+  return goOn(first, run);
+}
+
+/** The run does not start. The activation's entry stays for the worker after a crash. */
+async function endRun(
+  first: Task,
+  { deps, claimant }: Run,
+  { reason, detail }: Pick<TaskEnding, "reason" | "detail">,
+): Promise<StepResult> {
+  await deps.journal.close(first, { isOver: false });
+  return endUnsent(claimant, "not-started", { reason, detail: describe(detail) });
+}
+
+function describe(detail: string): string {
+  return `the activation before the run: ${detail}`;
 }

@@ -2,7 +2,7 @@
 // (apply/apply-object.ts). A PUT may be repeated, so there is no journal entry. While a run of the
 // sync job goes on, the task waits.
 import { type Applied, applyObject } from "../apply/apply-object.ts";
-import { describeBlock, describeChanges, describePrecondition } from "../apply/describe.ts";
+import { describeBlock, describeChanges, describePrecondition } from "../apply/differences.ts";
 import { readingKeptMs } from "../apply/mask-cache.ts";
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
@@ -11,9 +11,9 @@ import type { Attempt } from "../model/contracts.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
-import { endCancelled } from "./cancelled.ts";
 import type { ApplyTaskDependencies } from "./contracts.ts";
 import { deferIfLimited, stepAfterFailure } from "./defer.ts";
+import { endCancelled } from "./finish.ts";
 import { reasonOf } from "./judge.ts";
 import { endRemoved, endTooLate, endUnsent, type StepResult, type TaskEnding } from "./step.ts";
 

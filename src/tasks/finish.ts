@@ -1,14 +1,18 @@
-// The end of a task: its ending becomes an outcome, and is recorded. Called by process-task.ts.
+// The end of a task, also of one that a person has cancelled: its ending becomes an outcome, and is
+// recorded. Called by process-task.ts.
+
 import { errorText } from "../core/errors.ts";
 import { coveredSlotsMax, figuresOf, type Outcome, withFindings } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { judgeRun } from "../model/unusual.ts";
+import { complete } from "../model/verdict.ts";
 import type { RecordResult } from "../store/history.ts";
+import type { StartJournal } from "../store/start-journal.ts";
 import type { FinishDependencies } from "./contracts.ts";
 import { pollChange } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
 import { lostWithRedis } from "./send-start.ts";
-import type { TaskEnding } from "./step.ts";
+import { type Claim, endUnsent, type StepResult, type TaskEnding } from "./step.ts";
 import { hasLostAnswer } from "./verify.ts";
 
 /** How often the end of an abandoned task is tried anew after it was superseded. */
@@ -133,4 +137,31 @@ export function toOutcome(task: Task, ending: TaskEnding, { finishedAtMs, attemp
 
 function toIso(instantMs: number): string {
   return new Date(instantMs).toISOString();
+}
+
+/** How a cancelled start ends; undefined when it is not cancelled, or is over. */
+export function endCancelledStart({ kind }: Task, { claimant, entry }: Claim): StepResult | undefined {
+  const { state, cancelled, sends, sentAtMs: startedAtMs } = entry;
+  if (cancelled === undefined || state === "settled") return undefined;
+  if (state === "claimed")
+    return endUnsent(claimant, "skipped", { reason: "cancelled", detail: `${cancelled}; nothing was sent` });
+  const begun = kind === "run" ? "the run" : "what it began";
+  const known =
+    state === "answered"
+      ? `the service had taken the request, and ${begun} goes on there`
+      : `the request was sent: if the service took it, ${begun} goes on there`;
+  return complete({
+    ...{ status: "unknown", evidence: "none", reason: "cancelled", detail: `${cancelled}; ${known}` },
+    ...{ startedAtMs, sends, answerLost: hasLostAnswer(entry) },
+    from: state === "answered" ? { state } : { state, claimant: entry.claimant },
+  });
+}
+
+/** How a cancelled poll or apply task ends, which the journal knows for this alone. */
+export async function endCancelled(
+  { id }: Task,
+  { journal }: { readonly journal: Pick<StartJournal, "cancelled"> },
+): Promise<StepResult | undefined> {
+  const detail = await journal.cancelled(id);
+  return detail === undefined ? undefined : endUnsent(undefined, "skipped", { reason: "cancelled", detail });
 }

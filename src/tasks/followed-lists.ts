@@ -1,7 +1,6 @@
 // The followed lists of a task: which they are, waiting for their walks, and leaving. Called by
 // run.ts, verify.ts and baseline.ts; reads nothing of the service.
-import type { ListName } from "../core/list-name.ts";
-import type { Feed } from "../model/feed.ts";
+import type { Feed, ListName } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { FollowedLists } from "./contracts.ts";
 

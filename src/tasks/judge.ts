@@ -1,6 +1,6 @@
 // The error table (docs/outcomes.md): what a failed exchange means. Total: a missing row does not
 // compile. The kind of the failure decides, never the message.
-import type { ErrorKind } from "../core/error-kind.ts";
+import type { ErrorKind } from "../core/errors.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
 import type { TaskKind } from "../model/task.ts";
 import type { ServiceError } from "../service/service-error.ts";

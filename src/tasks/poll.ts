@@ -1,9 +1,10 @@
 // A poll task: reads a list or only its count, judges it by the policy's expectation, and leaves a
 // note for the next poll. Changes nothing in the service. An unreadable list ends as unknown; only
 // a broken expectation ends as failed.
-import { listNames } from "../core/list-name.ts";
+
 import { type PollExpectation, parseExpectation } from "../feeds/poll-expectation.ts";
 import type { Attempt } from "../model/contracts.ts";
+import { listNames } from "../model/feed.ts";
 import type { Outcome } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";

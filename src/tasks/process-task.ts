@@ -6,7 +6,6 @@
 //
 // Called by the consumers (app/create-consumers.ts).
 import { randomUUID } from "node:crypto";
-
 import { backoffMs, systemClock } from "../core/clock.ts";
 import { stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -17,7 +16,6 @@ import { isFromMasks, type Task } from "../model/task.ts";
 import { cancel, complete, done, retry, snooze, type Verdict } from "../model/verdict.ts";
 import { stepActivate } from "./activate.ts";
 import { stepApply } from "./apply.ts";
-import { endCancelled, endCancelledStart } from "./cancelled.ts";
 import type {
   ApplyTaskDependencies,
   FanOutDependencies,
@@ -26,12 +24,11 @@ import type {
   RunDependencies,
 } from "./contracts.ts";
 import { stepDelete } from "./delete.ts";
-import { fanOut } from "./fan-out.ts";
-import { startFastPath } from "./fast-path.ts";
-import { advanceChains, finish, toOutcome } from "./finish.ts";
+import { advanceChains, endCancelled, endCancelledStart, finish, toOutcome } from "./finish.ts";
 import { stepPoll } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
-import { releaseRun, stepRun } from "./run.ts";
+import { fanOut, releaseRun, stepRun } from "./run.ts";
+import { startFastPath } from "./send-start.ts";
 import { type Claim, leaseMs, type StepResult, settled, type TaskEnding } from "./step.ts";
 
 /** What the steps of all kinds of tasks need together; each takes its part. */

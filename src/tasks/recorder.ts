@@ -1,10 +1,16 @@
-// Records a task's outcome in the history, then publishes it: one log line, and the watches. After
-// a crash in between, the next worker with the task publishes it: at least once, with the same
-// taskId. Called by finish.ts. A recorded outcome never changes.
+// Records a task's outcome in the history, then publishes it: one log line, and the watches (of
+// quarantines and deletions). After a crash in between, the next worker with the task publishes it:
+// at least once, with the same taskId. A recorded outcome never changes. RecentOutcomes writes the
+// newest ones again when Redis has lost them. Called by finish.ts, built by create-consumers.ts.
+
 import { Batcher } from "../core/batcher.ts";
+import type { Clock } from "../core/clock.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { isGood, type Outcome } from "../model/outcome.ts";
+import { isGood, type Outcome, type OutcomeReason, weightOf } from "../model/outcome.ts";
+import type { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import type { History, OutcomeName, RecordResult, SettleFrom } from "../store/history.ts";
+import type { QuarantineRule, Quarantines } from "../store/pauses.ts";
 import type { PollNote } from "../store/poll-store.ts";
 
 /** The part of the history that the recorder uses. */
@@ -54,6 +60,127 @@ export function createRecorder(
 }
 
 /** Whether the outcome was written now. */
-export function isWritten(recorded: RecordResult): boolean {
+function isWritten(recorded: RecordResult): boolean {
   return recorded === "recorded" || recorded === "recorded-awaited";
+}
+
+/** Longer than a replica may lag (`min-replicas-max-lag 10`) or a disk delays a second's writes. */
+const rememberedMs = 30_000;
+/** About 1 KB each. */
+const rememberedMax = 5_000;
+/** The batch that is written again at once. */
+const batchMax = 100;
+
+interface Remembered {
+  readonly outcome: Outcome;
+  readonly from: SettleFrom | undefined;
+  readonly poll: PollNote | undefined;
+  readonly atMs: number;
+}
+
+/** A history that remembers its latest outcomes. */
+export class RecentOutcomes implements OutcomeHistory {
+  readonly #history: OutcomeHistory;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #log: EventLog;
+  /** By task, the oldest first. */
+  readonly #recent = new Map<string, Remembered>();
+
+  constructor(
+    history: OutcomeHistory,
+    { clock, log }: { readonly clock: Pick<Clock, "monotonicMs">; readonly log: EventLog },
+  ) {
+    this.#history = history;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** As the history does; a recorded outcome is remembered for a while. */
+  async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<RecordResult> {
+    const recorded = await this.#history.record(outcome, from, poll);
+    if (isWritten(recorded)) this.#remember({ outcome, from, poll, atMs: this.#clock.monotonicMs() });
+    return recorded;
+  }
+
+  /** As the history does. */
+  recordAlone(outcome: Outcome): Promise<boolean> {
+    return this.#history.recordAlone(outcome);
+  }
+
+  /** As the history does. */
+  published(taskIds: readonly string[]): Promise<void> {
+    return this.#history.published(taskIds);
+  }
+
+  /** As the history does. */
+  claimUnpublished(task: OutcomeName): Promise<Outcome | number | undefined> {
+    return this.#history.claimUnpublished(task);
+  }
+
+  /** Writes again what may be lost since `lastSeenMs` (monotonic clock). Never throws. */
+  async restore(lastSeenMs: number): Promise<void> {
+    const mayBeLost = [...this.#recent.values()].filter(({ atMs }) => atMs >= lastSeenMs - rememberedMs);
+    let count = 0;
+    try {
+      for (let at = 0; at < mayBeLost.length; at += batchMax) {
+        const batch = mayBeLost.slice(at, at + batchMax);
+        const restored = (await Promise.all(batch.map((one) => this.#restoreOne(one)))).flat();
+        count += restored.length;
+        await this.#history.published(restored);
+      }
+    } catch (error) {
+      this.#log.warn("outcome.not-restored", { message: errorText(error) });
+    }
+    if (count > 0) this.#log.warn("outcome.restored", { count });
+  }
+
+  /** "Sent" stays true; "not sent" only while the journal still shows `from`. */
+  async #restoreOne({ outcome, from, poll }: Remembered): Promise<string[]> {
+    const wasSent = outcome.startedAt !== null;
+    return isWritten(await this.#history.record(outcome, wasSent ? undefined : from, poll)) ? [outcome.taskId] : [];
+  }
+
+  #remember(one: Remembered): void {
+    this.#recent.set(one.outcome.taskId, one);
+    for (const [taskId, { atMs }] of this.#recent) {
+      if (this.#recent.size <= rememberedMax && atMs >= one.atMs - rememberedMs) break;
+      this.#recent.delete(taskId);
+    }
+  }
+}
+
+/** Creates the watch of quarantines. A policy without a rule is not counted. */
+export function createQuarantineWatch(
+  counts: Pick<Quarantines, "count">,
+  ruleOf: (policy: string) => QuarantineRule | undefined,
+  log: EventLog,
+): (outcome: Outcome) => Promise<void> {
+  return async (outcome) => {
+    const rule = ruleOf(outcome.policy);
+    const weight = weightOf(outcome);
+    if (rule === undefined || weight === "nothing") return;
+    const { policy, taskId, status, reason, detail } = outcome;
+    const isGood = weight === "good";
+    const note = isGood ? `a success: ${taskId}` : `the last ended ${status} (${reason}): ${detail}`;
+    const change = await counts.count({ policy, slotMs: Date.parse(outcome.slot), isGood, note }, rule);
+    if (change === "quarantined")
+      log.error("policy.quarantined", { policy, after: rule.after, forMs: rule.forMs, taskId, status, reason, detail });
+    if (change === "released") log.info("policy.released", { policy, by: note });
+  };
+}
+
+/** After these the sync job is gone. Not `already-gone`: it may never have existed. */
+const goneReasons: ReadonlySet<string> = new Set<OutcomeReason>([
+  "deleted",
+  "deleted-no-content",
+  "deletion-confirmed",
+  "gone-meanwhile",
+]);
+
+/** Creates the watch of deleted sync jobs. */
+export function createDeletionWatch(notes: Pick<DeletedSyncJobs, "note">): (outcome: Outcome) => Promise<void> {
+  return async ({ kind, reason, service, repository, target: syncJob, finishedAt, policy }) => {
+    if (kind !== "delete" || !goneReasons.has(reason)) return;
+    await notes.note(service, { repository, syncJob, atMs: Date.parse(finishedAt), policy });
+  };
 }

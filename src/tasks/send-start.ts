@@ -1,11 +1,12 @@
-// The one request of a run, activate or delete task: permission, request, answer. Called by the
-// steps of these kinds. Never sent twice per task, unless the request surely stayed on this
-// machine, the policy says `onUnknown: retry`, or `follow.appearsWithin` shows that the start did
-// not happen (verify.ts).
+// The one request of a run, activate or delete task: permission, request, answer, in single steps
+// or on the fast path. Called by the steps of these kinds. Never sent twice per task, unless the
+// request surely stayed on this machine, the policy says `onUnknown: retry`, or
+// `follow.appearsWithin` shows that the start did not happen (verify.ts).
+
 import type { Policy } from "../config/policy-set.ts";
 import { createDeadline } from "../core/clock.ts";
-import { isDenied, noVerdict, type Permit } from "../core/limiter.ts";
-import type { Task } from "../model/task.ts";
+import { isDenied, noVerdict, type Permit, resourceKey } from "../core/limiter.ts";
+import { isFromMasks, type Task } from "../model/task.ts";
 import { complete, retry, snooze } from "../model/verdict.ts";
 import type { DeleteResult, StartOptions, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
@@ -15,7 +16,7 @@ import type { StartDependencies } from "./contracts.ts";
 import { acquireAfterGuard, deferAfter, deferByLimiter } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { doubtOf, judge, reasonOf } from "./judge.ts";
-import { type Claim, endRemoved, endTooLate, type StepResult, type TaskEnding } from "./step.ts";
+import { type Claim, endRemoved, endTooLate, leaseMs, type StepResult, type TaskEnding } from "./step.ts";
 
 /** What sending needs. `acceptedEnds`: a 200 ends the task; nothing is followed. */
 interface StartRequest {
@@ -60,6 +61,11 @@ export function acceptedEnds(
   { activePredicate }: Pick<StartDependencies, "activePredicate">,
 ): boolean {
   return kind === "activate" ? activePredicate(service) === undefined : follow.until === "accepted";
+}
+
+/** Whether an activation goes before the runs of a policy. */
+export function activatesFirst({ action }: Policy): boolean {
+  return action.kind === "run" && action.activate === true;
 }
 
 /** Sends the first request of a task: asks for permission, sends, and notes the answer. */
@@ -260,4 +266,35 @@ async function noteLostAnswer(
   await deps.journal.noteDoubt(taskId, { kind: doubtOf(kind), detail, atMs: await deps.nowMs() });
   deps.log.warn("task.in-doubt", { policy, taskId, target, kind, status });
   return snooze(sentAtMs + 500);
+}
+
+/**
+ * Starts a run or an activation; undefined, with nothing sent, when this path is not open now, or
+ * not for such a task.
+ */
+export async function startFastPath(
+  task: Task,
+  deps: StartDependencies,
+  claimant: string,
+): Promise<StepResult | undefined> {
+  // A deletion reads its guard first, and masks name no sync job yet.
+  if (task.kind === "delete" || isFromMasks(task)) return undefined;
+  const policy = deps.policy(task.policy);
+  const service = deps.service(task.service);
+  if (policy === undefined || service === undefined || !acceptedEnds(task, policy, deps)) return undefined;
+  if (activatesFirst(policy)) return undefined;
+  if (deps.stopping.aborted || (await deps.deniedBy(task.service)) !== undefined) return undefined;
+  const isTooLate = createDeadline(sendWithinMs);
+  const answer = await deps.journal.tryAcquireAndSend(task, claimant, {
+    startByMs: task.startByMs,
+    slotMs: task.slotMs,
+    leaseMs: task.kind === "run" && policy.overlap !== "allow" ? leaseMs : undefined,
+    notesFeed: task.kind === "run",
+    limiter: deps.scriptedAcquire(task.service, resourceKey({ ...task, key: task.target })),
+  });
+  if (answer === undefined) return undefined;
+  if ("denied" in answer) return deferByLimiter(task, answer.denied, { nowMs: await deps.nowMs(), claimant });
+  const { sentAtMs, permit } = answer;
+  const permitted = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, permit };
+  return sendPermitted(task, { deps, claimant, acceptedEnds: true }, permitted);
 }

@@ -5,14 +5,13 @@ import { createRemoteJWKSet, customFetch, errors, jwtVerify, type RemoteJWKSet }
 import * as oauth from "oauth4webapi";
 import { type Clock, createDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
-import type { EventLog } from "../core/event-log.ts";
+import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import type { JsonObject } from "../core/json.ts";
 import { isLoopback } from "../core/loopback.ts";
-import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { notProven } from "./identity.ts";
 import { WebError } from "./problem.ts";
 
-/** Asks a provider once (service/oauth-fetch.ts). @throws Error that says why it has no answer. */
+/** Asks a provider once (service/oauth2-token.ts). @throws Error that says why it has no answer. */
 export type ProviderFetch = (
   url: string,
   request: {

@@ -2,11 +2,11 @@
 // them, one end a policy, and slots. For benchmarks and for tests at size.
 import type { Redis } from "ioredis";
 import type { Outcome } from "../../src/model/outcome.ts";
-import { taskId } from "../../src/model/task-id.ts";
-import { batchesOf } from "../../src/store/batches.ts";
+import { taskId } from "../../src/model/task.ts";
 import { outcomeDay } from "../../src/store/day-summaries.ts";
 import { History } from "../../src/store/history.ts";
 import type { Store } from "../../src/store/redis.ts";
+import { batchesOf } from "../../src/store/script.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { testOutcome } from "../support/outcomes.ts";
 

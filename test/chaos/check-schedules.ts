@@ -4,8 +4,7 @@
 import { Queue } from "bullmq";
 import type { Policy } from "../../src/config/policy-set.ts";
 import type { SlotRecord } from "../../src/model/slot-record.ts";
-import { parseTask, type Task } from "../../src/model/task.ts";
-import { taskId } from "../../src/model/task-id.ts";
+import { parseTask, type Task, taskId } from "../../src/model/task.ts";
 import { auditSlots } from "../../src/schedule/audit-slots.ts";
 import { onTimeMs } from "../../src/schedule/plan-slots.ts";
 import { History } from "../../src/store/history.ts";

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
-import { Quarantines } from "../../src/store/quarantines.ts";
+import { Quarantines } from "../../src/store/pauses.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { createAuthority, signedBy } from "../support/certificates.ts";
 import { runHere } from "../support/commands-here.ts";

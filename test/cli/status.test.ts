@@ -5,7 +5,7 @@ import { isDenied } from "../../src/core/limiter.ts";
 import { readKnowledge } from "../../src/feeds/strategy/knowledge.ts";
 import type { WholeReason } from "../../src/model/feed.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
-import { Quarantines } from "../../src/store/quarantines.ts";
+import { Quarantines } from "../../src/store/pauses.ts";
 import { RedisWatch } from "../../src/store/redis-watch.ts";
 import { ServiceLimiter } from "../../src/store/service-limiter.ts";
 import { commandFixture } from "../support/command-fixture.ts";

@@ -1,8 +1,8 @@
 // The client against the sandbox over real HTTP, row by row of the interface's tables
 // (service-interface §4 to §8).
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { listNames } from "../../src/core/list-name.ts";
 import { operationOf } from "../../src/feeds/service-list.ts";
+import { listNames } from "../../src/model/feed.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import {

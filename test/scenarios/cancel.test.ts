@@ -2,12 +2,11 @@
 // both say so. `running` shows where each task stood.
 import { expect, it } from "vitest";
 import { type Cancelled, cancel } from "../../src/actions/cancel.ts";
-import type { Task } from "../../src/model/task.ts";
-import { taskId } from "../../src/model/task-id.ts";
+import { type Task, taskId } from "../../src/model/task.ts";
 import { Producer } from "../../src/queue/producer.ts";
-import { batchesOf } from "../../src/store/batches.ts";
 import { Leases } from "../../src/store/leases.ts";
 import { openStore } from "../../src/store/redis.ts";
+import { batchesOf } from "../../src/store/script.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
 import { runHere } from "../support/commands-here.ts";
 import { often } from "../support/processes.ts";

@@ -3,7 +3,7 @@
 // by itself.
 import { afterEach, expect, it, vi } from "vitest";
 import { History } from "../../src/store/history.ts";
-import { RecentOutcomes } from "../../src/tasks/recent-outcomes.ts";
+import { RecentOutcomes } from "../../src/tasks/recorder.ts";
 import { clientOf, startForgetfulServer, until } from "../support/redis-servers.ts";
 import { type World, worldForTest } from "../support/world.ts";
 

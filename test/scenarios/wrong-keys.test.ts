@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { taskId } from "../../src/model/task-id.ts";
+import { taskId } from "../../src/model/task.ts";
 import { notifyStreamKey } from "../../src/store/notify-store.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
 import { type World, worldForTest } from "../support/world.ts";

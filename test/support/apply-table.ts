@@ -2,7 +2,7 @@
 // Printed by error-table.ts.
 
 import { type PutFailure, readPutFailure } from "../../src/apply/apply-object.ts";
-import type { ErrorKind } from "../../src/core/error-kind.ts";
+import type { ErrorKind } from "../../src/core/errors.ts";
 import { ServiceError } from "../../src/service/service-error.ts";
 import { judge, reasonOf } from "../../src/tasks/judge.ts";
 

@@ -1,15 +1,14 @@
 // The error table as the code has it, in Markdown: what docs/outcomes.md must hold. `node
 // test/support/error-table.ts` prints it.
 
-import type { ErrorKind } from "../../src/core/error-kind.ts";
+import type { ErrorKind } from "../../src/core/errors.ts";
 import type { TaskKind } from "../../src/model/task.ts";
+import { retryWaitMs } from "../../src/service/call.ts";
 import { statusKind } from "../../src/service/call-failure.ts";
 import { factsOf, type Operation } from "../../src/service/operations.ts";
-import { retryWaitMs } from "../../src/service/retry.ts";
 import { ServiceError } from "../../src/service/service-error.ts";
 import { doubtOf, judge, reasonOf } from "../../src/tasks/judge.ts";
 import { goneMeanwhile } from "../../src/tasks/send-start.ts";
-
 import { endingOf } from "../../src/tasks/verify.ts";
 import { applyRows } from "./apply-table.ts";
 

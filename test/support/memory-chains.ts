@@ -3,9 +3,8 @@
 // and its second replica.
 
 import type { OutcomeStatus } from "../../src/model/outcome.ts";
-import type { SlotRecord, SlotStep } from "../../src/model/slot-record.ts";
+import type { FollowStep, PredecessorState, SlotRecord, SlotStep, WaitingSlot } from "../../src/model/slot-record.ts";
 import type { Task } from "../../src/model/task.ts";
-import type { FollowStep, PredecessorState, WaitingSlot } from "../../src/model/waiting-slot.ts";
 import type { SlotLedgerPort } from "../../src/schedule/contracts.ts";
 
 interface Tally {

@@ -1,8 +1,9 @@
 // A list in memory that behaves as badly as real ones: it grows at an end or anywhere, loses items,
 // changes between two pages, pages by offset or by key, and forgets its links. With it a book that
 // counts how often each item was reported. For tests of the strategies.
-import { type ItemStore, LinkExpired, type ListPage, type PagedList } from "../../src/feeds/strategy/abstract-list.ts";
+
 import { type ListKnowledge, readKnowledge } from "../../src/feeds/strategy/knowledge.ts";
+import { type ItemStore, LinkExpired, type ListPage, type PagedList } from "../../src/feeds/strategy/walk.ts";
 import type { ItemFacts } from "../../src/model/feed.ts";
 import type { Novelty } from "../../src/store/known-items.ts";
 

@@ -9,7 +9,7 @@ import { policyChecks } from "../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
 import type { Policy } from "../../src/config/policy-set.ts";
 import { silentLog } from "../../src/core/event-log.ts";
-import { taskId } from "../../src/model/task-id.ts";
+import { taskId } from "../../src/model/task.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";

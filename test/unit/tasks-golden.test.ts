@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { feedId } from "../../src/model/feed.ts";
-import { parseTask } from "../../src/model/task.ts";
-import { taskId } from "../../src/model/task-id.ts";
+import { parseTask, taskId } from "../../src/model/task.ts";
 
 // What stands in Redis must mean the same to every replica and version: these values never change.
 describe("names in Redis", () => {

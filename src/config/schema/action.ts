@@ -1,7 +1,7 @@
 // What a policy does: run, activate, apply, delete or poll; a rule wants exactly one of them.
 // Source: service-interface §4.1 (operations), §4.3 (what a PUT may change).
 import { z } from "zod";
-import { listNames } from "../../core/list-name.ts";
+import { listNames } from "../../model/feed.ts";
 import { expressionSchema, idSchema, optional, required, syncJobsSchema, textSchema } from "./primitives.ts";
 
 const fromMasksSchema = z.strictObject({

@@ -1,6 +1,6 @@
 // The `sinks` and `outbound` of a policy file: where notices go, and which hosts are allowed.
 import { z } from "zod";
-import { listNames } from "../../core/list-name.ts";
+import { listNames } from "../../model/feed.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
 import { durationSchema, nameSchema, optional, required, textSchema, unlessMissing, whole } from "./primitives.ts";
 

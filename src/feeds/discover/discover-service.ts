@@ -1,7 +1,7 @@
 // Samples the lists of a service and proposes a mapping. Every request is a GET; each list costs a
 // few pages, one in memory at a time. Never shows a link's query: it may open the list without a
 // token. Called by cli/discover.ts.
-import type { ListName } from "../../core/list-name.ts";
+import type { ListName } from "../../model/feed.ts";
 import type { SyncService } from "../../service/client.ts";
 import type { Page } from "../../service/pages.ts";
 import { ServiceError } from "../../service/service-error.ts";

@@ -6,10 +6,9 @@
 //       └──────────────────────────────────────── after a day ────┴───────────────────────────────────────────────────────────────┘
 //
 // Called by walk-feed.ts once a walk. Knows neither the service nor Redis.
-
-import { costlyReasons, type WholeReason } from "../../model/feed.ts";
+import { costlyReasons, type ItemFacts, type WholeReason } from "../../model/feed.ts";
+import type { FeedPage } from "../../store/feed-store.ts";
 import type { Novelty } from "../../store/known-items.ts";
-import { type ItemStore, LinkExpired, type ListPage, type PagedList } from "./abstract-list.ts";
 import {
   chooseWalk,
   extendTrail,
@@ -260,4 +259,32 @@ function passPage<Seen extends PagesSeen>(seen: Seen, page: ListPage, novelties:
     openFrom,
     openPages: openFrom === null ? 0 : seen.openPages + 1,
   };
+}
+
+/** One page. `url` reads it again; no `nextLink`: the last page. */
+export interface ListPage {
+  readonly items: readonly ItemFacts[];
+  readonly url: string;
+  readonly nextLink: string | undefined;
+}
+
+/** A list of the service, read page by page. */
+export interface PagedList {
+  /** Pages from this link on, or from the beginning. Throws LinkExpired for an unknown link. */
+  pages(from: string | undefined, options?: { readonly readAhead?: boolean }): AsyncIterable<ListPage>;
+  /** How many items the service counts; undefined when it does not say. */
+  count(): Promise<number | undefined>;
+}
+
+/** The service does not know this link any more: begin again from the first page. */
+export class LinkExpired extends Error {
+  override readonly name = "LinkExpired";
+}
+
+/** The store of one list's seen items. */
+export interface ItemStore {
+  /** The sequence of the newest discovery. */
+  seq(): Promise<number>;
+  /** Stores a page whole, once; undefined: it must know the first item, and does not. */
+  readonly takeIn: (page: FeedPage) => Promise<readonly Novelty[] | undefined>;
 }

@@ -1,8 +1,7 @@
 // The operations about followed lists: what was read, and what is open. Listed by operations.ts.
 import * as z from "zod";
 import { toIso } from "../../core/instant.ts";
-import { type ListName, listNames } from "../../core/list-name.ts";
-import type { Feed } from "../../model/feed.ts";
+import { type Feed, type ListName, listNames } from "../../model/feed.ts";
 import { feedsOf, type OpenItems, readFeedItems, readFeeds } from "../../queries/feeds.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { notFound } from "../problem.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RedisGuard } from "../../../src/app/redis-guard.ts";
 import { UsageError } from "../../../src/core/errors.ts";
-import { readOwners } from "../../../src/store/owners.ts";
+import { readOwners } from "../../../src/store/redis.ts";
 import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 

@@ -2,9 +2,9 @@
 // (`%24skiptoken`), which are offsets and shift under writes, and an empty last page. Walked as a
 // worker does it, with the feed book in a real Redis.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ListName } from "../../../src/core/list-name.ts";
 import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { type WalkDependencies, walkFeed } from "../../../src/feeds/walk-feed.ts";
+import type { ListName } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";

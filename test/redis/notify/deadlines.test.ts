@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { Policy, PolicySet } from "../../../src/config/policy-set.ts";
 import type { DeliverNotices, Notice } from "../../../src/model/notice.ts";
 import type { SlotRecord } from "../../../src/model/slot-record.ts";
-import { taskId } from "../../../src/model/task-id.ts";
+import { taskId } from "../../../src/model/task.ts";
 import { Notifier, type NotifyStorePort } from "../../../src/notify/notifier.ts";
 import { describeDeadline, judgeAll, readLate } from "../../../src/queries/deadlines.ts";
 import { History } from "../../../src/store/history.ts";

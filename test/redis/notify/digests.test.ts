@@ -1,7 +1,7 @@
 // Daily digests on a real Redis: one for each day and sink, whichever replica dies when, over clock
 // changes and stops. Days pass by a clock of the test.
 import { expect, it, onTestFinished } from "vitest";
-import { createDigests } from "../../../src/app/digests.ts";
+import { createDigests } from "../../../src/app/create-notifier.ts";
 import type { DigestSettings } from "../../../src/config/policy-set.ts";
 import type { Notice } from "../../../src/model/notice.ts";
 import { Notifier, type NotifierOptions, type NotifyStorePort } from "../../../src/notify/notifier.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import { History } from "../../../src/store/history.ts";
-import { LastSuccesses } from "../../../src/store/last-successes.ts";
+import { LastSuccesses } from "../../../src/store/policy-states.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { storeForTest } from "../../support/redis.ts";
 

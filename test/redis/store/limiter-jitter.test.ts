@@ -2,7 +2,7 @@
 // for, and not much more.
 import { expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
-import type { ErrorKind } from "../../../src/core/error-kind.ts";
+import type { ErrorKind } from "../../../src/core/errors.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { type Denied, isDenied } from "../../../src/core/limiter.ts";
 import { ServiceLimiter } from "../../../src/store/service-limiter.ts";

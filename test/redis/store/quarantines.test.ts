@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Quarantines } from "../../../src/store/quarantines.ts";
+import { Quarantines } from "../../../src/store/pauses.ts";
 import { storeForTest } from "../../support/redis.ts";
 
 const store = await storeForTest();

@@ -1,4 +1,4 @@
-// The activation before a run (src/tasks/activate-first.ts) over real HTTP and a real journal,
+// The activation before a run (src/tasks/activate.ts) over real HTTP and a real journal,
 // whose worker dies before it has written what became of it.
 import { expect, it } from "vitest";
 import { stepRun } from "../../../src/tasks/run.ts";

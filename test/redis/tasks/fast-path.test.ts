@@ -1,5 +1,5 @@
-// The short way of a plain start (src/tasks/fast-path.ts): what one step of Redis permits, and what
-// becomes of a lost answer when nobody has read the feed right before.
+// The short way of a plain start (src/tasks/send-start.ts): what one step of Redis permits, and
+// what becomes of a lost answer when nobody has read the feed right before.
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";

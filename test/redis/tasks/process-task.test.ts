@@ -1,5 +1,5 @@
 // What a worker makes of a task as a whole (src/tasks/process-task.ts), and when it may take the
-// short way (src/tasks/fast-path.ts), over real HTTP and a real journal.
+// short way (src/tasks/send-start.ts), over real HTTP and a real journal.
 import { describe, expect, it, vi } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
@@ -10,10 +10,9 @@ import { leaseKey } from "../../../src/store/leases.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
-import { startFastPath } from "../../../src/tasks/fast-path.ts";
-import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
-import { createProcessTask } from "../../../src/tasks/process-task.ts";
+import { createProcessTask, type ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
+import { startFastPath } from "../../../src/tasks/send-start.ts";
 import { answeringService, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
-import { RecentOutcomes } from "../../../src/tasks/recent-outcomes.ts";
+import { RecentOutcomes } from "../../../src/tasks/recorder.ts";
 import { journalTask } from "../../support/journal-task.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { storeForTest } from "../../support/redis.ts";

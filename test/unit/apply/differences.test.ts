@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { describeBlock, describeChanges } from "../../../src/apply/describe.ts";
-import { findDifferences, type Knowledge } from "../../../src/apply/differences.ts";
+import { describeBlock, describeChanges, findDifferences, type Knowledge } from "../../../src/apply/differences.ts";
 import { noRecord } from "../../../src/model/applied-record.ts";
 
 const names = ["siteName", "siteId", "folderName", "folderId"];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
-import { createRateLimitedLog } from "../../../src/core/rate-limited-log.ts";
+import { createRateLimitedLog } from "../../../src/core/event-log.ts";
 
 describe("a sparing log", () => {
   it("repeats a warning per subject once a minute, with the number left out", () => {

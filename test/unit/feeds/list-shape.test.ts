@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compareShapes, type ListShape, readShape, shapeOf } from "../../../src/feeds/list-shape.ts";
+import { compareShapes, type ListShape, readShape, shapeOf } from "../../../src/feeds/publish-items.ts";
 
 const many = (item: unknown, count = 20): unknown[] => Array(count).fill(item);
 

@@ -1,9 +1,8 @@
 // The data at the start: repeatable, complete, and under the names that were asked for.
 import { describe, expect, it } from "vitest";
 import { UsageError } from "../../../src/core/errors.ts";
-import type { SandboxOptions } from "../../../src/sandbox/options.ts";
+import { parseFieldNames, type SandboxOptions, toFieldNames } from "../../../src/sandbox/options.ts";
 import { startSandbox } from "../../../src/sandbox/sandbox.ts";
-import { parseFieldNames, toFieldNames } from "../../../src/sandbox/shape.ts";
 import { freshSandbox, handClock, send } from "./caller.ts";
 
 const lists = [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
-import type { PredecessorState } from "../../../src/model/waiting-slot.ts";
+import type { PredecessorState } from "../../../src/model/slot-record.ts";
 import { type FollowerInput, planFollower } from "../../../src/schedule/plan-follower.ts";
 import { followerPolicy } from "../../support/chain-fixture.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { weightOf } from "../../../src/model/outcome.ts";
-import type { CountedEnding } from "../../../src/store/quarantines.ts";
-import { createQuarantineWatch } from "../../../src/tasks/watches.ts";
+import type { CountedEnding } from "../../../src/store/pauses.ts";
+import { createQuarantineWatch } from "../../../src/tasks/recorder.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 
 describe("what an outcome says of its policy", () => {

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { checkExpression } from "../../../../src/core/expression.ts";
-import { listNames } from "../../../../src/core/list-name.ts";
 import { type ListProposal, proposeMapping } from "../../../../src/feeds/discover/propose.ts";
+import { listNames } from "../../../../src/model/feed.ts";
 
 const startMs = Date.parse("2026-11-01T00:00:00Z");
 const iso = (minute: number) => new Date(startMs + minute * 60_000).toISOString();

@@ -2,8 +2,7 @@
 // each item is reported once.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LinkExpired } from "../../../../src/feeds/strategy/abstract-list.ts";
-import { walkList } from "../../../../src/feeds/strategy/walk.ts";
+import { LinkExpired, walkList } from "../../../../src/feeds/strategy/walk.ts";
 import { Crash, ModelList, type ModelOptions } from "../../../support/model-list.ts";
 
 const limits = { auditEveryMs: 1_000, scanForMs: 10_000 };

@@ -1,7 +1,6 @@
 // Single steps of the strategies that the stories of model.test.ts reach by luck only.
 import { describe, expect, it } from "vitest";
-import { LinkExpired } from "../../../../src/feeds/strategy/abstract-list.ts";
-import { type WalkReport, walkList } from "../../../../src/feeds/strategy/walk.ts";
+import { LinkExpired, type WalkReport, walkList } from "../../../../src/feeds/strategy/walk.ts";
 import { Crash, ModelList, type ModelOptions } from "../../../support/model-list.ts";
 
 const limits = { auditEveryMs: 1_000, scanForMs: 10_000 };
