@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { formatTook } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
-import { showInstant } from "../core/instant.ts";
+import { showBoth, showInstant } from "../core/instant.ts";
 import { showSubject } from "../model/pause.ts";
 import { parseTaskId, runByHand } from "../model/task.ts";
 import { taskPlaces } from "../queries/audit-policy.ts";
@@ -170,11 +170,6 @@ function withoutOutcome({ queue, journal, isInFlight, droppedUpTo }: TaskStory):
 
 function sinceDue(laterMs: number): string {
   return laterMs < 0 ? `${formatTook(-laterMs)} before` : `+${formatTook(laterMs)}`;
-}
-
-function showBoth(instantMs: number, timezone: string): string {
-  const utc = showInstant(instantMs);
-  return timezone === "UTC" ? utc : `${utc} (${showInstant(instantMs, timezone)})`;
 }
 
 function someOf(instants: readonly string[]): string {

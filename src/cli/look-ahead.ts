@@ -12,7 +12,6 @@ import { withStore } from "./connections.ts";
 import {
   durationOption,
   findPolicy,
-  isMeant,
   loadPoliciesOf,
   loadPoliciesOrThrow,
   policySetFor,
@@ -182,7 +181,6 @@ export async function readPoliciesAhead(
   if (config !== undefined && !wantsKnown) {
     const loaded = await loadPoliciesOf(config, io);
     if (loaded.ok) return { set: loaded.set, known: undefined };
-    if (isMeant(config, io)) return { set: await loadPoliciesOrThrow(config, io), known: undefined };
   }
   try {
     return await withStore(redisTarget(options, io), async (store) => {

@@ -4,10 +4,11 @@ import type { Command } from "commander";
 import { pause, type Resumed, resume } from "../actions/pause.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
-import { showInstant } from "../core/instant.ts";
+import { showBoth, showInstant } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { selectorOf } from "../model/label.ts";
 import { isAbout, isInForce, noteCharactersMax, type Pause, type PauseSubject, showSubject } from "../model/pause.ts";
+import { findRunningSet } from "../queries/policy-set.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
 import { readPauses } from "../store/pauses.ts";
 import { readPresence, redisTimeMs, type Store } from "../store/redis.ts";
@@ -76,14 +77,13 @@ export function pauseCommand(io: CommandIo): Command {
       if (options.reason === undefined)
         throw new UsageError("--reason is required: say why, for the people who find the slots skipped");
       await withSubject(options, io, async (store, set) => {
-        const policies = subject.scope === "all" ? [] : set?.policies.filter((one) => isAbout(subject, one));
-        const untilMs = untilOf(options, {
-          nowMs: await redisTimeMs(store),
-          timezone: timezoneFor(undefined, policies),
-        });
+        const known = set ?? (await findRunningSet(store))?.set;
+        const policies = known?.policies.filter((one) => isAbout(subject, one));
+        const timezone = timezoneFor(undefined, policies);
+        const untilMs = untilOf(options, { nowMs: await redisTimeMs(store), timezone });
         const paused = await pause(subject, untilMs, { store, set, by: byHand(io, options) });
         if (options.json) return io.out(JSON.stringify(paused));
-        io.out(`${showSubject(paused)} paused ${showUntil(paused)}: ${paused.note}`);
+        io.out(`${showSubject(paused)} paused ${showUntil(paused, timezone)}: ${paused.note}`);
         if (subject.scope !== "label" || policies === undefined) return;
         const names = someNames(policies.map(({ name }) => name));
         io.out(
@@ -154,8 +154,8 @@ export async function withSubject(
 }
 
 /** `until 2026-11-21 10:00:00Z`, or what else ends it. */
-export function showUntil({ untilMs }: Pick<Pause, "untilMs">): string {
-  return untilMs === null ? "until it is resumed" : `until ${showInstant(untilMs)}`;
+export function showUntil({ untilMs }: Pick<Pause, "untilMs">, timezone = "UTC"): string {
+  return untilMs === null ? "until it is resumed" : `until ${showBoth(untilMs, timezone)}`;
 }
 
 interface ResumeOptions extends SubjectOptions {

@@ -216,15 +216,9 @@ async function setOfFile(path: string, store: Store, io: CommandIo): Promise<Fou
   const loaded = await loadPoliciesOf(path, io);
   if (loaded.ok) return compareWithRunning(path, loaded.set, store);
   // Where the environment names the files, as in a pod, the question is about what runs.
-  const instead = isMeant(path, io)
-    ? undefined
-    : await replaceBroken(path, counted(loaded.problems.length, "problem"), store);
+  const isMeant = path !== io.settings.variables[configVariable];
+  const instead = isMeant ? undefined : await replaceBroken(path, counted(loaded.problems.length, "problem"), store);
   return instead ?? refuseProblems(path, loaded.problems, io);
-}
-
-/** Whether a person named these files in the command, not the environment. */
-export function isMeant(path: string, io: CommandIo): boolean {
-  return path !== io.settings.variables[configVariable];
 }
 
 /** Loads policies, with their problems. */

@@ -11,6 +11,12 @@ export function showInstant(instantMs: number, timezone?: string): string {
   return `${date} ${clock}${zone}`;
 }
 
+/** The same in both: `2026-11-21 05:30:00Z (2026-11-21 06:30:00 CET)`. */
+export function showBoth(instantMs: number, timezone: string): string {
+  const utc = showInstant(instantMs);
+  return timezone === "UTC" ? utc : `${utc} (${showInstant(instantMs, timezone)})`;
+}
+
 /**
  * The time of day, with the date unless it is that of `besideMs`: `06:30 CET`, `05:30:01Z`. Seconds
  * are shown where there are some.

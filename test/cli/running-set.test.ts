@@ -9,7 +9,7 @@ import { folderForTest } from "../support/folder.ts";
 import { worldForTest } from "../support/world.ts";
 
 const often = (name: string) => `
-  - { name: ${name}, service: main, run: { syncJobs: [1] }, schedule: { every: 1h } }
+  - { name: ${name}, service: main, run: { syncJobs: [1] }, schedule: { cron: "5 * * * *", timezone: Asia/Tokyo } }
 `;
 
 describe("commands without --config", () => {
@@ -26,6 +26,9 @@ describe("commands without --config", () => {
     expect(explained.out).toContain("first, by hand ");
     const audited = await command("audit", "first");
     expect(audited.out).toContain("first ");
+    const paused = await command("pause", "first", "--reason", "x", "--until", "02:30");
+    expect(paused.out).toMatch(/ until \S+ 17:30:00Z \(\S+ 02:30:00 GMT\+9\): x$/);
+    await command("resume", "first");
     expect(JSON.parse((await command("status", "--json")).out).services).toMatchObject([{ service: "main" }]);
 
     const [{ hash } = { hash: "" }] = await running();
