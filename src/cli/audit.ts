@@ -6,6 +6,7 @@ import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import {
+  type AuditFinding,
   type AuditReport,
   auditMeaning,
   auditPolicy,
@@ -120,15 +121,13 @@ function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): vo
 
 /** The findings of a policy: a line for each task, and one for all slots with the same problem. */
 function linesOf({ policy, findings }: AuditReport): readonly string[] {
-  const alike = Map.groupBy(findings, ({ problem, taskId }) => taskId ?? problem);
-  return [...alike.values()].flatMap((group) => {
-    const slots = group.map(({ slotMs }) => slotMs).toSorted((a, b) => a - b);
-    const [first] = group;
-    const [from, to] = [slots[0], slots.at(-1)];
-    if (first === undefined || from === undefined || to === undefined) return [];
-    const span = slots.length === 1 ? "" : ` to ${showInstant(to)}: ${slots.length} slots; each`;
-    const task = first.taskId === null ? "" : `: ${first.taskId}`;
-    return [`${policy} ${showInstant(from)}${span} ${auditMeaning[first.problem]}${task}`];
+  const alike = Map.groupBy(findings, ({ problem, taskId }) => JSON.stringify([problem, taskId]));
+  return [...alike].map(([key, group]) => {
+    const [problem, taskId]: [AuditFinding["problem"], string | null] = JSON.parse(key);
+    const slots = group.map(({ slotMs }) => slotMs);
+    const [from, to] = [Math.min(...slots), Math.max(...slots)].map((slotMs) => showInstant(slotMs));
+    const span = slots.length === 1 ? "" : ` to ${to}: ${slots.length} slots; each`;
+    return `${policy} ${from}${span} ${auditMeaning[problem]}${taskId === null ? "" : `: ${taskId}`}`;
   });
 }
 

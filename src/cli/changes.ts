@@ -29,7 +29,6 @@ const help = `
 With names: what was changed about these policies, their tasks, services and labels, or about all.
 
 Examples:
-  $ syncline changes
   $ syncline changes contracts-nightly
   $ syncline changes --json | jq '.[0].after'`;
 
@@ -51,8 +50,7 @@ export function changesCommand(io: CommandIo): Command {
       });
       const changes = found.slice(0, limit);
       if (json) io.out(JSON.stringify(changes));
-      else if (changes.length === 0)
-        io.err(`nothing was changed by hand yet${names.length === 0 ? "" : " about this"}`);
+      else if (changes.length === 0) io.err("nothing of this was changed by hand yet");
       else io.out(changesTable(changes, io));
       if (found.length > limit) io.err(`only the newest ${limit}: --limit shows more`);
     });

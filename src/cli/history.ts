@@ -83,6 +83,8 @@ export function historyCommand(io: CommandIo): Command {
         if (found.outcomes.length === 0) await checkKnown(policy, options, { store, set });
         show(found.outcomes, { policy, zoneOf: zones.of, options }, io);
         await reportReach(history, found.reach, policy, io);
+        if (found.outcomes.length === 0 && set === undefined)
+          io.err(`no process has run under the prefix ${options.prefix}: check --prefix and --redis-url`);
       }),
     );
 }

@@ -4,7 +4,7 @@
 import type { Command } from "commander";
 import { type Queued, type RunParts, runNow, runSyncJob } from "../actions/run.ts";
 import { startApp } from "../app/app.ts";
-import { type PolicySet, timezoneOf } from "../config/policy-set.ts";
+import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
@@ -90,22 +90,24 @@ export function runCommand(io: CommandIo): Command {
         const context = { set, redis, store, options, io };
         const ids = queued.tasks.map(({ id }) => id);
         const what = `${counted(ids.length, "task")} of ${queued.tasks[0]?.policy} queued: ${someNames(ids, "--json")}`;
-        tellBusy(busy.tasks, queued.tasks, io);
+        tellBusy(busy.tasks, queued.tasks, policyOf(set, name).overlap === "skip", io);
         if (options.wait) {
           io.err(what);
           return workAndWait(queued, context);
         }
         io.out(options.json ? JSON.stringify({ v: 1, policy: queued.tasks[0]?.policy ?? null, tasks: ids }) : what);
         if (queued.workers === 0)
-          io.err(
-            `no worker is running under the prefix ${options.prefix}: start \`syncline serve\`, or check --prefix`,
-          );
+          io.err(`no worker runs under the prefix ${options.prefix}: start \`syncline serve\`, or check --prefix`);
       });
     });
 }
 
-/** Says which tasks of the same sync jobs were in flight already: the new ones may have to wait. */
-function tellBusy(before: readonly TaskInFlight[], queued: readonly Task[], io: CommandIo): void {
+function policyOf(set: PolicySet, name: string | undefined): Policy {
+  return set.policies.find((policy) => policy.name === name) ?? set.byHand;
+}
+
+/** Says which tasks of the same sync jobs were in flight already, and what the new ones do then. */
+function tellBusy(before: readonly TaskInFlight[], queued: readonly Task[], isSkipped: boolean, io: CommandIo): void {
   const targets = new Set(queued.map(({ target, service }) => JSON.stringify([service, target])));
   const same = before.filter(({ task }) => targets.has(JSON.stringify([task.service, task.target])));
   if (same.length === 0) return;
@@ -113,7 +115,8 @@ function tellBusy(before: readonly TaskInFlight[], queued: readonly Task[], io: 
     same.map(({ task }) => task.id),
     "`syncline running --ids`",
   );
-  io.err(`in flight before these: ${ids}; \`syncline running\` says what they wait for`);
+  const then = isSkipped ? "; while they go on, these are skipped (overlap: skip)" : "";
+  io.err(`in flight before these: ${ids}${then}; \`syncline running\` says what they wait for`);
 }
 
 /** What is meant: a policy, or one sync job. @throws UsageError for neither, or for both. */
@@ -176,13 +179,12 @@ export async function workAndWait({ tasks, workers }: Queued, context: HandConte
 
 /** Shows the outcomes and sets the exit code: 0 when all are good and none was skipped. */
 async function waitAndReport(tasks: readonly Task[], { set, store, options, io }: HandContext): Promise<void> {
-  const policy = set.policies.find(({ name }) => name === tasks[0]?.policy) ?? set.byHand;
+  const zoneOf = (name: string) => timezoneOf(policyOf(set, name));
   const show = createProgress(set, store, io);
   const { outcomes, open } = await waitForOutcomes(tasks, store, { timeoutMs: options.timeout, io, show });
   io.progress?.("");
   if (options.json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length > 0)
-    io.out(outcomeTable(outcomes, io, { itemsMax: offendingItemsMax, zoneOf: () => timezoneOf(policy) }));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { itemsMax: offendingItemsMax, zoneOf }));
   const bad = outcomes.filter(({ status }) => !isGood[status] || status === "skipped");
   for (const { taskId, status, reason, detail } of bad.slice(0, reasonsShownMax))
     io.err(`${taskId}: ${status} (${reason}): ${detail}`);
@@ -255,7 +257,7 @@ export function createProgress(set: PolicySet, store: Store, io: CommandIo): Sho
     if (count > shownMax) say("all", `${outcomes.length} of ${count} have ended`, String(outcomes.length));
     const nowMs = await redisTimeMs(store);
     const looked = open.slice(0, shownMax).map((task) => ({ task, state: "waiting", queuedAtMs: nowMs }) as const);
-    const { timezone } = (set.policies.find(({ name }) => name === open[0]?.policy) ?? set.byHand).closed;
+    const timezone = timezoneOf(policyOf(set, open[0]?.policy));
     const running = await readRunning(looked, set, store);
     for (const one of running) {
       // A request under way may still turn out to have never left.

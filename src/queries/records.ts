@@ -116,10 +116,7 @@ export async function readChangeOf(
 const ownSoughtMax = 50;
 
 /** Reads what was changed by hand about one policy, newest first. */
-export async function readChangesOf(
-  { store }: Pick<QueryContext, "store">,
-  policy: Policy,
-): Promise<readonly Change[]> {
+export async function readChangesOf({ store }: QueryContext, policy: Policy): Promise<readonly Change[]> {
   const newest = await new Changes(store).newest(changesReadMax);
   return newest.filter((change) => isChangeAbout(change, policy));
 }

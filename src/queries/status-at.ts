@@ -129,15 +129,12 @@ function sinceThen(
 
 /** A slot that no scheduler recorded, though the policy was planned at that time. */
 function judgeUnplanned(policy: Policy, { span, slotsSinceMs }: Facts, clock: (instantMs: number) => string): Judged {
-  const isDue = (slotMs = Number.POSITIVE_INFINITY) => slotMs <= span.toMs;
-  const source = createChainSource(policy);
-  const dueMs = source?.next(Math.max(span.fromMs - 1, slotsSinceMs ?? 0));
-  if (dueMs === undefined || !isDue(dueMs)) {
-    const isNew = slotsSinceMs !== undefined && isDue(source?.next(span.fromMs - 1));
-    return isNew
+  const dueAfter = (atMs: number) => createChainSource(policy)?.next(atMs) ?? Number.POSITIVE_INFINITY;
+  const dueMs = dueAfter(Math.max(span.fromMs - 1, slotsSinceMs ?? 0));
+  if (dueMs > span.toMs)
+    return slotsSinceMs !== undefined && dueAfter(span.fromMs - 1) <= span.toMs
       ? { verdict: "new", why: `planned since ${clock(slotsSinceMs)}` }
       : { verdict: "nothing-due", why: "" };
-  }
   const slot = `slot ${clock(dueMs)}`;
   if (slotsSinceMs === undefined) return not(`${slot} was due, and no scheduler knows the policy here`);
   return not(policy.after === undefined ? `${slot} was not planned` : `${slot} waits for ${policy.after.policy}`);

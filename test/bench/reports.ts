@@ -1,7 +1,7 @@
 // How long `status` and `report` take over a long memory, and what it costs in Redis: reports.ts
 // [--policies 5000] [--days 400] [--runs 1]. A private Redis with as many days of each policy as
 // the recorder would have left; then the commands, each in a process of its own.
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
@@ -66,13 +66,8 @@ function command(args: readonly string[]): void {
     "--prefix",
     prefix,
   ];
-  let printed = 0;
-  try {
-    printed = execFileSync("/usr/bin/time", wrap, { maxBuffer: 1e9, stdio: ["ignore", "pipe", "inherit"] }).length;
-  } catch {
-    // `status` ends with exit code 1: no process is alive here.
-  }
-  say(`  ${args.join(" ")}: ${printed} B printed`);
+  const { stdout } = spawnSync("/usr/bin/time", wrap, { maxBuffer: 1e9, stdio: ["ignore", "pipe", "inherit"] });
+  say(`  ${args.join(" ")}: ${stdout.length} B printed`);
 }
 
 function say(line: string): void {

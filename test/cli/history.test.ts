@@ -43,7 +43,7 @@ it("narrows by time, status, origin, sync job and service, newest first", async 
   expect(await targets("--service", "other")).toEqual(["2"]);
   const lines = (await history("--status", "bad", "--ndjson")).out.trim().split("\n");
   expect(lines.map((line) => JSON.parse(line).target)).toEqual(["3", "2"]);
-  expect((await history("--since", "10m")).err).toBe("no outcome: none of those that are kept fits");
+  expect((await history("--since", "10m")).err).toMatch(/^no outcome: none of those that are kept fits/);
   expect((await history("--limit", "2")).err).toBe("only the newest 2; --limit shows more");
 });
 

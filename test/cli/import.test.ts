@@ -227,6 +227,15 @@ describe("import of CronJobs and crontabs", () => {
     ]);
   });
 
+  it("says each note once on a terminal, where the file says it, too", async () => {
+    const args = ["import", "--crontab", join(samples, "odd.crontab")];
+    const [piped, shown] = [await runHere(args, variables), await runHere(args, variables, { columns: 80 })];
+    const [sum = "", ...notes] = piped.err.split("\n").toReversed();
+    expect(shown.err.replaceAll(/\n */g, " ")).toBe(sum);
+    expect(notes.length).toBeGreaterThan(2);
+    for (const note of notes) expect(shown.out).toContain(note.replace(/^\S+: /, ""));
+  });
+
   it.each([
     [["--cron-jobs", join(samples, "chart.yaml")], "render a chart first: helm template"],
     [["--crontab", "/no/such/crontab"], "--crontab: /no/such/crontab cannot be read (ENOENT)"],

@@ -74,6 +74,8 @@ describe("what commands tell", () => {
         expect.stringContaining("nothing is known of a policy nosuch"),
       ]);
     }
+    const none = await fixture.command(prefix, "history");
+    expect(none.err).toContain(`no process has run under the prefix ${prefix}: check --prefix and --redis-url`);
     const sink = await fixture.command(prefix, "failed", "list", "--sink", "nosuch");
     expect([sink.code, sink.err]).toEqual([2, expect.stringContaining("no worker has had a sink nosuch here")]);
   });

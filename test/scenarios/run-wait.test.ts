@@ -77,7 +77,9 @@ describe("run --wait", () => {
     );
     await expect.poll(async () => (await runHere(["running", ...at], {})).out, often).toContain("following");
     const second = await runHere(["run", "nightly", ...at], {});
-    expect(second.err).toMatch(/^in flight before these: nightly__run__3__m\d+; `syncline running` says/);
+    expect(second.err).toMatch(
+      /^in flight before these: nightly__run__3__m\d+; while they go on, these are skipped \(overlap: skip\); `/,
+    );
   });
 
   it("says within 5 s that the token is wrong, the port closed, or no worker alive", async () => {

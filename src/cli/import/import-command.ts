@@ -95,7 +95,8 @@ async function importJobs(options: ImportOptions, io: CommandIo): Promise<void> 
   const head = [...[...unread, ...made.general].map(comment), "apiVersion: syncline/v1"];
   const services = made.services.length === 0 ? [] : ["services:", ...made.services];
   const policies = made.count === 0 ? ["policies: []"] : ["policies:", ...made.policies];
-  for (const note of [...unread, ...made.notes]) io.err(escapeControls(note));
+  // On a terminal they stand in the file above, as comments.
+  if (io.columns === undefined) for (const note of [...unread, ...made.notes]) io.err(escapeControls(note));
   const leftOut = read.reduce((sum, file) => sum + file.leftOut, made.leftOut);
   const rest = leftOut === 0 ? "" : `; ${leftOut} left out, as said above`;
   io.err(`${counted(made.count, "policy", "policies")} of ${counted(jobs.length, "job")}${rest}`);
