@@ -88,6 +88,7 @@ export default {
     door("ioredis", "node_modules/ioredis", ["^src/store/"]),
     door("got", "node_modules/got/", ["^src/service/transport\\.ts$"]),
     door("node-cron", "node_modules/node-cron", ["^src/schedule/tick\\.ts$"]),
+    door("ical.js", "node_modules/ical\\.js", ["^src/schedule/calendar-file\\.ts$"]),
     door("croner", "node_modules/croner", ["^src/schedule/cron-pattern\\.ts$"]),
     door("yaml", "node_modules/yaml", ["^src/config/"]),
     door("prom-client", "node_modules/prom-client", ["^src/ops/metrics\\.ts$"]),

@@ -1,9 +1,11 @@
 // Options that several commands share, and how they find the configuration and Redis.
+
 import { Command, InvalidArgumentError, Option } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
 import type { Policy, PolicySet, ServiceSettings } from "../config/policy-set.ts";
 import { formatProblem, type Problem } from "../config/problem.ts";
 import { hasHashTag, parseRedisAddress, readRedisAccess } from "../config/redis-address.ts";
+import { systemClock } from "../core/clock.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { checkExpression } from "../core/expression.ts";
@@ -24,6 +26,8 @@ export const configVariable = "SYNCLINE_CONFIG";
 
 /** The checks that the loader of policies asks other rooms for. */
 export const policyChecks = {
+  calendar: async (text: string) =>
+    (await import("../schedule/calendar-file.ts")).readCalendar(text, systemClock.nowMs()),
   cron: checkCron,
   deadline: problemOfDeadline,
   expression: checkExpression,

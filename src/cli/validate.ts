@@ -3,7 +3,7 @@
 // nothing.
 import { Command } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
-import type { Policy, PolicySet } from "../config/policy-set.ts";
+import type { EventCalendar, Policy, PolicySet } from "../config/policy-set.ts";
 import { formatProblem, type Problem } from "../config/problem.ts";
 import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { systemClock } from "../core/clock.ts";
@@ -91,11 +91,31 @@ function findWarnings({ policies, services }: PolicySet, nowMs: number): PolicyW
     ({ service, follow }) => `${service} ${follow.quietForMs}`,
   );
   const quietWarnings = new Map([...quiet.values()].map((alike) => [alike[0], quietWarning(alike, services)]));
-  return policies.flatMap((policy) =>
-    [catchUpWarning(policy), onceWarning(policy, nowMs), quietWarnings.get(policy)].flatMap((found) =>
-      found === undefined ? [] : [{ ...policy.where, policy: policy.name, ...found }],
-    ),
+  const users = policies.flatMap(({ closed, ...policy }) =>
+    (closed.calendars ?? []).map((one) => ({ ...one, policy })),
   );
+  const lastWarnings = new Map(
+    [...Map.groupBy(users, ({ calendar }) => calendar)].map(([calendar, [first]]) => [
+      first?.policy.name,
+      lastEventWarning(calendar, nowMs),
+    ]),
+  );
+  return policies.flatMap((policy) =>
+    [
+      ...[catchUpWarning(policy), onceWarning(policy, nowMs), quietWarnings.get(policy)],
+      lastWarnings.get(policy.name),
+    ].flatMap((found) => (found === undefined ? [] : [{ ...policy.where, policy: policy.name, ...found }])),
+  );
+}
+
+/** Calendars that others publish end with a year. */
+function lastEventWarning({ name, events }: EventCalendar, nowMs: number): Said | undefined {
+  const last = events.reduce((latest, { to }) => (to > latest ? to : latest), "");
+  if (last > new Date(nowMs).toISOString().slice(0, 10)) return undefined;
+  return {
+    message: last === "" ? `calendar ${name} has no event` : `the last event of calendar ${name} ended ${last}`,
+    hint: "put a newer file in its place: nothing is skipped by this one",
+  };
 }
 
 /** Whether only a list that grows quiet can settle the runs of a policy. */

@@ -1,6 +1,7 @@
 // Loads the policies of a file or a folder: read, parse, check, normalise. It reports every problem
 // at once, in the order of the files, and never throws for the content of a file.
 import { nextTurn } from "../core/clock.ts";
+import { readCalendars } from "./calendars.ts";
 import { checkSamples } from "./mapping-samples.ts";
 import { normalisePolicies } from "./normalise.ts";
 import type { PolicySet } from "./policy-set.ts";
@@ -20,7 +21,7 @@ export interface LoadOptions {
   readonly variables: Variables;
   readonly checks: PolicyChecks;
   /** False: files that the policies name are not read, for policies that come from elsewhere. */
-  readonly readsSamples?: boolean;
+  readonly readsFiles?: boolean;
 }
 
 /** All policies, or what is wrong: at most 1,000 problems and one line about the rest. */
@@ -51,14 +52,17 @@ export async function checkPolicyFiles(path: string, read: FileTexts, options: L
   for (const file of checked) {
     await nextTurn();
     checkRules(file.draft, { defaults, checks: options.checks, report: file.report });
-    if (options.readsSamples !== false) await checkSamples(file, options.checks);
+    if (options.readsFiles !== false) await checkSamples(file, options.checks);
   }
   const isWhole = read.problems.length === 0 && checked.length === read.texts.length;
   problems.push(...checkCrossRules(checked, isWhole));
-  if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files: read.files };
-  const set = normalisePolicies(checked, defaults);
+  const files = [...read.files];
+  const named = options.readsFiles === false ? [] : checked;
+  const calendars = await readCalendars(named, options.checks, { problems, files });
+  if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files };
+  const set = { ...normalisePolicies(checked, defaults, calendars), files };
   await checkDeadlines(checked, set, options.checks);
-  if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files: read.files };
+  if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files };
   return { ok: true, set };
 }
 

@@ -11,8 +11,10 @@ import { policyDefaults } from "./defaults.ts";
 import {
   type Action,
   type After,
+  type ClosedTimes,
   type DigestSettings,
   dailyCron,
+  type EventCalendar,
   type Expectation,
   type Follow,
   type ItemMapping,
@@ -33,7 +35,11 @@ import type { SinkInput } from "./schema/sink.ts";
 import type { CheckedFile } from "./schema-problems.ts";
 
 /** Builds the policy set from files that passed every check, and their merged `defaults`. */
-export function normalisePolicies(files: readonly CheckedFile[], defaults: DefaultsInput): PolicySet {
+export function normalisePolicies(
+  files: readonly CheckedFile[],
+  defaults: DefaultsInput,
+  calendars: ReadonlyMap<string, EventCalendar>,
+): PolicySet {
   const services = new Map<string, ServiceSettings>();
   const sinks = new Map<string, SinkSettings>();
   const written: UnrootedPolicy[] = [];
@@ -43,13 +49,15 @@ export function normalisePolicies(files: readonly CheckedFile[], defaults: Defau
       services.set(name, toService(name, service, at));
     for (const [name, sink] of Object.entries(input.sinks ?? {})) sinks.set(name, toSink(name, sink, at));
     for (const [index, policy] of (input.policies ?? []).entries())
-      written.push(toPolicy(policy, defaults, { file: yaml.file, line: yaml.lineOf(["policies", index]) }));
+      written.push(
+        toPolicy(policy, { defaults, calendars }, { file: yaml.file, line: yaml.lineOf(["policies", index]) }),
+      );
   }
   const policies = withChainRoots(written);
   const notifications = toNotifications(files, defaults);
   const byHand = toByHand(defaults);
-  const contentHash = hashContent({ services, sinks, policies, byHand, notifications });
-  return { services, sinks, policies, byHand, notifications, contentHash, files: files.map(({ yaml }) => yaml.file) };
+  const content = { services, sinks, calendars, policies, byHand, notifications };
+  return { ...content, contentHash: hashContent(content), files: files.map(({ yaml }) => yaml.file) };
 }
 
 function impossible(what: string): never {
@@ -145,7 +153,14 @@ function toTarget({ webhook, file, email }: SinkInput, at: Locate): SinkSettings
   return { kind: "file", path: at(path), bytesMax, filesMax: maxFiles };
 }
 
-function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["where"]): UnrootedPolicy {
+/** What the policies of a set share. */
+interface Shared {
+  readonly defaults: DefaultsInput;
+  readonly calendars: ReadonlyMap<string, EventCalendar>;
+}
+
+function toPolicy(input: PolicyInput, shared: Shared, where: Policy["where"]): UnrootedPolicy {
+  const { defaults } = shared;
   const action = toAction(input);
   const schedule = input.schedule === undefined ? undefined : toSchedule(input.schedule, defaults);
   const windowMs = Math.min(schedule?.kind === "every" ? schedule.everyMs : Infinity, policyDefaults.catchUpWindowMs);
@@ -168,14 +183,7 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
     action,
     schedule,
     ...(after === undefined ? {} : { after: { policy: after.policy, on: after.on ?? ["succeeded"], withinMs } }),
-    closed: {
-      timezone: input.schedule?.timezone ?? defaults.timezone ?? policyDefaults.timezone,
-      blackouts: (input.blackout ?? defaults.blackout ?? []).map((window) => ({
-        cron: window.cron,
-        durationMs: parseDuration(window.for),
-      })),
-      holidays: input.holidays ?? defaults.holidays ?? [],
-    },
+    closed: toClosed(input, shared),
     catchUp: input.catchUp ?? defaults.catchUp ?? policyDefaults.catchUp,
     // For a follower, `after.within` is the only limit of lateness.
     catchUpWindowMs: after === undefined ? (toMs(input.catchUpWindow ?? defaults.catchUpWindow) ?? windowMs) : withinMs,
@@ -197,6 +205,24 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
   };
 }
 
+function toClosed({ schedule, blackout, holidays }: PolicyInput, { defaults, calendars }: Shared): ClosedTimes {
+  const windows = blackout ?? defaults.blackout ?? [];
+  const days = holidays ?? defaults.holidays ?? [];
+  const find = (as: "holiday" | "blackout") => (item: unknown) => {
+    const calendar = typeof item === "string" ? calendars.get(item) : undefined;
+    return calendar === undefined ? [] : [{ as, calendar }];
+  };
+  const named = [...windows.flatMap(find("blackout")), ...days.flatMap(find("holiday"))];
+  return {
+    timezone: schedule?.timezone ?? defaults.timezone ?? policyDefaults.timezone,
+    blackouts: windows.flatMap((one) =>
+      typeof one === "string" ? [] : [{ cron: one.cron, durationMs: parseDuration(one.for) }],
+    ),
+    holidays: days.filter((day) => /^\d/.test(day)),
+    ...(named.length === 0 ? {} : { calendars: named }),
+  };
+}
+
 function toExpectation({ successBy, on = "*", within }: NonNullable<PolicyInput["expect"]>): Expectation {
   if (within !== undefined) return { kind: "within", withinMs: parseDuration(within) };
   return { kind: "successBy", at: successBy ?? impossible("a deadline without a kind"), on };
@@ -214,7 +240,7 @@ function toByHand(defaults: DefaultsInput): Policy {
   const input = { name: runByHand, service: "", run: { syncJobs: [] } };
   const { after: _none, ...policy } = toPolicy(
     input,
-    { ...defaults, notify: [], quarantine: "off", unusual: "off" },
+    { defaults: { ...defaults, notify: [], quarantine: "off", unusual: "off" }, calendars: new Map() },
     nowhere,
   );
   return policy;
@@ -378,6 +404,7 @@ function withChainRoots(policies: readonly UnrootedPolicy[]): Policy[] {
 function hashContent({
   services,
   sinks,
+  calendars = new Map(),
   policies,
   byHand,
   notifications,
@@ -386,8 +413,9 @@ function hashContent({
     items.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const content = {
     services: byName([...services.values()]).map(plainService),
-    policies: byName(policies).map(({ where: _, ...policy }) => policy),
+    policies: byName(policies).map((policy) => ({ ...plainPolicy(policy), where: undefined })),
     sinks: byName([...sinks.values()]),
+    calendars: byName([...calendars.values()]).map(({ name, hash }) => ({ name, hash })),
     byHand,
     notifications,
   };
@@ -402,4 +430,21 @@ export type PlainService = Omit<ServiceSettings, "mapping"> & {
 /** Makes a service plain JSON. */
 export function plainService({ mapping, ...service }: ServiceSettings): PlainService {
   return { ...service, mapping: Object.fromEntries(mapping) };
+}
+
+/** A policy that names its calendars: plain JSON without what the set holds once. */
+export type PlainPolicy = Omit<Policy, "closed"> & {
+  readonly closed: Omit<ClosedTimes, "calendars"> & {
+    readonly calendars?: readonly { readonly as: "holiday" | "blackout"; readonly calendar: string }[];
+  };
+};
+
+/** Puts names in the place of calendars. */
+export function plainPolicy(policy: Policy): PlainPolicy {
+  const { calendars, ...closed } = policy.closed;
+  if (calendars === undefined) return { ...policy, closed };
+  return {
+    ...policy,
+    closed: { ...closed, calendars: calendars.map(({ as, calendar }) => ({ as, calendar: calendar.name })) },
+  };
 }

@@ -1,11 +1,21 @@
 // The policy set as plain data, for keeping in Redis. It holds no secret: of addresses that may be
 // one only the host stays, of declared objects only the names. Called by store/kept-policies.ts.
 import { listNames } from "../model/feed.ts";
-import { type PlainService, plainService } from "./normalise.ts";
-import type { Action, Policy, PolicySet, ServiceSettings, SinkSettings, TokenSettings } from "./policy-set.ts";
+import { type PlainPolicy, type PlainService, plainPolicy, plainService } from "./normalise.ts";
+import type {
+  Action,
+  EventCalendar,
+  Policy,
+  PolicySet,
+  ServiceSettings,
+  SinkSettings,
+  TokenSettings,
+} from "./policy-set.ts";
 
 /** A policy set in which every value is plain JSON. */
-export interface PlainSet extends Pick<PolicySet, "policies" | "byHand" | "notifications" | "contentHash" | "files"> {
+export interface PlainSet extends Pick<PolicySet, "byHand" | "notifications" | "contentHash" | "files"> {
+  readonly policies: readonly PlainPolicy[];
+  readonly calendars: readonly EventCalendar[];
   readonly services: readonly PlainService[];
   readonly sinks: readonly SinkSettings[];
 }
@@ -14,6 +24,7 @@ export interface PlainSet extends Pick<PolicySet, "policies" | "byHand" | "notif
 export function toPlainSet({
   services,
   sinks,
+  calendars = new Map(),
   policies,
   byHand,
   notifications,
@@ -23,7 +34,8 @@ export function toPlainSet({
   return {
     services: [...services.values()].map((service) => plainService({ ...service, token: publicToken(service.token) })),
     sinks: [...sinks.values()].map(publicSink),
-    policies: policies.map(publicPolicy),
+    calendars: [...calendars.values()],
+    policies: policies.map((policy) => plainPolicy(publicPolicy(policy))),
     byHand,
     notifications,
     contentHash,
@@ -32,10 +44,22 @@ export function toPlainSet({
 }
 
 /** Reads what `toPlainSet` made. */
-export function fromPlainSet({ services, sinks, ...rest }: PlainSet): PolicySet {
+export function fromPlainSet({ services, sinks, calendars: all, policies, ...rest }: PlainSet): PolicySet {
   const byName = <Item extends { readonly name: string }>(items: readonly Item[]) =>
     new Map(items.map((item) => [item.name, item]));
-  return { ...rest, services: byName(services.map(withMap)), sinks: byName(sinks) };
+  const calendars = byName(all);
+  const whole = policies.map((policy) => withCalendars(policy, calendars));
+  return { ...rest, services: byName(services.map(withMap)), sinks: byName(sinks), calendars, policies: whole };
+}
+
+function withCalendars(policy: PlainPolicy, known: ReadonlyMap<string, EventCalendar>): Policy {
+  const { calendars: names, ...closed } = policy.closed;
+  if (names === undefined) return { ...policy, closed };
+  const calendars = names.flatMap(({ as, calendar: name }) => {
+    const calendar = known.get(name);
+    return calendar === undefined ? [] : [{ as, calendar }];
+  });
+  return { ...policy, closed: { ...closed, calendars } };
 }
 
 function withMap({ mapping, ...service }: PlainService): ServiceSettings {

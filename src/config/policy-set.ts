@@ -165,11 +165,30 @@ export interface Follow {
   readonly conflictsMax: number | undefined;
 }
 
+/**
+ * One time of a calendar, up to `to`. Both are dates or local times in the policy's zone
+ * (`2026-12-25`, `2026-12-25T10:00:00`), or instants with Z.
+ */
+export interface CalendarEvent {
+  readonly from: string;
+  readonly to: string;
+  readonly name: string;
+}
+
+/** A calendar file. All policies that name it share one object. `hash`: of the text of the file. */
+export interface EventCalendar {
+  readonly name: string;
+  readonly hash: string;
+  readonly events: readonly CalendarEvent[];
+}
+
 /** When slots do not start: windows from a cron instant on, and local dates (`2026-12-25`). */
 export interface ClosedTimes {
   readonly timezone: string;
   readonly blackouts: readonly { readonly cron: string; readonly durationMs: number }[];
   readonly holidays: readonly string[];
+  /** The calendars whose events are holidays, or blackouts; undefined: none. */
+  readonly calendars?: readonly { readonly as: "holiday" | "blackout"; readonly calendar: EventCalendar }[];
 }
 
 /** What a policy reads: `policy` must have ended well so recently. */
@@ -322,6 +341,7 @@ export interface SinkSettings {
 export interface PolicySet {
   readonly services: ReadonlyMap<string, ServiceSettings>;
   readonly sinks: ReadonlyMap<string, SinkSettings>;
+  readonly calendars?: ReadonlyMap<string, EventCalendar>;
   readonly policies: readonly Policy[];
   /** How a sync job without a policy is run by hand; its service and sync job are the task's. */
   readonly byHand: Policy;

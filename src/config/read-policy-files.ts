@@ -92,17 +92,21 @@ async function findTornSet(path: string): Promise<Problem | undefined> {
   return problemOfFile(path, message, hint);
 }
 
-async function readText(file: string): Promise<FileText | Problem> {
+/** The text of one file, or why it cannot be used. */
+export async function readText(
+  file: string,
+  bytesMax: number = policyLimits.fileBytesMax,
+): Promise<FileText | Problem> {
   let bytes: Buffer;
   try {
     // A pipe or a device could block, or never end.
     if (!(await stat(file)).isFile()) return problemOfFile(file, "is not a regular file");
-    bytes = await readAtMost(file, policyLimits.fileBytesMax + 1);
+    bytes = await readAtMost(file, bytesMax + 1);
   } catch (error) {
     return problemOfFile(file, `cannot be read: ${reasonOf(error)}`);
   }
-  if (bytes.length > policyLimits.fileBytesMax) {
-    const message = `is larger than ${policyLimits.fileBytesMax / 1024} KiB`;
+  if (bytes.length > bytesMax) {
+    const message = `is larger than ${bytesMax / 1024} KiB`;
     return problemOfFile(file, message, "split it into several files of a folder");
   }
   return toText(file, bytes);

@@ -13,7 +13,7 @@ import { errorCode, errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { checkPolicyFiles, type LoadedPolicies, type LoadOptions } from "./load-policies.ts";
-import { plainService } from "./normalise.ts";
+import { plainPolicy, plainService } from "./normalise.ts";
 import type { PolicySet } from "./policy-set.ts";
 import type { Problem } from "./problem.ts";
 import { type FileTexts, listPolicyFiles, readPolicyFiles } from "./read-policy-files.ts";
@@ -58,6 +58,8 @@ class PolicyWatch implements Component {
   readonly #clock: Clock;
   readonly #alarm: FolderAlarm;
   #current: PolicySet;
+  /** The calendar files of the last set that was checked. */
+  #calendars: readonly string[];
   /** The hashes of the last set that was read, and of the last that was checked. */
   #readHash = "";
   #checkedHash = "";
@@ -71,6 +73,7 @@ class PolicyWatch implements Component {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#current = options.current;
+    this.#calendars = options.current.files.filter(isCalendar);
     this.#alarm = new FolderAlarm(options.path, () => this.#wake.abort());
   }
 
@@ -112,7 +115,7 @@ class PolicyWatch implements Component {
   /** Returns whether the files are unchanged since the last check. */
   async #look(): Promise<boolean> {
     const { path } = this.#options;
-    const found = await readUnmoved(path);
+    const found = await readUnmoved(path, this.#calendars);
     if (found === undefined) return false;
     const settled = found.hash === this.#readHash;
     this.#readHash = found.hash;
@@ -120,7 +123,10 @@ class PolicyWatch implements Component {
     if (found.hash === this.#checkedHash) return true;
     this.#checkedHash = found.hash;
     try {
-      this.#take(await checkPolicyFiles(path, found.read, this.#options));
+      const loaded = await checkPolicyFiles(path, found.read, this.#options);
+      const { files } = loaded.ok ? loaded.set : loaded;
+      this.#calendars = files.filter(isCalendar);
+      this.#take(loaded);
     } catch (error) {
       // Neither a bug that a file triggers nor a set that cannot be adopted may end a running
       // process.
@@ -165,13 +171,14 @@ function placeOf({ file, line, message }: Problem): { where: string; message: st
 type ByName = ReadonlyMap<string, string>;
 
 /** The policies, services and sinks of a set by name, as texts that show a changed meaning. */
-function textsOf({ policies, services, sinks }: PolicySet): Readonly<Record<string, ByName>> {
+function textsOf({ policies, services, sinks, calendars = new Map() }: PolicySet): Readonly<Record<string, ByName>> {
   const toTexts = (items: readonly { readonly name: string }[]) =>
     new Map(items.map((item) => [item.name, canonicalJson(item)]));
   return {
-    policies: toTexts(policies.map(({ where: _, ...policy }) => policy)),
+    policies: toTexts(policies.map((policy) => ({ ...plainPolicy(policy), where: undefined }))),
     services: toTexts([...services.values()].map(plainService)),
     sinks: toTexts([...sinks.values()]),
+    calendars: toTexts([...calendars.values()].map(({ name, hash }) => ({ name, hash }))),
   };
 }
 
@@ -199,12 +206,23 @@ function differences(before: PolicySet, after: PolicySet): Record<string, number
   );
 }
 
-/** Reads and hashes the files of a path; undefined when one changed while it was read. */
-export async function readUnmoved(path: string): Promise<{ read: FileTexts; hash: string } | undefined> {
+function isCalendar(file: string): boolean {
+  return file.endsWith(".ics");
+}
+
+/**
+ * Reads the files of a path, and hashes them with the state of calendar files; undefined when one
+ * changed while it was read.
+ */
+export async function readUnmoved(
+  path: string,
+  calendars: readonly string[] = [],
+): Promise<{ read: FileTexts; hash: string } | undefined> {
   const before = await stateOf(path);
+  const events = await Promise.all(calendars.map(fileState));
   const read = await readPolicyFiles(path);
   if (before !== (await stateOf(path))) return undefined;
-  return { read, hash: hashText(JSON.stringify([read.files, read.texts, read.problems]), 64) };
+  return { read, hash: hashText(JSON.stringify([read.files, read.texts, read.problems, events]), 64) };
 }
 
 /** The state of the files behind a path: targets of links, inodes, sizes, times. */
@@ -250,7 +268,8 @@ class FolderAlarm {
     this.#watchers = [];
     // Editors replace a file by renaming; a path may be a link that is set to another folder.
     this.#watch(dirname(this.#path), (changed) => changed === name || changed.startsWith(".."), refusals);
-    if (isFolder) this.#watch(this.#path, (changed) => changed.startsWith("..") || /\.ya?ml$/.test(changed), refusals);
+    if (isFolder)
+      this.#watch(this.#path, (changed) => changed.startsWith("..") || /\.(ya?ml|ics)$/.test(changed), refusals);
     for (const watcher of old) watcher.close();
     return refusals[0];
   }

@@ -1,7 +1,7 @@
 // The next slots of a policy, with what is known already to keep them from starting, and the days
 // on which clocks change. Pure. Called by the pages.
 import type { Policy } from "../config/policy-set.ts";
-import { createClosedTimes } from "../schedule/plan-slots.ts";
+import { createClosedTimes, describeSkip } from "../schedule/closed-times.ts";
 import { createChainSource } from "../schedule/slots.ts";
 import { zoneOf } from "../schedule/zone.ts";
 
@@ -31,7 +31,7 @@ export function comingSlots(
     const change = zone.offsetMs(slotMs) - zone.offsetMs(slotMs - dayMs);
     slots.push({
       slotMs,
-      closed: closed && `${closed.reason}: ${closed.note}`,
+      closed: closed && describeSkip(closed),
       dst: change === 0 ? undefined : `clocks go ${change > 0 ? "forward" : "back"} within the day before`,
     });
     slotMs = source?.next(slotMs);

@@ -8,7 +8,7 @@ import { localDate } from "../core/instant.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { Deadline, DeadlineFinding, DeadlineState, JudgedDeadlines, Late } from "../model/deadline.ts";
 import { createCalendar } from "./calendar.ts";
-import { createClosedTimes } from "./plan-slots.ts";
+import { createClosedTimes } from "./closed-times.ts";
 import { createChainSource, createSlotSource, dueSlots, type SlotSource } from "./slots.ts";
 
 /** The most slots or days that one call looks at; a longer backlog takes several. */

@@ -4,7 +4,8 @@ import type { Policy } from "../config/policy-set.ts";
 import { policyLimits } from "../config/rules/policy-limits.ts";
 import { formatDuration, formatRoughly } from "../core/duration.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
-import { createClosedTimes, onTimeMs } from "./plan-slots.ts";
+import { createClosedTimes, describeSkip } from "./closed-times.ts";
+import { onTimeMs } from "./plan-slots.ts";
 import { createChainSource, type SlotSource, spreadOffsetMs } from "./slots.ts";
 import type { WallTime } from "./zone.ts";
 
@@ -28,13 +29,13 @@ export function describeRecord(policy: Policy, { state, detail, note }: SlotReco
         ? `not started: noticed more than ${formatDuration(onTimeMs)} late, and catchUp is none`
         : `not started: noticed later than its catch-up window allows (now ${formatDuration(policy.catchUpWindowMs)})`;
     case "skipped":
-      return `not started: ${skipWord(detail)}${because}`;
+      return detail === "blackout" || detail === "holiday"
+        ? `not started: it fell ${detail === "holiday" ? "on a holiday" : "into a blackout"} (${note})`
+        : `not started: ${skipWord(detail)}${because}`;
   }
 }
 
 function skipWord(reason: string): string {
-  if (reason === "blackout") return "it lay in a blackout window";
-  if (reason === "holiday") return "it fell on a holiday";
   if (reason === "stale-input") return "its input was not fresh";
   if (reason === "quarantine") return "its policy was in quarantine";
   if (reason === "predecessor") return "its predecessor did not end as after.on asks";
@@ -146,7 +147,7 @@ function noSlotReasons(policy: Policy, asked: AskedTime): string[] {
   const moved = spreadSlot(policy, createChainSource(policy), asked);
   if (moved !== undefined) return [`its spread moves the slot of this time by ${formatDuration(moved - asked.nearMs)}`];
   const closed = createClosedTimes(policy)(asked.nearMs);
-  const here = closed === undefined ? [] : [`it lies in a closed time anyway: ${closed.reason} ${closed.note}`];
+  const here = closed === undefined ? [] : [`it lies in a closed time anyway: ${describeSkip(closed)}`];
   if (asked.instants.length === 0) return here;
   return ["its schedule has no slot at this time", ...here];
 }

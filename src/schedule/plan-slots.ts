@@ -3,10 +3,10 @@
 import type { Policy } from "../config/policy-set.ts";
 import { policyLimits } from "../config/rules/policy-limits.ts";
 import { formatDuration } from "../core/duration.ts";
-import { localDate, showInstant } from "../core/instant.ts";
+import { showInstant } from "../core/instant.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
-import { createCalendar } from "./calendar.ts";
+import { createClosedTimes } from "./closed-times.ts";
 
 /** A slot planned within this time is on time, whatever the catch-up rule says. */
 export const onTimeMs = 30_000;
@@ -65,7 +65,7 @@ export function planSkip(policy: Policy, instantMs: number, moment: PlanningMome
 }
 
 function planSkips(policy: Policy, slots: readonly number[], moment: PlanningMoment): Map<number, SkipPlan> {
-  const closedAt = closedTimesOf(policy);
+  const closedAt = createClosedTimes(policy);
   const stale = staleInputOf(policy, moment);
   const relevant = moment.pauses.filter((pause) => isAbout(pause, policy));
   const skips = new Map<number, SkipPlan>();
@@ -133,52 +133,4 @@ export function newestPaused(policy: Policy, records: readonly SlotRecord[], now
   );
   if (newest === undefined || newest.state !== "skipped") return undefined;
   return nowMs - newest.slotMs <= Math.max(policy.catchUpWindowMs, onTimeMs) ? newest : undefined;
-}
-
-/** Why a policy is closed at an instant. `note` names the window, or the date. */
-interface Closed {
-  readonly reason: "blackout" | "holiday";
-  readonly note: string;
-}
-
-const closedTimes = new WeakMap<Policy["closed"], ReturnType<typeof createClosedTimes>>();
-
-/** `createClosedTimes`, once per policy: a blackout's calendar costs more than asking it. */
-function closedTimesOf(policy: Policy): (instantMs: number) => Closed | undefined {
-  const remembered = closedTimes.get(policy.closed) ?? createClosedTimes(policy);
-  closedTimes.set(policy.closed, remembered);
-  return remembered;
-}
-
-/** Tells whether the policy is closed at an instant; cheapest when asked in order. */
-export function createClosedTimes({ closed }: Policy): (instantMs: number) => Closed | undefined {
-  const windows = closed.blackouts.map((blackout) => ({
-    note: `${blackout.cron} for ${formatDuration(blackout.durationMs)}`,
-    isOpen: blackoutWindow(blackout, closed.timezone),
-  }));
-  const holidays = new Set(closed.holidays);
-  return (instantMs) => {
-    const window = windows.find(({ isOpen }) => isOpen(instantMs));
-    if (window !== undefined) return { reason: "blackout", note: window.note };
-    const date = holidays.size === 0 ? "" : localDate(instantMs, closed.timezone);
-    return holidays.has(date) ? { reason: "holiday", note: date } : undefined;
-  };
-}
-
-function blackoutWindow(
-  { cron, durationMs }: Policy["closed"]["blackouts"][number],
-  timezone: string,
-): (instantMs: number) => boolean {
-  const dst = { gap: "next", overlap: "first" } as const;
-  const calendar = createCalendar({ kind: "cron", expressions: [cron], timezone, dst, spreadMs: 0 });
-  // Between `afterMs` and `opensMs` no window opens: the slots of one tick lie close together, so
-  // most need no new answer.
-  let [afterMs, opensMs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  return (instantMs) => {
-    const from = instantMs - durationMs;
-    if (from < afterMs || from >= opensMs) {
-      [afterMs, opensMs] = [from, calendar.next(from) ?? Number.POSITIVE_INFINITY];
-    }
-    return opensMs <= instantMs;
-  };
 }

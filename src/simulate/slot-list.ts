@@ -1,7 +1,9 @@
 // The slots of a simulation and what became of each, a row a slot: for `simulate --list` and for
 // the time line of `plan`.
+
 import type { Policy } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
+import { describeSkip } from "../schedule/closed-times.ts";
 import type { SimulatedPlan, SimulationEvent } from "./events.ts";
 
 /** One slot with the counts of its tasks. `detail`: the reason, or the slot that covers it. */
@@ -94,7 +96,7 @@ function detailOf(plan: SimulatedPlan, { after }: Policy, plannedMs: number): st
     case "coalesced":
       return new Date(plan.into).toISOString();
     case "skipped":
-      return `${plan.reason}: ${plan.note}`;
+      return describeSkip(plan);
     case "missed":
       return "note" in plan ? `${plan.reason}: ${plan.note}` : plan.reason;
   }

@@ -144,7 +144,7 @@ describe("syncline explain", () => {
       "more than 30s late, and catchUp is none",
     );
     expect((await story("closed", find("closed", "skipped"))).verdict).toBe(
-      "not started: it lay in a blackout window: * * * * * for 2m",
+      "not started: it fell into a blackout (* * * * * for 2m)",
     );
     const paused = await explain("often", find("often", "skipped"));
     expect(paused.out).toMatch(/not started: paused: release 14 \(/);

@@ -56,7 +56,7 @@ describe("the plan of a night", () => {
       "2026-12-01 20:30 CET 19:30Z | same | sync job 42 | sync job 42 is skipped, as slow of 20:00 CET goes on (overlap: skip)",
       "2026-12-01 21:00 CET 20:00Z | late | sync job 43 | 21:40 CET | sync job 43 waits 30m for another run (overlap: queue)",
       "2026-12-01 20:00 CET 19:00Z | letters | sync job 51 | 21:40 CET | about 21:30 CET, after slow",
-      "2026-12-01 22:00 CET 21:00Z | closed | skipped | blackout: 0 22 * * * for 1h",
+      "2026-12-01 22:00 CET 21:00Z | closed | skipped | blackout (0 22 * * * for 1h)",
       "2026-12-02 03:00 CET 02:00Z | held | skipped | paused: move of HR (ada@desk)",
       "2026-12-02 04:00 CET 03:00Z | fresh | sync job 8",
       "2026-12-02 06:00 CET 05:00Z | reads | poll approvals",

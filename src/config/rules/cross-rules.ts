@@ -27,15 +27,18 @@ export function checkCrossRules(files: readonly CheckedFile[], isWhole: boolean)
   return tooMany(files);
 }
 
-/** Reports services and sinks that no file defines. */
+type ClosedInput = Pick<PolicyDraft, "holidays" | "blackout">;
+
+/** Reports services, sinks and calendars that no file defines. */
 function checkNames(files: readonly CheckedFile[]): void {
   const services = files.flatMap(({ draft }) => Object.keys(draft.services ?? {}));
   const sinks = files.flatMap(({ draft }) => Object.keys(draft.sinks ?? {}));
+  const calendars = files.flatMap(({ draft }) => Object.keys(draft.calendars ?? {}));
   const labels = [...new Set(files.flatMap(({ draft }) => (draft.policies ?? []).flatMap(labelsOf)))];
-  const known = { service: new Set(services), sink: new Set(sinks) };
-  const candidates = { service: services, sink: sinks };
+  const known = { service: new Set(services), sink: new Set(sinks), calendar: new Set(calendars) };
+  const candidates = { service: services, sink: sinks, calendar: calendars };
   for (const { draft, report } of files) {
-    const check = (what: "service" | "sink", name: string, path: Path) => {
+    const check = (what: keyof typeof known, name: string, path: Path) => {
       if (known[what].has(name)) return;
       const hint = didYouMean(name, candidates[what].slice(0, policyLimits.servicesMax));
       report(path, `there is no ${what} "${name}"`, { hint: hint ?? `describe it under ${what}s` });
@@ -56,10 +59,17 @@ function checkNames(files: readonly CheckedFile[]): void {
       if (by !== undefined && !labels.some((label) => label.startsWith(`${by}=`)))
         report([...at, "by"], `no policy has a label "${by}"`);
     }
+    const checkClosed = ({ holidays = [], blackout = [] }: ClosedInput, path: Path) => {
+      for (const [key, list] of Object.entries({ holidays, blackout }))
+        for (const [index, item] of list.entries())
+          if (typeof item === "string" && !/^\d/.test(item)) check("calendar", item, [...path, key, index]);
+    };
+    checkClosed(draft.defaults ?? {}, ["defaults"]);
     checkNotify(draft.defaults ?? {}, ["defaults"]);
     for (const [index, policy] of (draft.policies ?? []).entries()) {
       if (policy.service !== undefined) check("service", policy.service, ["policies", index, "service"]);
       checkNotify(policy, ["policies", index]);
+      checkClosed(policy, ["policies", index]);
     }
   }
 }
@@ -87,6 +97,7 @@ function checkDoubles(files: readonly CheckedFile[]): void {
     };
     for (const name of Object.keys(draft.services ?? {})) check("service", name, ["services", name]);
     for (const name of Object.keys(draft.sinks ?? {})) check("sink", name, ["sinks", name]);
+    for (const name of Object.keys(draft.calendars ?? {})) check("calendar", name, ["calendars", name]);
     for (const name of Object.keys(draft.defaults ?? {})) check("default", name, ["defaults", name]);
     for (const [index, { name }] of (draft.policies ?? []).entries())
       if (name !== undefined) check("policy", name, ["policies", index, "name"]);
@@ -180,6 +191,7 @@ function tooMany(files: readonly CheckedFile[]): Problem[] {
     policies: policyLimits.policiesMax,
     services: policyLimits.servicesMax,
     sinks: policyLimits.sinksMax,
+    calendars: policyLimits.calendarsMax,
   };
   return Object.entries(limits).flatMap(([what, most]) => {
     const total = files.reduce(

@@ -30,6 +30,8 @@ export const policyLimits = {
   cronExpressionsMax: 20,
   blackoutsMax: 50,
   holidaysMax: 400,
+  calendarsMax: 20,
+  calendarBytesMax: 1024 * 1024,
   labelsMax: 20,
   ownerCharactersMax: 100,
   digestsMax: 20,

@@ -2,11 +2,26 @@
 // check (cron, CEL). They see only values that the schema accepts.
 import { formatDuration, parseDuration } from "../../core/duration.ts";
 import { policyDefaults } from "../defaults.ts";
-import { dailyCron, type ItemMapping, type Policy } from "../policy-set.ts";
+import { type CalendarEvent, dailyCron, type ItemMapping, type Policy } from "../policy-set.ts";
 import type { Path, Report } from "../problem.ts";
 import type { DefaultsInput, PolicyDraft } from "../schema/policy-file.ts";
 import { orList } from "../schema-problems.ts";
 import { policyLimits } from "./policy-limits.ts";
+
+/** The events of a calendar file, or what is wrong: lines from 1 on, 0 for the whole file. */
+export type CalendarText =
+  | {
+      readonly events: readonly CalendarEvent[];
+      /** The first event that is not of whole days. */
+      readonly timed?: { readonly line: number; readonly name: string };
+    }
+  | {
+      readonly problems: readonly {
+        readonly line: number;
+        readonly message: string;
+        readonly hint?: string | undefined;
+      }[];
+    };
 
 /** Checks of other parts. Each returns what is wrong with a text in one sentence, or undefined. */
 export interface PolicyChecks {
@@ -20,6 +35,8 @@ export interface PolicyChecks {
   readonly deadline: (
     policy: Policy,
   ) => { readonly key: string; readonly message: string; readonly hint: string } | undefined;
+  /** Reads the text of a calendar file. */
+  readonly calendar: (text: string) => Promise<CalendarText>;
   /** Evaluates a mapping's expression on one item of a sample: is the result of the right kind? */
   readonly onItem: (fact: keyof ItemMapping, cel: string, item: unknown) => string | undefined;
 }
@@ -150,8 +167,11 @@ function blackoutRule(
   { defaults, checks, report }: RuleContext,
 ): void {
   const timezone = subject.schedule?.timezone ?? defaults.timezone ?? policyDefaults.timezone;
-  for (const [index, { cron }] of (subject.blackout ?? []).entries())
-    reportCron(checks.cron(cron, timezone), "blackout.cron", [...path, "blackout", index, "cron"], report);
+  for (const [index, window] of (subject.blackout ?? []).entries()) {
+    if (typeof window === "string") continue;
+    const at = [...path, "blackout", index, "cron"];
+    reportCron(checks.cron(window.cron, timezone), "blackout.cron", at, report);
+  }
 }
 
 function reportCron(problem: string | undefined, label: string, path: Path, report: Report): void {

@@ -28,9 +28,23 @@ const blackoutSchema = z.strictObject({
   for: required(durationSchema("1m", "31d"), "How long it stays open, in elapsed time.", "8h"),
 });
 
-const dateSchema = z
-  .string(unlessMissing("a holiday is a date, such as 2026-12-25"))
-  .refine(isDate, "a holiday is a date that exists, such as 2026-12-25");
+const holiday = "a holiday is a date that exists, such as 2026-12-25, or the name of a calendar";
+
+const holidaySchema = z
+  .string(unlessMissing(holiday))
+  .refine((text) => isDate(text) || (!/^\d/.test(text) && nameSchema.safeParse(text).success), holiday);
+
+/** A calendar's name is no date: both stand in `holidays`. */
+const calendarsSchema = z.record(
+  nameSchema.regex(/^\D/, "the name of a calendar starts with a letter"),
+  z.strictObject({
+    file: required(
+      textSchema.regex(/\.ics$/, "a calendar file ends with .ics"),
+      "The file, relative to the policy file; read again within 30 s of a change.",
+      "bank-holidays.ics",
+    ),
+  }),
+);
 
 /** Who owns a policy, and when its slots are skipped: of policies and `defaults`. */
 const closedFields = {
@@ -40,14 +54,14 @@ const closedFields = {
     "HR integration, ext. 4711",
   ),
   blackout: optional(
-    z.array(blackoutSchema).max(policyLimits.blackoutsMax),
-    "Windows in which slots are skipped and not caught up. [] for none.",
-    [{ cron: "0 22 * * 5", for: "8h" }],
+    z.array(z.union([blackoutSchema, nameSchema])).max(policyLimits.blackoutsMax),
+    "Windows in which slots are skipped: `cron` opens one in the policy's time zone, `for` is its elapsed time, 31d at most. Or names of `calendars`. [] for none.",
+    [{ cron: "0 22 * * 5", for: "8h" }, "maintenance"],
   ),
   holidays: optional(
-    z.array(dateSchema).max(policyLimits.holidaysMax),
-    "Dates in the policy's time zone on which slots are skipped. [] for none.",
-    ["2026-12-25", "2026-12-26"],
+    z.array(holidaySchema).max(policyLimits.holidaysMax),
+    "Dates in the policy's time zone on which slots are skipped, or names of `calendars` of whole days. [] for none.",
+    ["bank-holidays", "2026-12-24"],
   ),
 } as const;
 
@@ -110,6 +124,11 @@ export const policyFileSchema = z
       .meta({ description: "What to do with which sync jobs, when, and how to follow it." })
       .exactOptional(),
     sinks: sinksSchema.exactOptional(),
+    calendars: optional(
+      calendarsSchema,
+      "Calendar files (iCalendar), by name, for `holidays` and `blackout` (docs/day-to-day.md#blackouts-and-holidays).",
+      { "bank-holidays": { file: "bank-holidays.ics" } },
+    ),
     outbound: optional(
       outboundSchema,
       "Hosts that sinks and heartbeats may call, over all files of a folder. Default: any.",

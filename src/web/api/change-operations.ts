@@ -231,7 +231,7 @@ async function validate({ load }: Acting, { files }: { readonly files: Readonly<
   const names = Object.keys(files).toSorted();
   const texts = names.map((file) => ({ file, text: files[file] ?? "" }));
   // Files of the server are not for those who ask.
-  const options = { ...load, readsSamples: false };
+  const options = { ...load, readsFiles: false };
   const loaded = await checkPolicyFiles("the request", { texts, files: names, problems: [] }, options);
   if (loaded.ok) return { ok: true, policies: loaded.set.policies.length, problems: [] };
   const problems = loaded.problems.map(({ file, line, column, message, hint = null }) => ({

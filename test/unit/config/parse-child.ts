@@ -4,6 +4,7 @@ import { loadPolicies } from "../../../src/config/load-policies.ts";
 
 const [path = ""] = process.argv.slice(2);
 const checks = {
+  calendar: async () => ({ events: [] }),
   cron: () => undefined,
   deadline: () => undefined,
   expression: () => undefined,

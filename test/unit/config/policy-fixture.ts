@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type LoadedPolicies, loadPolicies } from "../../../src/config/load-policies.ts";
 import type { PolicyChecks } from "../../../src/config/rules/policy-rules.ts";
 import { checkOnItem } from "../../../src/feeds/mapping.ts";
+import { readCalendar } from "../../../src/schedule/calendar-file.ts";
 import { problemOfDeadline } from "../../../src/schedule/deadlines.ts";
 import { folderForTest } from "../../support/folder.ts";
 
@@ -12,6 +13,7 @@ import { folderForTest } from "../../support/folder.ts";
 export const checks: PolicyChecks = {
   cron: (expression) => (/^\S+( \S+){4,5}$/.test(expression) ? undefined : "five or six fields are needed"),
   expression: (cel) => (cel.includes("oops") ? "unexpected oops" : undefined),
+  calendar: async (text) => readCalendar(text, Date.UTC(2026, 10, 23)),
   onItem: checkOnItem,
   deadline: problemOfDeadline,
 };

@@ -130,12 +130,12 @@ describe("a policy", () => {
     [
       "with a holiday that does not exist",
       "poll: { list: masks }, holidays: [2026-12-25, 2027-02-29]",
-      "holidays.1: a holiday is a date that exists, such as 2026-12-25",
+      "holidays.1: a holiday is a date that exists, such as 2026-12-25, or the name of a calendar",
     ],
     [
       "with a number as holiday",
       "poll: { list: masks }, holidays: [20261225]",
-      "holidays.0: a holiday is a date, such as 2026-12-25",
+      "holidays.0: a holiday is a date that exists, such as 2026-12-25, or the name of a calendar",
     ],
     ["with wrong CEL", "poll: { list: masks, expect: oops }", "poll.expect: unexpected oops"],
     [

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ClosedTimes } from "../../../src/config/policy-set.ts";
-import { createClosedTimes } from "../../../src/schedule/plan-slots.ts";
+import { createClosedTimes } from "../../../src/schedule/closed-times.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const hour = 3_600_000;

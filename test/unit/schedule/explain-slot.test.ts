@@ -11,7 +11,7 @@ describe("what a record means", () => {
     expect(tell("started", "caught-up", "release; resumed by ada@desk")).toBe(
       "skipped by a pause at first, then started by resume --catch-up: release; resumed by ada@desk",
     );
-    expect(tell("skipped", "holiday", "2026-12-25")).toBe("not started: it fell on a holiday: 2026-12-25");
+    expect(tell("skipped", "holiday", "2026-12-25")).toBe("not started: it fell on a holiday (2026-12-25)");
     expect(tell("skipped", "paused", "release (ada@desk)")).toBe("not started: paused: release (ada@desk)");
     expect(tell("missed", "outside-window")).toBe(
       "not started: noticed later than its catch-up window allows (now 5s)",

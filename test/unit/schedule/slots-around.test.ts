@@ -73,7 +73,7 @@ describe("the slots around a time", () => {
     const policy = nightly({ closed: { timezone: "Europe/Vienna", blackouts: [], holidays: ["2026-12-25"] } });
     expect(ask(policy, "2026-12-25T12:00").reasons).toEqual([
       "its schedule has no slot at this time",
-      "it lies in a closed time anyway: holiday 2026-12-25",
+      "it lies in a closed time anyway: holiday (2026-12-25)",
     ]);
   });
 

@@ -1,0 +1,100 @@
+// The times at which the slots of a policy are skipped: its blackout windows, its holidays, and the
+// events of its calendars. Pure. Called by the planner, and by what looks ahead.
+import type { ClosedTimes, EventCalendar, Policy } from "../config/policy-set.ts";
+import { formatDuration } from "../core/duration.ts";
+import { localDate } from "../core/instant.ts";
+import { createCalendar } from "./calendar.ts";
+import { dayMs } from "./recurrence.ts";
+import { parseWallTime } from "./zone.ts";
+
+/** Why a policy is closed at an instant. `note` names the window, the date, or the event. */
+interface Closed {
+  readonly reason: "blackout" | "holiday";
+  readonly note: string;
+}
+
+/** `holiday (bank-holidays: Christmas Day)`, `blackout (0 22 * * 5 for 8h)`; else `paused: why`. */
+export function describeSkip({ reason, note }: { readonly reason: string; readonly note: string }): string {
+  return reason === "blackout" || reason === "holiday" ? `${reason} (${note})` : `${reason}: ${note}`;
+}
+
+type ClosedAt = (instantMs: number) => Closed | undefined;
+
+const remembered = new WeakMap<ClosedTimes, ClosedAt>();
+
+/** Tells whether the policy is closed at an instant; cheapest when asked in order. */
+export function createClosedTimes({ closed }: Pick<Policy, "closed">): ClosedAt {
+  // Once per policy: a blackout's calendar costs more than asking it.
+  const known = remembered.get(closed) ?? closedTimesOf(closed);
+  remembered.set(closed, known);
+  return known;
+}
+
+function closedTimesOf({ blackouts, holidays, timezone, calendars = [] }: ClosedTimes): ClosedAt {
+  const windows = blackouts.map((blackout) => ({
+    note: `${blackout.cron} for ${formatDuration(blackout.durationMs)}`,
+    isOpen: blackoutWindow(blackout, timezone),
+  }));
+  const dates = new Set(holidays);
+  const events = calendars.map(({ as, calendar }) => ({ as, find: eventsOf(calendar, timezone) }));
+  return (instantMs) => {
+    const window = windows.find(({ isOpen }) => isOpen(instantMs));
+    if (window !== undefined) return { reason: "blackout", note: window.note };
+    for (const { as, find } of events) {
+      const note = find(instantMs);
+      if (note !== undefined) return { reason: as, note };
+    }
+    const date = dates.size === 0 ? "" : localDate(instantMs, timezone);
+    return dates.has(date) ? { reason: "holiday", note: date } : undefined;
+  };
+}
+
+type FindEvent = (instantMs: number) => string | undefined;
+
+const found = new WeakMap<EventCalendar, Map<string, FindEvent>>();
+
+/** Finds the event of an instant. Thousands of policies share a calendar and a zone. */
+function eventsOf(calendar: EventCalendar, timezone: string): FindEvent {
+  const byZone = found.get(calendar) ?? new Map<string, FindEvent>();
+  found.set(calendar, byZone);
+  const known = byZone.get(timezone) ?? findEvents(calendar, timezone);
+  byZone.set(timezone, known);
+  return known;
+}
+
+function findEvents({ name, events }: EventCalendar, timezone: string): FindEvent {
+  const byDay = new Map<number, { readonly fromMs: number; readonly toMs: number; readonly note: string }[]>();
+  for (const { from, to, name: title } of events) {
+    const span = { fromMs: instantOf(from, timezone), toMs: instantOf(to, timezone), note: `${name}: ${title}` };
+    for (let day = Math.floor(span.fromMs / dayMs); day * dayMs < span.toMs; day += 1)
+      byDay.set(day, [...(byDay.get(day) ?? []), span]);
+  }
+  return (instantMs) =>
+    byDay.get(Math.floor(instantMs / dayMs))?.find(({ fromMs, toMs }) => fromMs <= instantMs && instantMs < toMs)?.note;
+}
+
+/** The instant of a text of an event (CalendarEvent). */
+function instantOf(text: string, timezone: string): number {
+  if (text.endsWith("Z")) return Date.parse(text);
+  const wall = parseWallTime(text.length === 10 ? `${text}T00:00:00` : text, timezone);
+  if (wall === undefined) throw new Error(`${text} is no local time`);
+  return wall.instants[0] ?? wall.nearMs;
+}
+
+function blackoutWindow(
+  { cron, durationMs }: ClosedTimes["blackouts"][number],
+  timezone: string,
+): (instantMs: number) => boolean {
+  const dst = { gap: "next", overlap: "first" } as const;
+  const calendar = createCalendar({ kind: "cron", expressions: [cron], timezone, dst, spreadMs: 0 });
+  // Between `afterMs` and `opensMs` no window opens: the slots of one tick lie close together, so
+  // most need no new answer.
+  let [afterMs, opensMs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  return (instantMs) => {
+    const from = instantMs - durationMs;
+    if (from < afterMs || from >= opensMs) {
+      [afterMs, opensMs] = [from, calendar.next(from) ?? Number.POSITIVE_INFINITY];
+    }
+    return opensMs <= instantMs;
+  };
+}
