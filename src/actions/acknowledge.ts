@@ -2,7 +2,7 @@
 // It ends when all of it is over or it gets worse, and never keeps a notice back. Called by
 // `syncline acknowledge`.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
-import { UsageError } from "../core/errors.ts";
+import { ConflictError } from "../core/errors.ts";
 import { healths } from "../model/outcome.ts";
 import { needsPerson, policyHealths, targetHealth } from "../queries/policy-lines.ts";
 import { readLine } from "../queries/records.ts";
@@ -18,15 +18,15 @@ interface Parts {
 
 /**
  * Notes that the person of `by` knows of the policy's trouble, in place of an earlier note.
- * @throws UsageError when nothing is wrong with it, nothing of it ended yet, or a task ends now.
+ * @throws ConflictError when nothing is wrong with it, nothing of it ended yet, or a task ends now.
  */
 export async function acknowledge(policy: Policy, { store, by }: Parts): Promise<Acknowledgement> {
   const { name } = policy;
   const state = (await readPolicyStates(store, [name])).get(name);
   const { health, acknowledged: before } = await readLine({ store }, policy);
-  if (!needsPerson[health]) throw new UsageError(`policy ${name} is ${health}: there is nothing to acknowledge`);
+  if (!needsPerson[health]) throw new ConflictError(`policy ${name} is ${health}: there is nothing to acknowledge`);
   if (state === undefined)
-    throw new UsageError(`no task of policy ${name} has ended yet: see why with \`syncline explain ${name}\``);
+    throw new ConflictError(`no task of policy ${name} has ended yet: see why with \`syncline explain ${name}\``);
   const named = targetsOf(policy.action);
   const own = state.targets.flatMap((target) => {
     const bad = targetHealth(target);
@@ -49,7 +49,7 @@ export async function acknowledge(policy: Policy, { store, by }: Parts): Promise
   const change = await beginChange(store, by, done);
   if (!(await acknowledgePolicy(store, name, { acknowledgement, knownMs }))) {
     await change.drop();
-    throw new UsageError(`a task of policy ${name} has ended just now: look at it, then acknowledge again`);
+    throw new ConflictError(`a task of policy ${name} has ended just now: look at it, then acknowledge again`);
   }
   await change.end();
   return acknowledgement;

@@ -1,7 +1,7 @@
 // Pauses and resumes a policy, a service, the policies with a label, or all. Called by
 // `syncline pause` and `syncline resume`.
 import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
-import { UsageError } from "../core/errors.ts";
+import { ConflictError, UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { didYouMean } from "../core/nearest-word.ts";
 import { labelsOf } from "../model/label.ts";
@@ -44,7 +44,7 @@ export async function pause(
   const after = await pauses.set({ ...subject, note: reason ?? "", actor, untilMs });
   if (after === undefined) {
     await change.drop();
-    throw new UsageError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
+    throw new ConflictError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
   }
   const matched = subject.scope === "label" ? { matched: describeMatched(subject, set) } : {};
   await change.end({ after: { ...after, ...matched } });

@@ -7,6 +7,9 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
+/** Rightly asked, but not possible as things are now. */
+export class ConflictError extends UsageError {}
+
 /** The message of an error, without ioredis's advice about options that an operator cannot set. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -15,7 +15,7 @@ import { type FailedItem, readFailed, type Selection, selectFailed } from "../qu
 import type { QueryContext } from "../queries/query-context.ts";
 import { policyOf } from "./api/operation.ts";
 import { type Caller, checkScope } from "./identity.ts";
-import { notFound, notPossible, WebError } from "./problem.ts";
+import { conflict, notFound, WebError } from "./problem.ts";
 
 /** Who acts, on what they may see. `by`: with their reason. */
 export interface Acting {
@@ -34,7 +34,7 @@ export function acknowledgePolicy({ context, by }: Acting, name: string, reason:
 /** Takes that back. */
 export async function endPolicyAcknowledgement({ context, by }: Acting, name: string, reason: string): Promise<void> {
   const wasThere = await endAcknowledgement(policyOf(context, name), { store: context.store, by: by(reason) });
-  if (!wasThere) throw notPossible(`policy ${name} is not acknowledged`);
+  if (!wasThere) throw conflict(`policy ${name} is not acknowledged`);
 }
 
 /** A start under a key: sent again, it is the same start. */
@@ -74,7 +74,7 @@ export async function resumeSubject(
   const signal = AbortSignal.timeout(catchUpMsMax);
   const wish = catchUp ? { policies: set.policies, producer, signal } : undefined;
   const resumed = await resume(subject, wish, { store, set, by: acting.by(reason) });
-  if (resumed.ended.length === 0) throw notPossible("it is not paused", "GET /api/v1/pauses lists what is");
+  if (resumed.ended.length === 0) throw conflict("it is not paused", "GET /api/v1/pauses lists what is");
   const own = set.policies.filter((policy) => isAbout(subject, policy));
   const isOwn = (one: Pause) => own.some((policy) => isAbout(one, policy));
   return { ...resumed, stillPaused: resumed.stillPaused.filter(isOwn) };
@@ -198,7 +198,7 @@ export async function taskInFlight({ store, set }: QueryContext, id: string): Pr
 export async function cancelTask(acting: Acting, id: string, reason: string): Promise<{ readonly wasSent: boolean }> {
   const { context } = acting;
   const met = await cancel(await taskInFlight(context, id), { ...partsOf(acting, reason) });
-  if (met === "settled") throw notPossible("it has ended before");
-  if (met === "fanned-out") throw notPossible("it stands for other tasks by now: cancel those");
+  if (met === "settled") throw conflict("it has ended before");
+  if (met === "fanned-out") throw conflict("it stands for other tasks by now: cancel those");
   return { wasSent: met !== "claimed" };
 }

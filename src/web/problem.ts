@@ -1,6 +1,7 @@
 // Problems as RFC 9457 has them. The API answers them as JSON, the pages as a page (pages/).
 import type { Context } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { ConflictError, type UsageError } from "../core/errors.ts";
 
 /** What is wrong with a part of a request. `pointer`: where, such as `/limit`. */
 export interface PartProblem {
@@ -29,26 +30,24 @@ export class WebError extends Error {
   }
 }
 
-/** There is nothing of this name. */
-export function notFound(detail: string, hint?: string): WebError {
-  return new WebError({
-    status: 404,
-    name: "not-found",
-    title: "Not found",
-    detail,
-    ...(hint === undefined ? {} : { hint }),
-  });
+type Told = (detail: string, hint?: string) => WebError;
+
+function told(status: ContentfulStatusCode, name: string, title: string): Told {
+  return (detail, hint) => new WebError({ status, name, title, detail, ...(hint !== undefined && { hint }) });
 }
 
-/** What was asked is understood, and cannot be done as things are. */
-export function notPossible(detail: string, hint?: string): WebError {
-  return new WebError({
-    status: 422,
-    name: "not-possible",
-    title: "This cannot be done",
-    detail,
-    ...(hint === undefined ? {} : { hint }),
-  });
+/** There is nothing of this name. */
+export const notFound: Told = told(404, "not-found", "Not found");
+
+/** What was asked is understood, and is not possible in any state. */
+export const notPossible: Told = told(422, "not-possible", "This cannot be done");
+
+/** What was asked is possible at other times. */
+export const conflict: Told = told(409, "conflict", "Not as things are now");
+
+/** What a wrong use of actions/ or queries/ answers. */
+export function useProblem(error: UsageError): Problem {
+  return (error instanceof ConflictError ? conflict : notPossible)(error.message).problem;
 }
 
 /** The request has no token that is good. */

@@ -21,7 +21,7 @@ import { Looks } from "./looks.ts";
 import { problemPage } from "./pages/problem-page.ts";
 import { addPages } from "./pages/routes.ts";
 import { comeAgainPage } from "./pages/sign-in.ts";
-import { answerProblem, notPossible, type Problem, unauthenticated, WebError } from "./problem.ts";
+import { answerProblem, type Problem, unauthenticated, useProblem, WebError } from "./problem.ts";
 import { addSigning, pathFrom } from "./sign-in.ts";
 import type { WebEnv } from "./web-env.ts";
 
@@ -117,7 +117,7 @@ function answerError(c: Context<WebEnv>, error: Error, log: EventLog): Response 
   if (error instanceof WebError) return answerAs(c, error.problem);
   if (error instanceof HTTPException && error.status < 500)
     return answerAs(c, { status: 400, name: "bad-request", title: "This request is wrong", detail: error.message });
-  if (error instanceof UsageError) return answerAs(c, notPossible(error.message).problem);
+  if (error instanceof UsageError) return answerAs(c, useProblem(error));
   const requestId = c.get("requestId") ?? "";
   if (isRedisOutage(error)) {
     const detail = "Redis is out of reach: nothing can be shown until it answers";

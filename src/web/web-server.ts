@@ -31,7 +31,8 @@ export async function startWebServer(address: WebAddress, parts: WebParts): Prom
       headersTimeout: requestMsMax,
       keepAliveTimeout: requestMsMax,
     },
-    getRequestListener(fetch, { overrideGlobalObjects: false }),
+    // With the listener's own `Request` as the global one: hono's body limit copies requests by it.
+    getRequestListener(fetch),
   );
   server.maxConnections = connectionsMax;
   const port = await listen(server, address);

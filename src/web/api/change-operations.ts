@@ -25,7 +25,7 @@ import {
 } from "../acts.ts";
 import { badRequest } from "../problem.ts";
 import { toPauseAnswer } from "./answers.ts";
-import { instant } from "./operation.ts";
+import { instant, nameOf } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 /** One operation. `isKeyed`: it needs an `Idempotency-Key`. */
@@ -67,17 +67,21 @@ function change<Path extends z.ZodObject, Query extends z.ZodObject, Body extend
   return { ...rest, inPath, query, body, isKeyed, act: act as ChangeOperation["act"] };
 }
 
-const reason = z.string().trim().min(1, "say why").max(reasonCharactersMax);
+const targetForms = "policy:NAME, service:NAME, label:NAME=VALUE or all";
+const reason = z
+  .string()
+  .trim()
+  .min(1, "say why")
+  .max(reasonCharactersMax)
+  .meta({ examples: ["ticket 7"] });
 const name = z.string().min(1).max(200);
-const inName = z.strictObject({ name });
-const inId = z.strictObject({ id: z.string().min(1).max(250) });
+const target = name.meta({ description: targetForms, examples: ["policy:invoices"] });
+const inName = z.strictObject({ name: nameOf.policy });
 const selected = {
-  ids: z.array(z.string().max(250)).min(1).max(1_000).optional(),
+  ids: z.array(nameOf.task).min(1).max(1_000).optional(),
   ...{ policy: name.optional(), label: name.optional(), sink: name.optional() },
   ...{ all: z.literal(true).optional(), corrected: z.literal(true).optional() },
 };
-
-const targetForms = "policy:NAME, service:NAME, label:NAME=VALUE or all";
 
 /** The subject that a target such as `policy:invoices` names. */
 export function subjectOf(target: string): PauseSubject {
@@ -97,7 +101,7 @@ export const changeOperations: readonly ChangeOperation[] = [
     summary: "Skip the slots of a policy, a service, a label or all from now on; replaces the pause in force",
     needs: "operate",
     body: z.strictObject({
-      target: name.meta({ description: targetForms }),
+      target,
       until: instant.optional(),
       for: z.string().regex(durationPattern, "write a duration such as 4h").optional(),
       reason: reason.max(noteCharactersMax),
@@ -116,7 +120,7 @@ export const changeOperations: readonly ChangeOperation[] = [
     name: "resume",
     summary: "End the pause, or the quarantine, of exactly this policy, service or label, or the one of all",
     needs: "operate",
-    in: z.strictObject({ target: name.meta({ description: targetForms }) }),
+    in: z.strictObject({ target }),
     query: z.strictObject({ reason, catchUp: z.stringbool().default(false) }),
     answer: z.object({
       ended: z.array(schemas.pauseSchema),
@@ -151,8 +155,15 @@ export const changeOperations: readonly ChangeOperation[] = [
     summary: "Run a sync job that has no policy now, as the defaults of the policy files say",
     needs: "operate",
     isKeyed: true,
-    in: inName,
-    body: z.strictObject({ syncJob: z.int().min(1), repository: name.optional(), reason }),
+    in: z.strictObject({ name: nameOf.service }),
+    body: z.strictObject({
+      syncJob: z
+        .int()
+        .min(1)
+        .meta({ examples: [42] }),
+      repository: name.optional(),
+      reason,
+    }),
     answer: schemas.startedSchema,
     act: (acting, { name: service, syncJob, repository, reason: why }) =>
       runOne(acting, { service, syncJob, repository }, why),
@@ -210,7 +221,7 @@ export const changeOperations: readonly ChangeOperation[] = [
     name: "cancelTask",
     summary: "Send nothing more of a task, and stop to follow what was sent: it goes on at the service",
     needs: "operate",
-    in: inId,
+    in: z.strictObject({ id: nameOf.task }),
     body: z.strictObject({ reason }),
     answer: z.object({ wasSent: z.boolean() }),
     act: (acting, { id, reason: why }) => cancelTask(acting, id, why),
@@ -221,7 +232,11 @@ export const changeOperations: readonly ChangeOperation[] = [
     name: "validateConfig",
     summary: "Check policy files, by name, as one set; changes nothing",
     needs: "operate",
-    body: z.strictObject({ files: z.record(z.string().min(1).max(200), z.string()) }),
+    body: z.strictObject({
+      files: z
+        .record(z.string().min(1).max(200), z.string())
+        .meta({ examples: [{ "policies.yaml": "apiVersion: syncline/v1" }] }),
+    }),
     answer: schemas.validatedSchema,
     act: validate,
   }),

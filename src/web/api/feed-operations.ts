@@ -5,7 +5,7 @@ import { type Feed, type ListName, listNames } from "../../model/feed.ts";
 import { feedsOf, type OpenItems, readFeedItems, readFeeds } from "../../queries/feeds.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { notFound } from "../problem.ts";
-import { type Asked, type Operation, operation, pages } from "./operation.ts";
+import { type Asked, nameOf, type Operation, operation, pages } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 /** The list of these names. @throws WebError when no policy of the asker may follow it. */
@@ -45,7 +45,14 @@ export const feedOperations: readonly Operation[] = [
     path: "/feeds/{service}/{repository}/{list}/items",
     name: "listFeedItems",
     summary: "The newest items of a list as the mapping reads them; repository `~`: the service's default",
-    in: z.strictObject({ service: z.string(), repository: z.string(), list: z.enum(listNames) }),
+    in: z.strictObject({
+      service: nameOf.service,
+      repository: z
+        .string()
+        .max(200)
+        .meta({ examples: ["HR"] }),
+      list: z.enum(listNames),
+    }),
     query: z.strictObject({ limit: pages.limit }),
     answer: z.object({ items: z.array(schemas.feedItemSchema) }),
     isList: true,

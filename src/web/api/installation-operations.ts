@@ -8,7 +8,7 @@ import { readNextDay } from "../../queries/next-day.ts";
 import { aheadMs } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import { toAttentionAnswer, toPlanAnswer, toServiceAnswer } from "./answers.ts";
-import { type Asked, type Operation, operation } from "./operation.ts";
+import { type Asked, nameOf, type Operation, operation } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 /** Attention, services and configuration. */
@@ -46,7 +46,7 @@ export const installationOperations: readonly Operation[] = [
     path: "/services/{name}",
     name: "getService",
     summary: "One service, and how its policies are, worst first",
-    in: z.strictObject({ name: z.string() }),
+    in: z.strictObject({ name: nameOf.service }),
     answer: schemas.serviceDetailSchema,
     read: async ({ context, looks }, { name }) => {
       const { status, lines } = await looks.of("attention", context, readAttention);

@@ -12,16 +12,18 @@ type JsonObject = Record<string, unknown>;
 const problems = {
   400: "the request is wrong",
   401: "a token is missing, unknown or has expired",
+  403: "no grant or too small a scope, or a change from another site",
   404: "there is nothing of this name",
+  421: "without tokens only localhost is answered",
   429: "too many requests",
   503: "Redis is out of reach",
 };
 
 const changeProblems = {
-  403: "the scope is too small, or the request came from another site",
   405: "the server is read-only",
+  409: "this cannot be done as things are now",
   413: "the body is too large",
-  422: "this cannot be done as things are, or the key stands for another request",
+  422: "this cannot be done at any time, or the key stands for another request",
 };
 
 type Described = Pick<Operation, "name" | "summary" | "inPath" | "query" | "answer" | "isList">;
@@ -101,22 +103,24 @@ const refTo = (name: string) => `#/components/schemas/${name}`;
 
 /** The schemas that have a name, each once, referring to each other. */
 function namedSchemas(): JsonObject {
-  const ids = Object.values(schemas).map((schema) => [schema.meta()?.id ?? "", schema] as const);
-  return Object.fromEntries(ids.map(([id, schema]) => [id, toReferences(z.toJSONSchema(schema).$defs?.[id])]));
+  const named = Object.values(schemas).flatMap((schema) => Object.entries(z.toJSONSchema(schema).$defs ?? {}));
+  return Object.fromEntries(named.map(([id, schema]) => [id, toReferences(schema, "output")]));
 }
 
 function withoutDefinitions(schema: z.ZodType, io: "input" | "output"): unknown {
-  return toReferences(z.toJSONSchema(schema, { io }));
+  return toReferences(z.toJSONSchema(schema, { io }), io);
 }
 
 /** Schemas with a name stand in `$defs` of each other: they are components here. */
-function toReferences(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(toReferences);
+function toReferences(schema: unknown, io: "input" | "output"): unknown {
+  if (Array.isArray(schema)) return schema.map((part) => toReferences(part, io));
   if (typeof schema !== "object" || schema === null) return schema;
   const parts = Object.entries(schema).flatMap(([name, value]): [string, unknown][] => {
-    if (["$defs", "$schema"].includes(name)) return [];
+    // An answer may have more fields one day; what is sent may not.
+    const isOpen = io === "output" && name === "additionalProperties" && value === false;
+    if (isOpen || ["$defs", "$schema"].includes(name)) return [];
     if (name === "$ref" && typeof value === "string") return [[name, value.replace("#/$defs/", refTo(""))]];
-    return [[name, toReferences(value)]];
+    return [[name, toReferences(value, io)]];
   });
   return Object.fromEntries(parts);
 }

@@ -29,11 +29,30 @@ export interface Operation {
 /** No parameters. */
 const nothing = z.strictObject({});
 /** An instant, as ISO 8601 has it; read as milliseconds. */
-export const instant = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+export const instant = z.iso
+  .datetime({ offset: true })
+  .meta({ examples: ["2026-11-21T02:30:00Z"] })
+  .transform((text) => Date.parse(text));
 /** The parameters of a page. */
 export const pages = {
   limit: z.coerce.number().int().min(1).max(1_000).default(100),
   after: z.string().max(300).optional(),
+};
+
+/** Names in paths and queries, with what the description shows of them. */
+export const nameOf: Readonly<Record<"policy" | "service" | "task", z.ZodString>> = {
+  policy: z
+    .string()
+    .max(200)
+    .meta({ examples: ["invoices"] }),
+  service: z
+    .string()
+    .max(200)
+    .meta({ examples: ["main"] }),
+  task: z
+    .string()
+    .max(250)
+    .meta({ examples: ["invoices__run__42__m1795228200123"] }),
 };
 
 /** The labels that policies must have, `team=hr` or `stage=prod,team=hr`. */
@@ -41,6 +60,7 @@ export const label = z
   .string()
   .max(1_000)
   .regex(/^[^=,]+=[^=,]+(,[^=,]+=[^=,]+)*$/, "write name=value, several with commas")
+  .meta({ examples: ["team=finance"] })
   .optional();
 
 /** One operation with the types of its parameters. */

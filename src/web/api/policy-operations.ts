@@ -16,7 +16,7 @@ import {
 import { readPolicyDays, readSlotStrips, readSlots } from "../../queries/slot-strips.ts";
 import { notFound } from "../problem.ts";
 import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
-import { instant, label, listOf, type Operation, operation, pageOf, pages, policyOf } from "./operation.ts";
+import { instant, label, listOf, nameOf, type Operation, operation, pageOf, pages, policyOf } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 const slotsMax = 200;
@@ -33,7 +33,7 @@ export const policyOperations: readonly Operation[] = [
     query: z.strictObject({
       ...pages,
       health: z.enum(policyHealths).optional(),
-      service: z.string().optional(),
+      service: nameOf.service.optional(),
       label,
     }),
     answer: listOf(schemas.policySchema),
@@ -55,7 +55,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies/{name}",
     name: "getPolicy",
     summary: "One policy, with its newest slots, oldest first",
-    in: z.strictObject({ name: z.string() }),
+    in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({ slots: z.coerce.number().int().min(1).max(slotsMax).default(60) }),
     answer: schemas.policyDetailSchema,
     read: async ({ context }, { name, slots }) => {
@@ -68,7 +68,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies/{name}/slots",
     name: "listSlots",
     summary: "What became of a policy's slots, newest first",
-    in: z.strictObject({ name: z.string() }),
+    in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({
       limit: pages.limit,
       after: instant.optional(),
@@ -89,7 +89,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies/{name}/days",
     name: "listDays",
     summary: "What a policy did on each of its last days, in its own zone, oldest first",
-    in: z.strictObject({ name: z.string() }),
+    in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({ days: z.coerce.number().int().min(1).max(daysKept).default(90) }),
     answer: z.object({ items: z.array(schemas.daySchema) }),
     isList: true,
@@ -101,7 +101,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies/{name}/plan",
     name: "listComingSlots",
     summary: "The next slots of a policy, with closed times and clock changes",
-    in: z.strictObject({ name: z.string() }),
+    in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({ count: z.coerce.number().int().min(1).max(slotsMax).default(20) }),
     answer: z.object({ items: z.array(schemas.comingSlotSchema) }),
     isList: true,
@@ -114,7 +114,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies/{name}/by-hand",
     name: "listHandRuns",
     summary: "What was started by hand of a policy, newest first; of `-`: of sync jobs without a policy",
-    in: z.strictObject({ name: z.string() }),
+    in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({ limit: pages.limit }),
     answer: z.object({ items: z.array(schemas.handRunSchema) }),
     isList: true,
@@ -127,7 +127,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/slots/{policy}/{instant}",
     name: "explainSlot",
     summary: "What became of a slot and its tasks, or of the slot nearest to an instant",
-    in: z.strictObject({ policy: z.string(), instant }),
+    in: z.strictObject({ policy: nameOf.policy, instant }),
     answer: schemas.storySchema,
     read: ({ context }, { policy, instant: atMs }) => readStoryAt(context, policyOf(context, policy), atMs),
   }),
@@ -135,7 +135,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/tasks/{id}",
     name: "explainTask",
     summary: "What became of one task, of a slot or by hand",
-    in: z.strictObject({ id: z.string().max(250) }),
+    in: z.strictObject({ id: nameOf.task }),
     answer: schemas.storySchema,
     read: async ({ context }, { id }) => {
       const story = await readTaskAt(context, id);

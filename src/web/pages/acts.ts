@@ -30,7 +30,7 @@ import { subjectOf } from "../api/change-operations.ts";
 import { policyOf } from "../api/operation.ts";
 import { hasSession } from "../guard.ts";
 import { checkScope } from "../identity.ts";
-import { badRequest, notFound, notPossible, type Problem, WebError } from "../problem.ts";
+import { badRequest, conflict, notFound, type Problem, useProblem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { page } from "./layout.ts";
 import { type Html, mark, tag } from "./marks.ts";
@@ -170,7 +170,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
     }),
     act: async (acting, id, form) => {
       const { left } = await discardFailed(acting, { ids: [id] }, reasonIn(form));
-      for (const { why } of left) throw notPossible(why);
+      for (const { why } of left) throw conflict(why);
       return { to: taskPath(id) };
     },
   },
@@ -221,8 +221,8 @@ export function doneLine(change: Change | undefined): Html {
 
 /** What a person can correct in the form; undefined: another page says it. */
 function wrongForm(error: unknown): Problem | undefined {
-  if (error instanceof UsageError) return notPossible(error.message).problem;
-  return error instanceof WebError && [400, 422].includes(error.problem.status) ? error.problem : undefined;
+  if (error instanceof UsageError) return useProblem(error);
+  return error instanceof WebError && [400, 409, 422].includes(error.problem.status) ? error.problem : undefined;
 }
 
 function actingOf(c: Context<WebEnv>, key = ""): KeyedActing {
@@ -337,6 +337,6 @@ async function viewReplay(acting: KeyedActing, id: string): Promise<View> {
 async function doReplay(acting: KeyedActing, id: string, form: Form): Promise<Done> {
   const how = { reason: reasonIn(form), isForced: form["force"] === "yes" };
   const { done, left, requestId } = await replayFailed(acting, { ids: [id] }, how);
-  for (const { why } of left) throw notPossible(why);
+  for (const { why } of left) throw conflict(why);
   return { to: taskPath(done[0]?.into ?? id), requestId };
 }
