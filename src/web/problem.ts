@@ -40,7 +40,7 @@ function told(status: ContentfulStatusCode, name: string, title: string): Told {
 export const notFound: Told = told(404, "not-found", "Not found");
 
 /** What was asked is understood, and is not possible in any state. */
-export const notPossible: Told = told(422, "not-possible", "This cannot be done");
+const notPossible: Told = told(422, "not-possible", "This cannot be done");
 
 /** What was asked is possible at other times. */
 export const conflict: Told = told(409, "conflict", "Not as things are now");
