@@ -104,7 +104,8 @@ const refTo = (name: string) => `#/components/schemas/${name}`;
 /** The schemas that have a name, each once, referring to each other. */
 function namedSchemas(): JsonObject {
   const named = Object.values(schemas).flatMap((schema) => Object.entries(z.toJSONSchema(schema).$defs ?? {}));
-  return Object.fromEntries(named.map(([id, schema]) => [id, toReferences(schema, "output")]));
+  const sorted = named.toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(sorted.map(([id, schema]) => [id, toReferences(schema, "output")]));
 }
 
 function withoutDefinitions(schema: z.ZodType, io: "input" | "output"): unknown {
