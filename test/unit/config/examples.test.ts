@@ -11,6 +11,7 @@ import { formatProblem } from "../../../src/config/problem.ts";
 import { checkSchema } from "../../../src/config/schema-problems.ts";
 import { readYamlFile } from "../../../src/config/yaml/yaml-file.ts";
 import { isJsonObject } from "../../../src/core/json.ts";
+import { checkCron } from "../../../src/schedule/cron-pattern.ts";
 import { checks, folderOf, variables } from "./policy-fixture.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -111,7 +112,7 @@ describe("the example policies", () => {
             path,
             Buffer.concat([before.subarray(0, index), bytes, before.subarray(index + bytes.length)]),
           );
-          const loaded = await loadPolicies(path, { variables, checks });
+          const loaded = await loadPolicies(path, { variables, checks: { ...checks, cron: checkCron } });
           if (!loaded.ok) expect(loaded.problems.length).toBeGreaterThan(0);
         },
       ),
