@@ -127,8 +127,9 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
     }
   refuseRepeats(program);
   program.hook("preAction", (_, one) => {
-    const { json, wide } = one.opts();
-    if (json === true && wide === true) throw new UsageError("--wide does nothing with --json: leave it out");
+    const given = one.opts();
+    const idle = ["wide", "ids"].find((name) => given["json"] === true && given[name] === true);
+    if (idle !== undefined) throw new UsageError(`--${idle} does nothing with --json: leave it out`);
   });
   for (const command of [program, ...program.commands, ...program.commands.flatMap((one) => one.commands)]) {
     command

@@ -14,6 +14,8 @@ const wrapMin = 40;
 /** Cells of times, numbers and durations: cut last, as a cut number says something else. */
 const figure = /^$|^\p{Nd}[\d:.TZ+-]*( ?[\d:.+-]+Z?| ?[A-Z]{2,5})*$/u;
 const instant = /\b(\d{4}-)(\d\d-\d\d \d\d:\d\d)(:\d\d)?(?=Z| [A-Z]{2,5}\b)/g;
+/** The same time in UTC, to the second. */
+const besideExact = /[A-Z] \d\d:\d\d:\d\dZ/;
 
 /** A text in a colour, if `colours` is set. */
 export function paint(style: Parameters<typeof styleText>[0], text: string, colours: boolean): string {
@@ -72,7 +74,7 @@ function excessOf(columns: readonly Column[], most: number): number {
 
 /**
  * `11-23 03:04Z` for `2026-11-23 03:04:20Z`: the year stays where there are several, and the
- * seconds where two cells of a column would become the same.
+ * seconds where two times of a column would become the same.
  */
 function withShortTimes(rows: readonly (readonly string[])[]): readonly (readonly string[])[] {
   const years = new Set(
@@ -81,10 +83,13 @@ function withShortTimes(rows: readonly (readonly string[])[]): readonly (readonl
   if (years.size === 0) return rows;
   const year = years.size > 1 ? "$1" : "";
   const shorten = (to: string) => rows.map((row) => row.map((cell) => cell.replaceAll(instant, to)));
-  const [short, exact] = [shorten(`${year}$2`), shorten(`${year}$2$3`)];
-  const distinct = (some: typeof rows, column: number) => new Set(some.map((row) => row[column])).size;
-  const isAmbiguous = rows[0]?.some((_, column) => distinct(short, column) < distinct(rows, column));
-  return isAmbiguous ? exact : short;
+  const isAmbiguous = rows[0]?.some((_, column) => {
+    const cells = rows.map((row) => row[column] ?? "");
+    const times = cells.flatMap((cell) => cell.match(instant) ?? []);
+    const minutes = times.map((time) => time.slice(0, "2026-11-23 03:04".length));
+    return new Set(times).size > new Set(minutes).size || cells.some((cell) => besideExact.test(cell));
+  });
+  return shorten(isAmbiguous ? `${year}$2$3` : `${year}$2`);
 }
 
 /** Gives each column its place; true when names had to be cut. */

@@ -122,6 +122,7 @@ describe("wrong use", () => {
         "--until is before --since: 2026-12-02 00:00:00Z to 2026-12-01 00:00:00Z",
       ],
       [["plan", ...config, "--json", "--wide"], "--wide does nothing with --json"],
+      [["history", "--json", "--ids", "--redis-url", redis.url], "--ids does nothing with --json"],
       [["status", "", ...config, "--redis-url", redis.url], 'there is no policy ""; '],
       [["digest", "nosuch", ...config, "--redis-url", redis.url], "there is none in the policy file"],
       [["explain", "by-hand.run", ...config, "--redis-url", redis.url], "`syncline history by-hand.run --ids` shows"],

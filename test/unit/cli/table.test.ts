@@ -40,14 +40,15 @@ describe("a table", () => {
   });
 
   it("keeps the seconds of times that would become the same", () => {
-    const slots = ["2026-11-22 02:30 CET", "2026-11-22 02:30:10 CET", "2026-11-22 02:31 CET"];
-    const narrow = { colours: false, columns: 28 };
+    const slots = ["2026-11-22 02:30 CET 01:30Z", "2026-11-22 02:30:10 CET 01:30:10Z", "2026-11-22 02:31 CET 01:31Z"];
+    const narrow = { colours: false, columns: 38 };
     const toRows = (some: readonly string[]) => some.map((slot) => [slot, "nightly"]);
     expect(toTable(["slot", "p"], toRows(slots), narrow).split("\n").slice(1)).toEqual([
-      "11-22 02:30 CET     nightly",
-      "11-22 02:30:10 CET  nightly",
-      "11-22 02:31 CET     nightly",
+      "11-22 02:30 CET 01:30Z        nightly",
+      "11-22 02:30:10 CET 01:30:10Z  nightly",
+      "11-22 02:31 CET 01:31Z        nightly",
     ]);
+    expect(toTable(["slot", "p"], toRows(slots.slice(1)), narrow)).toContain("11-22 02:30:10 CET 01:30:10Z");
   });
 
   it("puts prose below its row where it would get less than 40 columns", () => {
