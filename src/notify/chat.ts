@@ -25,7 +25,8 @@ function toMessage({ kind, title, data, policy, service, at, timezone, link }: N
     ...(typeof owner === "string" ? { owner } : {}),
     ...(service === null ? {} : { service }),
     ...(typeof repository === "string" ? { repository } : {}),
-    ...(typeof slot === "string" ? { slot: showTime(slot, timezone) } : {}),
+    // The title of a digest says when it was due, if that was not just now.
+    ...(typeof slot === "string" && kind !== "digest" ? { slot: showTime(slot, timezone) } : {}),
     time: showTime(at, timezone),
   };
   const all = linesOf(data);

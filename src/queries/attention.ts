@@ -195,7 +195,7 @@ export function describePolicy(line: PolicyLine, nowMs: number): string {
 
 function describeHealth({ health, worst, pauses, policy }: PolicyLine): string {
   const target = policy.action.kind === "run" || policy.action.kind === "activate" ? `sync job ${worst?.target}: ` : "";
-  const ended = worst === undefined ? "" : `${target}${worst.last.status} (${worst.last.reason})`;
+  const ended = worst === undefined ? "" : `${target}${wordsOfEnd(worst.last.status)} (${worst.last.reason})`;
   const [pause] = pauses;
   switch (health) {
     case "quarantined":
@@ -213,6 +213,19 @@ function describeHealth({ health, worst, pauses, policy }: PolicyLine): string {
     default:
       return `${ended}${worst?.weight === "bad" && worst.inARow > 1 ? `, ${worst.inARow} in a row` : ""}`;
   }
+}
+
+/** For who does not know the names of endings: an owner reads digests and the first page. */
+const endings: Readonly<Record<string, string>> = {
+  unknown: "not known whether it ran well",
+  blocked: "waits for an approval",
+  conflicts: "ended with new conflicts",
+  "timed-out": "not ended in its time",
+  "not-started": "not started",
+};
+
+function wordsOfEnd(status: string): string {
+  return endings[status] ?? status;
 }
 
 const stepOfReason: Readonly<Partial<Record<OutcomeReason, string>>> = {

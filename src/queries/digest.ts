@@ -14,8 +14,7 @@ import { FeedStore } from "../store/feed-store.ts";
 import { type AttentionItem, readAttention } from "./attention.ts";
 import { acknowledgementWords, countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
-import { dayAfter, type Report, readReport, reportSummary, showSpan } from "./report.ts";
-import { showFeed } from "./service-words.ts";
+import { dayAfter, type Report, readReport, reportCounts, showSpan } from "./report.ts";
 
 /** What a digest is about. */
 export interface DigestQuestion extends Pick<DigestSettings, "timezone" | "label" | "by"> {
@@ -72,7 +71,7 @@ export async function readDigest(
   ];
   return {
     title: titleOf(attention.lines, items, label),
-    detail: `${showSpan(report.span)}: ${reportSummary(report)}`,
+    detail: `${showSpan(report.span)}: ${reportCounts(report)}`,
     lines: cutLines(lines),
     counts: Object.fromEntries(attention.counts),
     ...report.span,
@@ -170,7 +169,7 @@ function longPaused(lines: readonly PolicyLine[], nowMs: number): string[] {
   return firstOf(texts, partsMax, "more pauses");
 }
 
-/** Open conflicts of the sync jobs of these policies, as the last whole walk counted them. */
+/** Open conflicts of the policies' sync jobs, as the last whole walk counted them. */
 async function openConflicts({ store }: Pick<QueryContext, "store">, policies: readonly Policy[], timezone: string) {
   const runs = policies.filter(({ action }) => action.kind === "run");
   const places = Map.groupBy(runs, ({ service, repository = null }) => JSON.stringify([service, repository]));
@@ -181,16 +180,16 @@ async function openConflicts({ store }: Pick<QueryContext, "store">, policies: r
     const syncJobs = [...new Set(own.flatMap(({ action }) => targetsOf(action) ?? []))];
     const feed = { service, repository, list: "conflictDetails" as const };
     const totals = await feeds.totals(feed, syncJobs.map(totalOfSyncJob));
-    const open = syncJobs.flatMap((job, index) =>
-      (totals?.counts[index] ?? 0) > 0 ? [[job, totals?.counts[index] ?? 0]] : [],
-    );
-    const worst = open
-      .toSorted(([, a], [, b]) => Number(b) - Number(a))
-      .map(([job, count]) => `sync job ${job}: ${count}`);
+    const counts = new Map(syncJobs.map((job, index) => [job, totals?.counts[index] ?? 0]));
+    const open = own.map(({ name, action }) => ({
+      name,
+      count: (targetsOf(action) ?? []).reduce((sum, job) => sum + (counts.get(job) ?? 0), 0),
+    }));
+    const worst = open.filter(({ count }) => count > 0).toSorted((a, b) => b.count - a.count);
     if (totals === undefined || worst.length === 0) continue;
-    lines.push(
-      `conflicts open in ${showFeed(feed)}, counted ${showInstant(totals.atMs, timezone)}: ${someNames(worst)}`,
-    );
+    const named = someNames(worst.map(({ name, count }) => `${name} ${count}`));
+    const where = repository === null ? service : `repository ${repository} of ${service}`;
+    lines.push(`conflicts open in ${where}: ${named} (counted ${showInstant(totals.atMs, timezone)})`);
   }
   return firstOf(lines, partsMax, "more lists of conflicts");
 }
