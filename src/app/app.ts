@@ -137,7 +137,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   if (scheduler !== undefined) components.push(scheduler);
   if (options.web !== undefined) {
     const found = { store, target: redis, producer, notices: sinks.queues, isNarrowed: false };
-    components.push(createWeb(options.web, { ...options, context: () => ({ ...found, set: current.set }) }));
+    components.push(createWeb(options.web, { ...options, guard, context: () => ({ ...found, set: current.set }) }));
   }
   const adopt = (next: PolicySet) => {
     // The services first: only they can refuse. All three change at once: no reader sees half.

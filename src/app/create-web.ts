@@ -9,11 +9,13 @@ import type { QueryContext } from "../queries/query-context.ts";
 import { createOAuthFetch } from "../service/oauth2-token.ts";
 import { readBounded, readClientSecret } from "../service/token.ts";
 import { Changes } from "../store/changes.ts";
+import { rememberStates } from "../store/policy-states.ts";
 import { readLiveVersion, WebSessions } from "../store/web-sessions.ts";
 import type { AuthFile, FollowedFile } from "../web/access.ts";
 import type { Refusal } from "../web/guard.ts";
 import type { WebParts } from "../web/web-app.ts";
 import type { WebServer } from "../web/web-server.ts";
+import type { RedisGuard } from "./redis-guard.ts";
 
 /** Where the web server listens, and who may ask. */
 export interface WebOptions {
@@ -29,14 +31,23 @@ export interface WebOptions {
   readonly checks: PolicyChecks;
 }
 
+/** What it shares with the other parts of the process. */
+interface WebSurroundings extends Pick<WebParts, "log">, Pick<LoadOptions, "variables"> {
+  /** Where to look now. */
+  readonly context: () => Omit<QueryContext, "readStates">;
+  readonly guard: Pick<RedisGuard, "losses">;
+}
+
 const fileBytesMax = 256 * 1024;
 
 /** Makes the part. @throws UsageError, at its start, for a taken port or a wrong file. */
 export function createWeb(
   { host, port, tokens, auth, isReadOnly, checks }: WebOptions,
-  { context, variables, log }: Pick<WebParts, "context" | "log"> & Pick<LoadOptions, "variables">,
+  { context: given, guard, variables, log }: WebSurroundings,
 ): Component {
-  const { store } = context();
+  const { store } = given();
+  const readStates = rememberStates(store, () => guard.losses);
+  const context = () => ({ ...given(), readStates });
   const load = { variables, checks };
   let server: WebServer | undefined;
   const recordRefusal = async ({ actor, what, why, ...from }: Refusal) => {

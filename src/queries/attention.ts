@@ -14,7 +14,7 @@ import {
   type PolicyLine,
   readPolicyLines,
 } from "./policy-lines.ts";
-import type { QueryContext } from "./query-context.ts";
+import type { QueryContext, StateContext } from "./query-context.ts";
 import { describeBreaker, describeMissingRoles, describeThrottle, showFeed } from "./service-words.ts";
 import { isStuck } from "./sinks.ts";
 import { type ExpensiveFeed, readStatus, type Status } from "./status.ts";
@@ -56,10 +56,11 @@ export async function readAttention({
   set,
   store,
   target,
-}: Pick<QueryContext, "set" | "store" | "target">): Promise<Attention> {
+  readStates,
+}: Pick<QueryContext, "set" | "target"> & StateContext): Promise<Attention> {
   const status = await readStatus(set, store, target);
   const { nowMs } = status;
-  const lines = await readPolicyLines(set.policies, store, status);
+  const lines = await readPolicyLines(set.policies, store, { ...status, readStates });
   const counts = new Map<PolicyHealth, number>();
   for (const { health } of lines) counts.set(health, (counts.get(health) ?? 0) + 1);
   const items = [

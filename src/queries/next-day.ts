@@ -55,9 +55,9 @@ const peaksShown = 5;
 const eventsAtOnce = 500;
 
 /** Looks ahead so many hours, from the hour that goes on. */
-export async function readNextDay({ store, set }: QueryContext, hours: number): Promise<NextDay> {
+export async function readNextDay({ store, set, readStates }: QueryContext, hours: number): Promise<NextDay> {
   const nowMs = await redisTimeMs(store);
-  const { pauses, usualMs, running } = await readKnownAhead(store, set);
+  const { pauses, usualMs, running } = await readKnownAhead(store, set, readStates);
   const hourFromMs = Math.floor(nowMs / hourMs) * hourMs;
   const shown = { fromMs: hourFromMs, toMs: hourFromMs + hours * hourMs };
   const range = { fromMs: nowMs, toMs: shown.toMs - 1 };

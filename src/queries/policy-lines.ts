@@ -13,6 +13,7 @@ import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import {
   type Acknowledgement,
   type PolicyState,
+  type ReadStates,
   readPolicyStates,
   type TargetState,
   usualDurationMs,
@@ -97,6 +98,8 @@ interface Known {
   readonly nowMs: number;
   readonly pauses: readonly Pause[];
   readonly services: readonly { readonly service: string; readonly breaker: "open" | "closed" }[];
+  /** How states are read; default: anew. */
+  readonly readStates?: ReadStates | undefined;
 }
 
 /**
@@ -106,11 +109,11 @@ interface Known {
 export async function readPolicyLines(
   policies: readonly Policy[],
   store: Store,
-  { nowMs, pauses, services }: Known,
+  { nowMs, pauses, services, readStates = (names) => readPolicyStates(store, names) }: Known,
 ): Promise<readonly PolicyLine[]> {
   const names = policies.map(({ name }) => name);
   const [states, plannedUpTo, troubles, allLate] = await Promise.all([
-    readPolicyStates(store, names),
+    readStates(names),
     new SlotLedger(store).plannedUpTo(names),
     readTroubles(store),
     readLate(policies, store),

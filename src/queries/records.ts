@@ -15,13 +15,13 @@ import { Changes } from "../store/changes.ts";
 import { type FailedTask, FailedTasks } from "../store/failed-tasks.ts";
 import { History, outcomePlaceMs } from "../store/history.ts";
 import { readPauses } from "../store/pauses.ts";
-import { readPolicyStates } from "../store/policy-states.ts";
+import { type ReadStates, readPolicyStates } from "../store/policy-states.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import { taskPlaces } from "./audit-policy.ts";
 import { findOutcomes, type OutcomeQuestion } from "./outcomes.ts";
 import { type PolicyLine, readPolicyLines } from "./policy-lines.ts";
-import type { QueryContext } from "./query-context.ts";
+import type { QueryContext, StateContext } from "./query-context.ts";
 import { readSlotStory, readStoryOfTask, type SlotStory, taskIdsIn } from "./slot-story.ts";
 
 /** Which outcomes are asked for. `from`: go on after this one, the last of the page before. */
@@ -34,25 +34,39 @@ export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | 
 
 /** Reads outcomes, newest first. `next`: where a page of older ones that fit goes on. */
 export async function readOutcomes(
-  { store, set, isNarrowed }: QueryContext,
+  { store, set, isNarrowed, readStates }: QueryContext,
   { policy, label, filter, limit, span, from }: OutcomePage,
 ): Promise<{ readonly outcomes: readonly Outcome[]; readonly next: OutcomePage["from"] }> {
   const labelled = set.policies.filter((one) => hasLabels(one, label ?? ""));
   const names = isNarrowed || label !== undefined ? labelled.map(({ name }) => name) : undefined;
   const policies = policy === undefined ? names : [policy].filter((name) => names?.includes(name) ?? true);
   const toMs = from === undefined ? span.toMs : Math.min(span.toMs, from.atMs);
-  const question = {
-    policies,
+  const history = new History(store);
+  const asked = {
     filter,
     span: { ...span, toMs },
     limit: limit + 1 + (from === undefined ? 0 : sameInstantMax),
   };
-  const { outcomes } = await findOutcomes(new History(store), question);
+  const named = policies ?? [...(await history.keptSince()).keys()];
+  const able = newestFirst(named, await readStates(named)).filter(({ endedMs }) => endedMs >= span.fromMs);
+  // Each holds at least one that is newer than all of those behind it.
+  const enough =
+    toMs === Number.POSITIVE_INFINITY && Object.keys(filter).length === 0 ? able.slice(0, asked.limit) : able;
+  const { outcomes } = await findOutcomes(history, { ...asked, policies: enough.map(({ name }) => name) });
   const at = from === undefined ? -1 : outcomes.findIndex(({ taskId }) => taskId === from.taskId);
   const rest = outcomes.slice(at + 1);
   const page = rest.slice(0, limit);
   const last = rest.length > limit ? page.at(-1) : undefined;
   return { outcomes: page, next: last && { atMs: outcomePlaceMs(last), taskId: last.taskId } };
+}
+
+/** Policies by when a task of theirs ended last; where that is not known, it may be just now. */
+function newestFirst(policies: readonly string[], states: Awaited<ReturnType<ReadStates>>) {
+  const endedMs = (name: string) => {
+    const last = states.get(name)?.targets[0]?.last;
+    return last === undefined ? Number.POSITIVE_INFINITY : Math.max(last.slotMs, last.finishedMs);
+  };
+  return policies.map((name) => ({ name, endedMs: endedMs(name) })).toSorted((a, b) => b.endedMs - a.endedMs);
 }
 
 /** Reads the newest outcomes: of the policies whose tasks ended last, so that few are asked. */
@@ -83,11 +97,11 @@ export function readNowMs({ store }: QueryContext): Promise<number> {
 }
 
 /** Reads how one policy is now. */
-export async function readLine({ store }: Pick<QueryContext, "store">, policy: Policy): Promise<PolicyLine> {
+export async function readLine({ store, readStates }: StateContext, policy: Policy): Promise<PolicyLine> {
   const nowMs = await redisTimeMs(store);
   const pauses = await readPauses(store);
   const services = [{ service: policy.service, ...(await readLimiterStatus(store, policy.service)) }];
-  const [line] = await readPolicyLines([policy], store, { nowMs, pauses, services });
+  const [line] = await readPolicyLines([policy], store, { nowMs, pauses, services, readStates });
   if (line === undefined) throw new Error(`no line for ${policy.name}`);
   return line;
 }

@@ -14,7 +14,7 @@ import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import { type Clash, SlotList, type SlotRow } from "../simulate/slot-list.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import { readPauses } from "../store/pauses.ts";
-import { type PolicyState, readPolicyStates, usualDurationMs } from "../store/policy-states.ts";
+import { type PolicyState, type ReadStates, readPolicyStates, usualDurationMs } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 import { type RunInFlight, runsInFlight } from "../store/start-entry.ts";
 import { endWords } from "./task-words.ts";
@@ -37,11 +37,15 @@ export interface RunNow extends RunInFlight {
 }
 
 /** Reads what is in force, and how long the policies' runs take. */
-export async function readKnownAhead(store: Store, { policies }: PolicySet): Promise<KnownAhead> {
+export async function readKnownAhead(
+  store: Store,
+  { policies }: PolicySet,
+  readStates: ReadStates = (names) => readPolicyStates(store, names),
+): Promise<KnownAhead> {
   // A run that is not followed ends for Syncline when the service has taken its start.
   const followed = policies.filter(({ action, follow }) => action.kind === "run" && follow.until !== "accepted");
   const names = followed.map(({ name }) => name);
-  const [pauses, states] = await Promise.all([readPauses(store), readPolicyStates(store, names)]);
+  const [pauses, states] = await Promise.all([readPauses(store), readStates(names)]);
   const usual = [...states].flatMap(([name, state]): [string, number][] => {
     const usualMs = usualDurationMs(state);
     return usualMs === undefined ? [] : [[name, rounded(usualMs)]];

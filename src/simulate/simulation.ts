@@ -100,12 +100,10 @@ class Simulation {
 
   constructor(policies: readonly Policy[], options: SimulationOptions) {
     this.#options = options;
-    for (const { needs } of policies) {
-      const input = policies.find(({ name }) => name === needs?.policy);
-      const targets = (input && targetsOf(input.action)) ?? [];
-      if (needs !== undefined)
-        this.#goodEnds.set(needs.policy, new Map(targets.map((target) => [target, options.time.fromMs])));
-    }
+    const needed = new Set(policies.flatMap(({ needs }) => needs?.policy ?? []));
+    for (const name of needed) this.#goodEnds.set(name, new Map());
+    for (const { name, action } of policies)
+      for (const target of targetsOf(action) ?? []) this.#goodEnds.get(name)?.set(target, options.time.fromMs);
     const followers = Map.groupBy(policies, ({ after }) => after?.policy);
     this.#followersOf = (policy) => followers.get(policy) ?? [];
   }
@@ -295,8 +293,11 @@ class Simulation {
   }
 
   #syncJobOf({ task }: SimulatedTask): SyncJobQueue<QueuedTask> {
-    const key = JSON.stringify([task.service, task.repository, task.target]);
-    const syncJob = this.#syncJobs.get(key) ?? new SyncJobQueue<QueuedTask>();
+    // A line break stands in no name, nor in a target.
+    const key = `${task.service}\n${task.repository ?? ""}\n${task.target}`;
+    const known = this.#syncJobs.get(key);
+    if (known !== undefined) return known;
+    const syncJob = new SyncJobQueue<QueuedTask>();
     this.#syncJobs.set(key, syncJob);
     return syncJob;
   }

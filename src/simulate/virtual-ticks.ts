@@ -1,12 +1,11 @@
-// The scheduler's ticks on a virtual clock: the same Agenda, calendar and planDue, without ledger
-// and waiting. Each policy has an agenda of its own; a heap says which is next. Pure; called by
-// simulation.ts.
+// The scheduler's ticks on a virtual clock: the same calendar and planDue, without ledger and
+// waiting. A heap says which policy is next. Pure; called by simulation.ts.
 import type { Policy } from "../config/policy-set.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { Pause } from "../model/pause.ts";
-import { Agenda } from "../schedule/agenda.ts";
 import { planDue } from "../schedule/plan-batches.ts";
 import type { SlotPlan } from "../schedule/plan-slots.ts";
+import { createSlotSource, type SlotSource } from "../schedule/slots.ts";
 
 /** An interval of instants, milliseconds UTC: its start is inside, its end is not. */
 export interface Interval {
@@ -37,43 +36,39 @@ export function* virtualTicks(
   const tickAt = tickTimes(time.outages);
   const heap = new MinHeap<Planned>();
   const wait = (planned: Planned) => {
-    const slotMs = planned.agenda.earliestMs();
+    const slotMs = planned.source.next(planned.watermarkMs);
     if (slotMs !== undefined && slotMs <= time.toMs) heap.push(tickAt(slotMs), planned);
   };
-  for (const [place, policy] of policies.entries()) wait({ place, agenda: agendaOf(policy, time.fromMs) });
+  for (const [place, policy] of policies.entries()) {
+    const source = createSlotSource(policy);
+    if (source !== undefined) wait({ place, policy, source, watermarkMs: time.fromMs });
+  }
   for (let nowMs = heap.leastRank; nowMs !== undefined; nowMs = heap.leastRank) {
     const moment = { nowMs, pauses: time.pauses };
     // In the order of the files: the first policy gets a sync job that several want.
     for (const planned of takeAll(heap, nowMs)) {
-      const { agenda } = planned;
-      for (const entry of agenda.due(nowMs)) {
-        const inputs = entry.policy.needs === undefined ? undefined : inputsAt(nowMs);
-        const due = planDue(entry, { ...moment, inputs });
-        if (due === undefined) continue;
-        agenda.moveWatermark(entry, due.newWatermarkMs);
-        yield { nowMs, policy: entry.policy, plans: due.plans };
-      }
-      wait(planned);
+      const { policy } = planned;
+      const inputs = policy.needs === undefined ? undefined : inputsAt(nowMs);
+      const due = planDue(planned, { ...moment, inputs });
+      if (due === undefined) continue;
+      yield { nowMs, policy, plans: due.plans };
+      wait({ ...planned, watermarkMs: due.newWatermarkMs });
     }
   }
 }
 
-/** One policy on its own agenda; `place`: its place in the files. */
+/** A policy with its next slot ahead; `place`: its place in the files. */
 interface Planned {
   readonly place: number;
-  readonly agenda: Agenda;
+  readonly policy: Policy;
+  readonly source: SlotSource;
+  readonly watermarkMs: number;
 }
 
 function takeAll(heap: MinHeap<Planned>, nowMs: number): Planned[] {
   const taken: Planned[] = [];
   while (heap.leastRank === nowMs) taken.push(...[heap.pop()].filter((planned) => planned !== undefined));
   return taken.sort((a, b) => a.place - b.place);
-}
-
-function agendaOf(policy: Policy, fromMs: number): Agenda {
-  const agenda = new Agenda();
-  agenda.adopt(agenda.compare([policy]), new Map(), fromMs);
-  return agenda;
 }
 
 /** The tick of a slot: its own instant, or the end of the outage that it falls into. */

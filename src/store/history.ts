@@ -7,7 +7,7 @@ import { outcomeDay } from "./day-summaries.ts";
 import { feedWaitersKey } from "./feed-store.ts";
 import { leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
-import { lastSuccessKey, outcomeCountKey, policyStateKey, stateArguments, successKeptMs } from "./policy-states.ts";
+import { changedPoliciesKey, lastSuccessKey, policyStateKey, stateArguments, successKeptMs } from "./policy-states.ts";
 import { type PollNote, pollMemoryKey, pollNoteArgs } from "./poll-store.ts";
 import type { Store } from "./redis.ts";
 import { asFlag, asNothing, asOptional, asText, asWord, batchesOf, createScript } from "./script.ts";
@@ -101,7 +101,7 @@ export class History {
         notifyStreamKey(store),
         pollMemoryKey(store, policy),
         policyStateKey(store, policy),
-        outcomeCountKey(store),
+        changedPoliciesKey(store),
         day.key,
       ],
       ...waitedFor.map((list) => feedWaitersKey(store, { ...outcome, list })),
@@ -128,7 +128,7 @@ export class History {
     const written = [taskId, JSON.stringify(outcome), outcomePlaceMs(outcome), policy];
     const isFailed = isReplayable(outcome) ? 1 : 0;
     const day = outcomeDay(store, outcome, this.#timezoneOf(policy));
-    const noted = [policyStateKey(store, policy), outcomeCountKey(store), day.key];
+    const noted = [policyStateKey(store, policy), changedPoliciesKey(store), day.key];
     const keys = [...indexes, store.key("outcomes-kept"), ...noted];
     const args = [...written, isFailed, Date.parse(outcome.finishedAt), ...stateArguments(outcome), day.change];
     return recordAloneScript(store, keys, args);
@@ -225,7 +225,8 @@ export class History {
         [outcomesKey, indexKey, failedKey, policyStateKey].map((keyOf) => keyOf(this.#store, policy)),
       );
       const count = ordered.filter((policy) => known.has(policy)).length;
-      await tidyScript(this.#store, [this.#store.key("outcomes-kept"), ...keys], [removedKeptMs, count, ...ordered]);
+      const shared = [this.#store.key("outcomes-kept"), changedPoliciesKey(this.#store)];
+      await tidyScript(this.#store, [...shared, ...keys], [removedKeptMs, count, ...ordered]);
     }
   }
 

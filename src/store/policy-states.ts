@@ -16,7 +16,7 @@ import {
 import { taskId } from "../model/task.ts";
 import { measures, medianOf, type RunFigures, type Unusual } from "../model/unusual.ts";
 import type { Store } from "./redis.ts";
-import { asFlag, batchesOf, createScript } from "./script.ts";
+import { asFlag, batchesOf, createScript, pairsOf } from "./script.ts";
 
 const { kind, status, evidence, confidence, reason, origin } = outcomeSchema.shape;
 const findingSchema = z.tuple([z.enum(measures), z.number(), z.number()]);
@@ -97,6 +97,47 @@ export async function readPolicyStates(
   return states;
 }
 
+/** Reads the states of these policies, as `readPolicyStates` does. */
+export type ReadStates = (policies: readonly string[]) => Promise<ReadonlyMap<string, PolicyState>>;
+
+/** More states than these are not remembered. */
+const rememberedMax = 100_000;
+
+/**
+ * Makes a reader that remembers states and asks only for those that have changed since: for a
+ * process that looks again and again. `epoch`: another number when Redis may have lost writes.
+ */
+export function rememberStates(store: Store, epoch: () => number): ReadStates {
+  const states = new Map<string, PolicyState | undefined>();
+  let [numberSeen, epochSeen] = [0, epoch()];
+  const read: ReadStates = async (policies) => {
+    const known = epoch();
+    const numbers = await store.redis.zrangebyscore(changedPoliciesKey(store), numberSeen, "+inf", "WITHSCORES");
+    const changed = new Map(pairsOf(numbers));
+    // The newest number is never lower, unless this is the memory of another Redis.
+    const newest = changed.get("");
+    if (newest === undefined || known !== epochSeen || states.size > rememberedMax) states.clear();
+    for (const [name, number] of changed) if (Number(number) > numberSeen) states.delete(name);
+    [numberSeen, epochSeen] = [Number(newest ?? 0), known];
+    const asked = policies.filter((name) => !states.has(name));
+    const found = asked.length === 0 ? undefined : await readPolicyStates(store, asked);
+    for (const name of asked) states.set(name, found?.get(name));
+    return new Map(
+      policies.flatMap((name) => {
+        const state = states.get(name);
+        return state === undefined ? [] : [[name, state] as const];
+      }),
+    );
+  };
+  // One after the other: an older answer must not replace a newer one.
+  let last: Promise<unknown> = Promise.resolve();
+  return (policies) => {
+    const mine = last.then(() => read(policies));
+    last = mine.catch(() => {});
+    return mine;
+  };
+}
+
 /**
  * Notes that a person knows of a policy's trouble; undefined ends that. Answers whether it did:
  * not when a task ended after `knownMs`, or there is nothing to end.
@@ -107,7 +148,7 @@ export function acknowledgePolicy(
   { acknowledgement, knownMs }: { readonly acknowledgement: Acknowledgement | undefined; readonly knownMs: number },
 ): Promise<boolean> {
   const text = acknowledgement === undefined ? "" : JSON.stringify(acknowledgement);
-  return acknowledgeScript(store, [policyStateKey(store, policy), outcomeCountKey(store)], [text, knownMs]);
+  return acknowledgeScript(store, [policyStateKey(store, policy), changedPoliciesKey(store)], [policy, text, knownMs]);
 }
 
 /**
@@ -158,9 +199,12 @@ export function policyStateKey({ key }: Pick<Store, "key">, policy: string): str
   return key("policy-state", policy);
 }
 
-/** Key of a number that is another one after each outcome and acknowledgement. */
-export function outcomeCountKey({ key }: Pick<Store, "key">): string {
-  return key("outcome-count");
+/**
+ * Key of the policies by the number of their newest outcome or acknowledgement; the member '' has
+ * the newest number of all.
+ */
+export function changedPoliciesKey({ key }: Pick<Store, "key">): string {
+  return key("changed-policies");
 }
 
 /** What lua/include/policy-state.lua needs of an outcome. */

@@ -2,7 +2,7 @@
 // and under its hash whose it is (web/access.ts: the hash of a token, or claims); it ends by
 // itself. And whether there is something new to show.
 import { createHash, randomBytes } from "node:crypto";
-import { outcomeCountKey } from "./policy-states.ts";
+import { changedPoliciesKey } from "./policy-states.ts";
 import type { Store } from "./redis.ts";
 import { batchesOf } from "./script.ts";
 
@@ -41,7 +41,7 @@ export async function readLiveVersion(store: Store, policies: readonly string[])
   const { redis, key } = store;
   const hash = createHash("sha256");
   const take = (texts: readonly (string | null)[]) => hash.update(texts.join("\n"));
-  take([await redis.get(outcomeCountKey(store))]);
+  take([await redis.zscore(changedPoliciesKey(store), "")]);
   for (const batch of batchesOf(policies, 200)) take(await redis.hmget(key("watermarks"), ...batch));
   for (const name of ["pauses", "quarantines"]) take(await redis.hvals(key(name)));
   return hash.digest("hex");

@@ -1,28 +1,34 @@
 // Reads once for all who ask at about the same time: any number of viewers cost Redis no more than
 // one. Used by the pages and the API.
 import type { Clock } from "../core/clock.ts";
+import { type NextDay, readNextDay } from "../queries/next-day.ts";
 import type { QueryContext } from "../queries/query-context.ts";
+import { readPausesInForce } from "../queries/records.ts";
 
 const freshMs = 1_500;
-/** How long a look ahead or an audit holds: it takes long where there is much. */
-export const aheadMs = 30_000;
+const heldMsMax = 300_000;
+/** What takes long where there is much holds for so long. */
+export const heldLong = { forMs: 30_000 };
 const keptMax = 500;
 
 /** Answers of the last moments, by what was asked and what the asker may see. */
 export class Looks {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #kept = new Map<string, { readonly untilMs: number; readonly answer: Promise<unknown> }>();
+  readonly #kept = new Map<string, { untilMs: number; readonly answer: Promise<unknown> }>();
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
   }
 
-  /** The answer of `read`, or the one that it gave just before. `name`: what is asked. */
+  /**
+   * The answer of `read`, or the one that it gave just before. `name`: what is asked. `forMs`: how
+   * long it holds; `times`: and at least so many times what it took, up to five minutes.
+   */
   async of<Answer>(
     name: string,
     context: QueryContext,
     read: (context: QueryContext) => Promise<Answer>,
-    forMs = freshMs,
+    { forMs = freshMs, times = 0 } = {},
   ): Promise<Answer> {
     const { set, isNarrowed } = context;
     const key = JSON.stringify([name, set.contentHash, isNarrowed ? [...set.services.keys()] : null]);
@@ -30,11 +36,21 @@ export class Looks {
     const kept = this.#kept.get(key);
     if (kept !== undefined && nowMs < kept.untilMs) return (await kept.answer) as Answer;
     const answer = read(context);
+    const fresh = { untilMs: nowMs + forMs, answer };
     this.#kept.delete(key);
-    this.#kept.set(key, { untilMs: nowMs + forMs, answer });
+    this.#kept.set(key, fresh);
     for (const [oldest, { untilMs }] of this.#kept)
       if (this.#kept.size > keptMax || nowMs >= untilMs) this.#kept.delete(oldest);
-    return answer;
+    try {
+      const found = await answer;
+      const tookMs = this.#clock.monotonicMs() - nowMs;
+      fresh.untilMs = Math.max(fresh.untilMs, nowMs + Math.min(times * tookMs, heldMsMax));
+      return found;
+    } catch (error) {
+      // What failed is asked again by the next one.
+      if (this.#kept.get(key) === fresh) this.#kept.delete(key);
+      throw error;
+    }
   }
 
   /** Something has changed: only looks ahead go on to hold. */
@@ -42,4 +58,14 @@ export class Looks {
     const soonMs = this.#clock.monotonicMs() + freshMs;
     for (const [key, { untilMs }] of this.#kept) if (untilMs <= soonMs) this.#kept.delete(key);
   }
+}
+
+/**
+ * The time ahead. Until a pause or a policy changes, it holds for a hundred times what it
+ * took: 100,000 slots take two seconds of CPU, and viewers must cost the process little.
+ */
+export async function lookAhead(looks: Looks, context: QueryContext, hours: number): Promise<NextDay> {
+  const pauses = await looks.of("pauses", context, readPausesInForce);
+  const name = `next ${JSON.stringify([hours, ...pauses.map(({ scope, name: of, untilMs }) => [scope, of, untilMs])])}`;
+  return looks.of(name, context, (at) => readNextDay(at, hours), { ...heldLong, times: 100 });
 }

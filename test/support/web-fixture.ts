@@ -9,6 +9,7 @@ import { NoticeQueues } from "../../src/queue/notice-queues.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { createOAuthFetch } from "../../src/service/oauth2-token.ts";
 import { readClientSecret } from "../../src/service/token.ts";
+import { rememberStates } from "../../src/store/policy-states.ts";
 import type { Store } from "../../src/store/redis.ts";
 import { readLiveVersion, WebSessions } from "../../src/store/web-sessions.ts";
 import { Access } from "../../src/web/access.ts";
@@ -57,6 +58,7 @@ export async function webForTest({
   if (Object.keys(story).length > 0) await writeStory(store, story);
   await liveProcess(store);
   await keepAlive(store);
+  const readStates = rememberStates(store, () => 0);
   const refusals: Refusal[] = [];
   const files = {
     tokens: tokens && { path: "web-tokens", read: async () => tokens() },
@@ -69,7 +71,7 @@ export async function webForTest({
     },
   };
   const parts: WebParts = {
-    context: () => ({ store, target, producer, notices, set, isNarrowed: false }),
+    context: () => ({ store, target, producer, notices, set, readStates, isNarrowed: false }),
     load: { variables: {}, checks: policyChecks },
     access: (tokens ?? auth) && (await Access.open(files, new WebSessions(store), { clock, log: silentLog })),
     recordRefusal: async (refusal) => void refusals.push(refusal),

@@ -1,9 +1,11 @@
 -- Notes that a person knows of a policy's trouble, or ends that; open pages show it.
--- KEYS: policy state, outcome count
--- ARGV: acknowledgement (JSON; '' ends it), end of the newest task that the person knows of (ms)
+-- KEYS: policy state, changed policies
+-- ARGV: policy, acknowledgement (JSON; '' ends it), end of the newest task that the person knows
+-- of (ms)
 -- Answers 1, or 0 when a newer task has ended meanwhile, or there is nothing to end.
-local stateKey, outcomeCountKey = unpack(KEYS)
-local acknowledgement, knownMs = unpack(ARGV)
+local stateKey, changedKey = unpack(KEYS)
+local policy, acknowledgement, knownMs = unpack(ARGV)
+--- @include "policy-state"
 if acknowledgement == '' then
   if redis.call('HDEL', stateKey, 'acknowledged') == 0 then return 0 end
 else
@@ -13,5 +15,5 @@ else
   end
   redis.call('HSET', stateKey, 'acknowledged', acknowledgement)
 end
-redis.call('INCR', outcomeCountKey)
+noteChanged(changedKey, policy)
 return 1

@@ -4,8 +4,7 @@ import * as z from "zod";
 import { toIso } from "../../core/instant.ts";
 import { version } from "../../core/version.ts";
 import { readAttention } from "../../queries/attention.ts";
-import { readNextDay } from "../../queries/next-day.ts";
-import { aheadMs } from "../looks.ts";
+import { lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import { toAttentionAnswer, toPlanAnswer, toServiceAnswer } from "./answers.ts";
 import { type Asked, nameOf, type Operation, operation } from "./operation.ts";
@@ -29,8 +28,7 @@ export const installationOperations: readonly Operation[] = [
     summary: "What is planned for the next hours: slots, which runs meet, about how many requests",
     query: z.strictObject({ hours: z.coerce.number().int().min(1).max(24).default(24) }),
     answer: schemas.planSchema,
-    read: async ({ context, looks }, { hours }) =>
-      toPlanAnswer(await looks.of(`next ${hours}`, context, (at) => readNextDay(at, hours), aheadMs)),
+    read: async ({ context, looks }, { hours }) => toPlanAnswer(await lookAhead(looks, context, hours)),
   }),
   operation({
     path: "/services",

@@ -6,7 +6,6 @@ import { readAttention } from "../../queries/attention.ts";
 import { readAudits } from "../../queries/audit-policy.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
 import { readFeedItems, readFeeds } from "../../queries/feeds.ts";
-import { readNextDay } from "../../queries/next-day.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
   readChangeOf,
@@ -24,7 +23,7 @@ import { readDaySlots, readPolicyDays, readSlotStrips } from "../../queries/slot
 import { feedOf } from "../api/feed-operations.ts";
 import { policyOf } from "../api/operation.ts";
 import { hasSession } from "../guard.ts";
-import { aheadMs, type Looks } from "../looks.ts";
+import { heldLong, type Looks, lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { addActPages, doneLine } from "./acts.ts";
@@ -179,7 +178,7 @@ async function handRuns({ context, looks }: Asked, name: string | undefined): Pr
 }
 
 async function nextDay({ context, looks }: Asked): Promise<Page> {
-  const day = await looks.of(`next ${hoursAhead}`, context, (at) => readNextDay(at, hoursAhead), aheadMs);
+  const day = await lookAhead(looks, context, hoursAhead);
   return { title: "Next 24 hours", here: "next", content: nextDayPage(day) };
 }
 
@@ -201,7 +200,7 @@ async function audit({ context, looks, query }: Asked): Promise<Page> {
   const at = Math.min(filter.page, pageCount);
   const shown = fitting.slice((at - 1) * auditRowsMax, at * auditRowsMax);
   const name = `audit ${JSON.stringify([filter, at])}`;
-  const reports = await looks.of(name, context, (asked) => readAudits(asked, shown, spanOf(filter)), aheadMs);
+  const reports = await looks.of(name, context, (asked) => readAudits(asked, shown, spanOf(filter)), heldLong);
   return { title: "Audit", here: "audit", content: auditPage(reports, { ...filter, page: at }, pageCount) };
 }
 

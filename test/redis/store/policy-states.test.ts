@@ -1,7 +1,14 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import { History } from "../../../src/store/history.ts";
-import { readPolicyStates, usualDurationMs, worstTarget } from "../../../src/store/policy-states.ts";
+import {
+  acknowledgePolicy,
+  type ReadStates,
+  readPolicyStates,
+  rememberStates,
+  usualDurationMs,
+  worstTarget,
+} from "../../../src/store/policy-states.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { storeForTest } from "../../support/redis.ts";
 
@@ -115,5 +122,54 @@ describe("the state of a policy", () => {
     await history.tidy(new Set(["nightly"]));
     const states = await readPolicyStates(store);
     expect([states.has("removed"), states.has("nightly")]).toEqual([false, true]);
+  });
+});
+
+describe("a reader that remembers", () => {
+  const names = ["one", "two", "three"];
+  let losses = 0;
+
+  /** What it answers is what Redis holds; how many states it read for that. */
+  async function readsOf(read: ReadStates): Promise<number> {
+    const reads = vi.spyOn(store.redis, "hgetall");
+    const found = await read(names);
+    const count = reads.mock.calls.length;
+    reads.mockRestore();
+    expect(found).toEqual(await readPolicyStates(store, names));
+    return count;
+  }
+
+  it("reads again only what has changed", async () => {
+    const read = rememberStates(store, () => losses);
+    for (const name of ["one", "two"]) await end(name, 1);
+    expect([await readsOf(read), await readsOf(read)]).toEqual([3, 0]);
+    await end("two", 2, { status: "failed", reason: "run-failed" });
+    await history.recordAlone(ended("three", 2));
+    expect([await readsOf(read), await readsOf(read)]).toEqual([2, 0]);
+    const acknowledgement = { actor: "ana", note: "known", sinceMs: atMs(3), state: "failing", targets: { "42": 1 } };
+    await acknowledgePolicy(store, "two", { acknowledgement, knownMs: atMs(2) });
+    expect(await readsOf(read)).toBe(1);
+    await acknowledgePolicy(store, "two", { acknowledgement: undefined, knownMs: atMs(2) });
+    expect([await readsOf(read), await readsOf(read)]).toEqual([1, 0]);
+  });
+
+  it("reads all again after a loss, and where Redis knows less than before", async () => {
+    const read = rememberStates(store, () => losses);
+    await readsOf(read);
+    losses += 1;
+    expect([await readsOf(read), await readsOf(read)]).toEqual([3, 0]);
+    await store.redis.del(store.key("changed-policies"), store.key("policy-state", "one"));
+    expect(await readsOf(read)).toBe(3);
+    await end("one", 3);
+    expect([await readsOf(read), await readsOf(read)]).toEqual([1, 0]);
+  });
+
+  it("answers askers at once with what is newest", async () => {
+    const read = rememberStates(store, () => losses);
+    const first = read(names);
+    await end("one", 9, { status: "failed", reason: "run-failed" });
+    const [, second] = await Promise.all([first, read(["one"])]);
+    expect(second.get("one")?.targets[0]).toMatchObject({ weight: "bad" });
+    expect(await readsOf(read)).toBe(0);
   });
 });

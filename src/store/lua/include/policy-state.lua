@@ -39,6 +39,11 @@ local function updateAcknowledgement(stateKey, text, target, rank)
   end
 end
 
+-- Numbers a change of a policy's state: the member '' has the newest number, each policy its own.
+local function noteChanged(changedKey, policy)
+  redis.call('ZADD', changedKey, redis.call('ZINCRBY', changedKey, 1, ''), policy)
+end
+
 -- Notes an outcome. `last`: its JSON; `weight`: '+' good, '-' bad, '' neither; `run`: the figures
 -- of a good one, 16 characters, else ''; `rank`: see updateAcknowledgement.
 local function notePolicyState(stateKey, finishedMs, target, weight, run, last, rank)

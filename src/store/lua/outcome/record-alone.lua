@@ -1,11 +1,11 @@
 -- Records an outcome, and what rests on outcomes alone.
--- KEYS: outcomes, index, failed tasks, outcomes-kept, policy state, outcome count, month of the
--- day summary
+-- KEYS: outcomes, index, failed tasks, outcomes-kept, policy state, changed policies, month of
+-- the day summary
 -- ARGV: task, outcome, placeMs, policy, '1' when doing it over may help, finishedMs; for the
 -- policy's state: target (JSON), weight, figures of a good run, last outcome (JSON), rank of its
 -- trouble; the change of the day's summary
 -- Answers 1 when it did, 0 when the task has one.
-local outcomesKey, indexKey, failedKey, keptKey, stateKey, outcomeCountKey, daysKey = unpack(KEYS)
+local outcomesKey, indexKey, failedKey, keptKey, stateKey, changedKey, daysKey = unpack(KEYS)
 local task, outcome, placeMs, policy, isReplayable, finishedMs = unpack(ARGV, 1, 6)
 --- @include "policy-state"
 --- @include "day-summary"
@@ -14,6 +14,6 @@ redis.call('HSETNX', keptKey, policy, '')
 redis.call('ZADD', indexKey, placeMs, task)
 if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
 notePolicyState(stateKey, finishedMs, unpack(ARGV, 7, 11))
-redis.call('INCR', outcomeCountKey)
+noteChanged(changedKey, policy)
 addToDay(daysKey, ARGV[12])
 return 1

@@ -2,7 +2,7 @@
 -- it for metrics, chains, the notifier and the next poll.
 -- KEYS: outcomes of the policy, their index, failed tasks of the policy, outcomes-kept,
 -- unpublished, entry, in flight, lease, last success, troubles, join counter, event stream, poll
--- memory, policy state, outcome count, month of the day summary, then the waiters of the feeds
+-- memory, policy state, changed policies, month of the day summary, then the waiters of the feeds
 -- ARGV: task, outcome, finishedMs, target, status, policy, placeMs, '1' when a new try may help;
 -- the state and claimant that the journal must show ('' for any), '1' when the outcome brings the
 -- answer; retention of the entry, time to publish, retention of a last success ('' when this is
@@ -12,7 +12,7 @@
 -- for a poll: revision, feed, state, count, atMs, '1' when it saw items, their digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
-local successKey, troublesKey, counterKey, streamKey, pollKey, stateKey, outcomeCountKey, daysKey = unpack(KEYS, 9, 16)
+local successKey, troublesKey, counterKey, streamKey, pollKey, stateKey, changedKey, daysKey = unpack(KEYS, 9, 16)
 local task, outcome, finishedMs, target, status, policy, placeMs, isReplayable = unpack(ARGV, 1, 8)
 local fromState, fromOwner, isAnswer, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 14)
 local most, oldest, troubles, isScheduled, isPublished = unpack(ARGV, 15, 19)
@@ -137,7 +137,7 @@ redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
 if successKeptMs ~= '' then noteSuccess() end
 noteTroubles(troublesKey, tonumber(finishedMs), troubles)
 notePolicyState(stateKey, finishedMs, unpack(ARGV, 20, 24))
-redis.call('INCR', outcomeCountKey)
+noteChanged(changedKey, policy)
 addToDay(daysKey, ARGV[25])
 local isAwaited = countForChain()
 -- The notifier reports a broken stream. It must not change how a task ends.
