@@ -132,6 +132,30 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       },
     },
   ],
+  Web: [
+    {
+      title: "Requests a second",
+      unit: "reqps",
+      lines: { "{{operation}} {{status}}": rate("web_requests_total", "operation, status") },
+    },
+    {
+      title: "How long an answer takes",
+      unit: "s",
+      lines: {
+        median: quantile(0.5, "web_request_duration_seconds"),
+        "99 %": quantile(0.99, "web_request_duration_seconds"),
+      },
+    },
+    {
+      title: "Live pages, and what was refused an hour",
+      unit: "short",
+      lines: {
+        "live pages": `sum(syncline_web_streams{${here}})`,
+        "{{reason}}": rise("web_refused_total", "reason"),
+        "failed sign-ins": rise("web_sign_ins_failed_total", "namespace"),
+      },
+    },
+  ],
   Sinks: [
     {
       title: "Deliveries an hour, by result",

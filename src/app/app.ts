@@ -165,8 +165,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     await stop();
     throw error;
   });
-  const isWorking = () => options.roles.includes("worker") && !stopping.signal.aborted;
-  metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), isWorking }));
+  const atWork = () => options.roles.filter((role) => role !== "scheduler" && !stopping.signal.aborted);
+  metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), atWork }));
   const unreadiness = () => guard.reasons().map((reason) => ({ part: "redis", reason }));
   return { stop, unreadiness };
 }

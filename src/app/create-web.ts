@@ -5,6 +5,8 @@ import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { UsageError } from "../core/errors.ts";
+import { closedLabels } from "../ops/metric-labels.ts";
+import type { Metrics } from "../ops/metrics.ts";
 import type { QueryContext } from "../queries/query-context.ts";
 import { createOAuthFetch } from "../service/oauth2-token.ts";
 import { readBounded, readClientSecret } from "../service/token.ts";
@@ -14,6 +16,7 @@ import { readLiveVersion, WebSessions } from "../store/web-sessions.ts";
 import type { AuthFile, FollowedFile } from "../web/access.ts";
 import type { Refusal } from "../web/guard.ts";
 import type { WebParts } from "../web/web-app.ts";
+import type { WebMeter } from "../web/web-meter.ts";
 import type { WebServer } from "../web/web-server.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 
@@ -36,6 +39,7 @@ interface WebSurroundings extends Pick<WebParts, "log">, Pick<LoadOptions, "vari
   /** Where to look now. */
   readonly context: () => Omit<QueryContext, "readStates">;
   readonly guard: Pick<RedisGuard, "losses">;
+  readonly metrics?: Metrics | undefined;
 }
 
 const fileBytesMax = 256 * 1024;
@@ -43,7 +47,7 @@ const fileBytesMax = 256 * 1024;
 /** Makes the part. @throws UsageError, at its start, for a taken port or a wrong file. */
 export function createWeb(
   { host, port, tokens, auth, isReadOnly, checks }: WebOptions,
-  { context: given, guard, variables, log }: WebSurroundings,
+  { context: given, guard, variables, log, metrics }: WebSurroundings,
 ): Component {
   const { store } = given();
   const readStates = rememberStates(store, () => guard.losses);
@@ -67,10 +71,11 @@ export function createWeb(
       };
       const isOpen = tokens === undefined && auth === undefined;
       const access = isOpen ? undefined : await Access.open(files, new WebSessions(store), { clock, log });
-      const live = new LiveHub(() => readLiveVersion(store, namesOf(context())), clock, log);
+      const readVersion = () => readLiveVersion(store, namesOf(context()));
+      const live = new LiveHub(readVersion, clock, log, (streams) => metrics?.set("syncline_web_streams", {}, streams));
       server = await startWebServer(
         { host, port },
-        { context, access, recordRefusal, isReadOnly, load, live, clock, log },
+        { context, access, recordRefusal, isReadOnly, load, live, meter: metrics && meterOf(metrics), clock, log },
       );
       const shown = host.includes(":") ? `[${host}]` : host;
       log.info("web.listening", { url: `http://${shown}:${server.port}/`, tokens: !isOpen });
@@ -78,6 +83,21 @@ export function createWeb(
       void access?.askProviders();
     },
     stop: async () => server?.stop(),
+  };
+}
+
+/** Counts what the server tells. Live pages have no end, and so no duration. */
+function meterOf(metrics: Metrics): WebMeter {
+  return {
+    answered: ({ operation, status, durationMs, problem }) => {
+      const statusClass = `${Math.floor(status / 100)}xx`;
+      metrics.add("syncline_web_requests_total", { webOperation: operation, statusClass });
+      if (operation !== "GET /events") metrics.observe("syncline_web_request_duration_seconds", {}, durationMs / 1_000);
+      const webRefusal = closedLabels.webRefusal.find((name) => name === problem);
+      if (webRefusal !== undefined) metrics.add("syncline_web_refused_total", { webRefusal });
+      if (operation.includes(" /sign-in") && status === 403) metrics.add("syncline_web_sign_ins_failed_total", {});
+    },
+    read: () => metrics.add("syncline_web_reads_total", {}),
   };
 }
 

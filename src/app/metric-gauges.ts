@@ -30,8 +30,8 @@ export interface GaugeParts {
   readonly producer: Pick<Producer, "backlog">;
   readonly sinks: { readonly queues: Pick<NoticeQueues, "backlog"> };
   readonly pauses: () => Promise<readonly Pause[]>;
-  /** Whether this process works on tasks right now. */
-  readonly isWorking: () => boolean;
+  /** The roles that this process does right now, but for the scheduler, which tells itself. */
+  readonly atWork: () => readonly Parameters<Metrics["heartbeat"]>[0][];
 }
 
 /** Makes the source of the gauges. */
@@ -57,7 +57,7 @@ export function createGaugeSource(metrics: Metrics, parts: GaugeParts): GaugeSou
   };
 }
 
-function setOwn(metrics: Metrics, { current, services, guard, isWorking }: GaugeParts): void {
+function setOwn(metrics: Metrics, { current, services, guard, atWork }: GaugeParts): void {
   const isUp = guard.isUp();
   metrics.set("syncline_redis_up", {}, isUp ? 1 : 0);
   metrics.set("syncline_foreign_owners", {}, guard.foreignOwners);
@@ -69,7 +69,7 @@ function setOwn(metrics: Metrics, { current, services, guard, isWorking }: Gauge
       metrics.set("syncline_redis_policy_ok", {}, facts.evictionPolicy === "noeviction" ? 1 : 0);
     if (facts.appendOnly !== undefined) metrics.set("syncline_redis_append_only", {}, facts.appendOnly ? 1 : 0);
   }
-  if (isUp && isWorking()) metrics.heartbeat("worker");
+  for (const role of isUp ? atWork() : []) metrics.heartbeat(role);
   const { policies } = current.set;
   metrics.set("syncline_config_policies", {}, policies.length);
   metrics.clear("syncline_policy_info");

@@ -20,7 +20,7 @@ export const closedLabels = {
   status: outcomeStatuses,
   kind: taskKinds,
   noticeKind: noticeKinds,
-  role: ["scheduler", "worker"],
+  role: ["scheduler", "worker", "web"],
   startOutcome: ["accepted", "refused", "failed", "unknown", "not-sent"],
   requestOutcome: ["ok", ...errorKinds],
   operation: Object.keys(operations),
@@ -36,6 +36,11 @@ export const closedLabels = {
   renewal: ["renewed", "failed"],
   link: ["rebased", "refused"],
   deliveryResult: ["delivered", "refused", "retried", "given-up"],
+  statusClass: ["2xx", "3xx", "4xx", "5xx"],
+  webRefusal: [
+    ...["unauthenticated", "no-grant", "scope-too-small", "refused", "sign-in-failed", "wrong-host"],
+    ...["too-large", "too-many-requests", "too-many-streams"],
+  ] as const,
   version: [version],
   node: [process.versions.node],
 } as const satisfies Record<string, readonly string[]>;
@@ -46,8 +51,8 @@ export const worstPoliciesMax = 5;
 /** A label: a closed list, a kind of configured names, or an open one. */
 export type LabelName = keyof typeof closedLabels | keyof typeof namesMax | (typeof openLabels)[number];
 
-/** Labels whose values are free: worstPoliciesMax, or the named policies, bound their number. */
-export const openLabels = ["worstPolicy", "owner", "labels"] as const;
+/** Labels whose values are free: worstPoliciesMax, the named policies or the routes bound them. */
+export const openLabels = ["worstPolicy", "owner", "labels", "webOperation"] as const;
 
 /** Whether a label's values are free. */
 export function isOpenLabel(label: string): label is (typeof openLabels)[number] {
@@ -67,6 +72,9 @@ const shownNames: Partial<Record<LabelName, string>> = {
   link: "outcome",
   deliveryResult: "result",
   noticeKind: "kind",
+  webOperation: "operation",
+  statusClass: "status",
+  webRefusal: "reason",
 };
 
 /** The label's name in a scrape. Labels of different lists may share a name such as `outcome`. */

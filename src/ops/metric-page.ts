@@ -43,6 +43,7 @@ export function metricReference(): string {
 function valuesOf(label: LabelName): string {
   if (label === "worstPolicy") return ` ${worstPoliciesMax} for each service and trouble at most.`;
   if (label === "operation") return " `operation`: see the [interface](../service-interface.md#41-summary).";
+  if (label === "webOperation") return " `operation`: method and route, such as `GET /api/v1/policies/:name`.";
   if (label === "breakerCause") return " `cause`: none, or an `outcome` of calls.";
   if (isNameLabel(label) || isOpenLabel(label) || label === "version" || label === "node") return "";
   return ` \`${shownLabel(label)}\`: ${closedLabels[label].join(", ")}.`;

@@ -15,6 +15,7 @@ export interface MetricFacts {
 
 const delayBuckets = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800, 3_600];
 const requestBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const webBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const runBuckets = [1, 5, 15, 60, 300, 900, 1_800, 3_600, 7_200, 21_600];
 const walkBuckets = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
 
@@ -43,7 +44,7 @@ export const metricTable = {
   ),
   syncline_heartbeat_timestamp_seconds: ownGauge(
     ["role"],
-    "When the role last did its work: a scheduler ended a tick, a worker ran with Redis answering.",
+    "When the role last did its work: a scheduler ended a tick, a worker or web server ran with Redis answering.",
   ),
   syncline_tasks_total: counter(["policy", "status"], "Ended tasks by their outcome."),
   syncline_unknown_starts_total: counter(["policy"], "Ended tasks, except polls, whose effect is not known."),
@@ -156,6 +157,12 @@ export const metricTable = {
     "Outcomes without a notice: too many waited, or a newer version wrote them.",
   ),
   syncline_policy_heartbeats_failed_total: counter(["policy"], "Heartbeats of policies that failed three times."),
+  syncline_web_requests_total: counter(["webOperation", "statusClass"], "Requests to the role web, by route."),
+  syncline_web_request_duration_seconds: histogram([], "Time to an answer of the role web.", webBuckets),
+  syncline_web_streams: ownGauge([], "Pages that are live."),
+  syncline_web_refused_total: counter(["webRefusal"], "Requests that the role web refused."),
+  syncline_web_sign_ins_failed_total: counter([], "Attempts to sign in that failed."),
+  syncline_web_reads_total: counter([], "Readings of Redis for pages and lists; many askers share one."),
   syncline_redis_up: ownGauge([], "1 while Redis answers this process."),
   syncline_redis_safe: ownGauge([], "1 while Redis may be trusted; with 0 nothing starts."),
   syncline_foreign_owners: ownGauge([], "How many other owners have processes under this prefix."),

@@ -35,11 +35,23 @@ export class LiveHub {
   #version: string | undefined;
   #isReading = false;
 
-  /** `readVersion`: a text that differs whenever something to show has changed. */
-  constructor(readVersion: () => Promise<string>, clock: Clock, log: Pick<EventLog, "error">) {
+  readonly #onCount: (streams: number) => void;
+
+  /**
+   * `readVersion`: a text that differs whenever something to show has changed. `onCount` hears how
+   * many streams are open.
+   */
+  constructor(
+    readVersion: () => Promise<string>,
+    clock: Clock,
+    log: Pick<EventLog, "error">,
+    onCount: (streams: number) => void = () => {},
+  ) {
     this.#readVersion = readVersion;
     this.#clock = clock;
     this.#log = log;
+    this.#onCount = onCount;
+    onCount(0);
   }
 
   /** Calls this before pages hear of a change. */
@@ -58,10 +70,12 @@ export class LiveHub {
     if (this.#streams.size >= streamsMax || own >= streamsOfCallerMax) throw tooMany;
     this.#streams.set(send, { caller, end });
     this.#fresh.add(send);
+    this.#onCount(this.size);
     if (this.#timers.length === 0) this.#begin();
     return () => {
       this.#streams.delete(send);
       this.#fresh.delete(send);
+      this.#onCount(this.size);
       if (this.#streams.size === 0) this.#rest();
     };
   }

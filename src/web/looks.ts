@@ -14,10 +14,13 @@ const keptMax = 500;
 /** Answers of the last moments, by what was asked and what the asker may see. */
 export class Looks {
   readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #onRead: () => void;
   readonly #kept = new Map<string, { untilMs: number; readonly answer: Promise<unknown> }>();
 
-  constructor(clock: Pick<Clock, "monotonicMs">) {
+  /** `onRead` hears of each reading. */
+  constructor(clock: Pick<Clock, "monotonicMs">, onRead: () => void) {
     this.#clock = clock;
+    this.#onRead = onRead;
   }
 
   /**
@@ -35,6 +38,7 @@ export class Looks {
     const nowMs = this.#clock.monotonicMs();
     const kept = this.#kept.get(key);
     if (kept !== undefined && nowMs < kept.untilMs) return (await kept.answer) as Answer;
+    this.#onRead();
     const answer = read(context);
     const fresh = { untilMs: nowMs + forMs, answer };
     this.#kept.delete(key);

@@ -24,12 +24,15 @@ import { comeAgainPage } from "./pages/sign-in.ts";
 import { answerProblem, type Problem, unauthenticated, useProblem, WebError } from "./problem.ts";
 import { addSigning, pathFrom } from "./sign-in.ts";
 import type { WebEnv } from "./web-env.ts";
+import { meterAnswers, type WebMeter } from "./web-meter.ts";
 
 /** What the application needs. */
 export interface WebParts extends GuardParts {
   /** Where to look now: with the policies in force. */
   readonly context: () => QueryContext;
   readonly live: LiveHub;
+  /** Nothing is counted without it. */
+  readonly meter?: WebMeter | undefined;
   /** How policy files are checked. */
   readonly load: LoadOptions;
 }
@@ -37,8 +40,9 @@ export interface WebParts extends GuardParts {
 /** Builds the application. */
 export function createWebApp(parts: WebParts): Hono<WebEnv> {
   const app = new Hono<WebEnv>();
-  const looks = new Looks(parts.clock);
+  const looks = new Looks(parts.clock, () => parts.meter?.read());
   parts.live.beforeChange(() => looks.forget());
+  if (parts.meter !== undefined) app.use(meterAnswers(parts.meter, parts.clock));
   app.onError((error, c) => answerError(c, error, parts.log));
   app.notFound((c) => answerAs(c, unknownPath));
   app.use(async (c, next) => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { type AlertCase, alertCases, type Course } from "../support/alert-cases.ts";
-import { chartFolder } from "../support/chart/helm.ts";
+import { chartFolder, type Values } from "../support/chart/helm.ts";
 import {
   type Played,
   playAlert,
@@ -88,6 +88,14 @@ describe("the alerts", () => {
     for (const braces of selectors(await expressions()))
       expect(braces).toMatch(/^\{namespace="sync",job="demo-syncline"/);
     for (const braces of selectors(await expressions(ofCases))) expect(braces).toMatch(/^\{namespace="a",job="s"/);
+  });
+
+  it("miss no role web where the chart runs none", async () => {
+    const names = async (web?: Values) =>
+      (await renderRules("demo", {}, web)).flatMap(({ rules: some }) => some.flatMap(({ alert }) => alert ?? []));
+    expect(new Set(await names()).difference(new Set(await names({ enabled: false })))).toEqual(
+      new Set(["SynclineWebDown"]),
+    );
   });
 
   it("lead to their runbooks, wherever these are", async () => {

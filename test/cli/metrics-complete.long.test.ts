@@ -75,7 +75,8 @@ beforeAll(async () => {
   const paused = await runHere(["pause", "paused", ...config, "--reason", "for the gauge"], environment);
   expect(paused).toMatchObject({ code: 0 });
   const args = [...config, "--drain", "2s", "--health-port", "0"];
-  serve = new Syncline(["serve", ...args, "--health-host", "127.0.0.1"], environment);
+  const web = ["--roles", "scheduler,worker,web", "--web-port", "0"];
+  serve = new Syncline(["serve", ...args, "--health-host", "127.0.0.1", ...web], environment);
   const alone = ["--roles", "scheduler", "--prefix", "{lonely}"];
   lonely = new Syncline(["serve", ...args, "--health-host", "127.0.0.1", ...alone], environment);
   await Promise.all([serve, lonely].map((one) => one.until(({ event }) => event === "serve.ready")));
@@ -91,6 +92,8 @@ afterAll(async () => {
 describe("/metrics of syncline serve", { timeout: 120_000 }, () => {
   it("has a series of every metric of the table, sinks included", async () => {
     await serve.until(({ event, policy }) => event === "task.finished" && policy === "polls");
+    const { url } = await serve.until(({ event }) => event === "web.listening");
+    expect((await fetch(`${url}api/v1/me`)).status).toBe(200);
     const seen = new Set<string>();
     let wasAskedForPatience = false;
     const has = (samples: readonly Sample[], name: string, labels = {}) => (sumOf(samples, name, labels) ?? 0) > 0;
@@ -138,7 +141,7 @@ describe("/metrics of syncline serve", { timeout: 120_000 }, () => {
         if (label === undefined) return true;
         const values: readonly string[] =
           isOpenLabel(label) || isNameLabel(label)
-            ? ["", "main", "other", "taking", "stuck", "runs", "polls", "paused"]
+            ? ["", "main", "other", "taking", "stuck", "runs", "polls", "paused", "GET /api/v1/me"]
             : closedLabels[label];
         return !values.includes(value);
       });

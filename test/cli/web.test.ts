@@ -6,13 +6,15 @@ import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
 
 import { IdentityProvider } from "../support/identity-provider.ts";
-import { freePort } from "../support/redis-servers.ts";
+import { parseMetrics, sumOf } from "../support/metrics-text.ts";
+import { freePort, until } from "../support/redis-servers.ts";
 
 const fixture = commandFixture(
   "  - { name: nightly, service: main, repository: HR, run: { syncJobs: [1] }, follow: { until: accepted } }",
 );
 const prefix = fixture.redis.prefix;
 const provider = await IdentityProvider.start();
+const signInHeaders = { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" };
 
 it("shows what is known under the role web, to owners of a token only", async () => {
   const made = await runHere(["token", "ana", "--until", "2099-01-01"]);
@@ -124,6 +126,41 @@ it("runs a policy over the API once, though sent twice, and records it", async (
   await web.until(({ event, taskId }) => event === "task.finished" && taskId === tasks[0]);
   expect(fixture.sandbox().requests()).toMatchObject({ RunSyncJob: { 200: 1 } });
   expect((await fixture.command(own, "changes")).out).toMatch(/ben +run +policy nightly +ticket 7/);
+});
+
+it("counts what it answers, refuses and shows live, by routes alone", async () => {
+  const { out, err } = await runHere(["token", "eve"]);
+  const headers = { authorization: `Bearer ${/shown this once: (\S+)/.exec(err)?.[1] ?? ""}` };
+  const file = join(folderForTest(), "web-tokens");
+  writeFileSync(file, out);
+  const health = ["--health-port", "0", "--health-host", "127.0.0.1"];
+  const web = await fixture.serve(prefix, "--roles", "web", "--web-port", "0", "--web-tokens", file, ...health);
+  const { url } = await web.until(({ event }) => event === "web.listening");
+  const { port } = await web.until(({ event }) => event === "health.listening");
+  const scrape = async () => parseMetrics(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
+  for (const path of ["policies/nightly", "policies/gone-1", "policies/gone-2"])
+    await (await fetch(`${url}api/v1/${path}`, { headers })).text();
+  await (await fetch(`${url}api/v1/policies`)).text();
+  await (await fetch(`${url}sign-in`, { method: "POST", body: "token=guess", headers: signInHeaders })).text();
+  await (await fetch(`${url}wp-login.php`, { headers })).text();
+  const events = await fetch(`${url}events`, { headers });
+  const samples = await scrape();
+  const answered = (operation: string, status: string) =>
+    sumOf(samples, "syncline_web_requests_total", { operation, status });
+  expect([answered("GET /api/v1/policies/:name", "2xx"), answered("GET /api/v1/policies/:name", "4xx")]).toEqual([
+    1, 2,
+  ]);
+  expect([answered("GET /api/v1/policies", "4xx"), answered("other", "4xx")]).toEqual([1, 1]);
+  expect(sumOf(samples, "syncline_web_refused_total", { reason: "unauthenticated" })).toBe(2);
+  expect(sumOf(samples, "syncline_web_sign_ins_failed_total")).toBe(1);
+  expect(sumOf(samples, "syncline_web_request_duration_seconds_count")).toBe(6);
+  expect(sumOf(samples, "syncline_web_streams")).toBe(1);
+  expect(sumOf(samples, "syncline_heartbeat_timestamp_seconds", { role: "web" })).toBeGreaterThan(0);
+  await events.body?.cancel();
+  await until(
+    async () => sumOf(await scrape(), "syncline_web_streams"),
+    (streams) => streams === 0,
+  );
 });
 
 it("refuses to be seen from elsewhere without tokens, and a file that is none", async () => {

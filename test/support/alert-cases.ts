@@ -110,6 +110,14 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     fires: { series: { [build]: "1x30", [heartbeat("scheduler")]: "0+60x30" }, atMinute: 12 },
     silent: { series: { [build]: "1x30", [heartbeat("worker")]: "0+60x30" }, atMinute: 12 },
   },
+  SynclineWebDown: {
+    fires: { series: { [build]: "1x30", [heartbeat("web")]: "0+60x10 _x20" }, atMinute: 25 },
+    silent: { series: { [build]: "1x30", [heartbeat("worker")]: "0+60x10 _x20" }, atMinute: 25 },
+  },
+  SynclineSignInsFailing: {
+    fires: one(own("web_sign_ins_failed_total"), "0+5x20"),
+    silent: one(own("web_sign_ins_failed_total"), "0+1x20"),
+  },
   SynclineBacklogOld: {
     fires: { ...one(oldest, "0x30", 15), labels: 'service="main"' },
     silent: one(oldest, "0+60x30", 15),

@@ -28,8 +28,12 @@ export interface Rule {
 }
 
 /** The groups of rules that a release of this name has in the namespace `sync`. */
-export async function renderRules(release: string, prometheusRule: Values = {}): Promise<{ rules: Rule[] }[]> {
-  const values = { ...least, metrics: { prometheusRule: { enabled: true, ...prometheusRule } } };
+export async function renderRules(
+  release: string,
+  prometheusRule: Values = {},
+  web: Values = { enabled: true, tokensSecret: { name: "tokens" } },
+): Promise<{ rules: Rule[] }[]> {
+  const values = { ...least, web, metrics: { prometheusRule: { enabled: true, ...prometheusRule } } };
   const sets = Object.entries(values).flatMap(([key, value]) => ["--set-json", `${key}=${JSON.stringify(value)}`]);
   const { code, out, err } = await helm(["template", release, chartFolder, "--namespace", "sync", ...sets]);
   if (code !== 0) throw new Error(err);

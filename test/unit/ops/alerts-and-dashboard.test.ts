@@ -115,6 +115,7 @@ describe("helm/syncline/files/dashboard.json", () => {
       "syncline_token_renewals_total",
       "syncline_links_total",
       "syncline_notices_total",
+      "syncline_web_reads_total",
       "syncline_policy_heartbeats_failed_total",
       "syncline_foreign_owners",
       "syncline_redis_policy_ok",
