@@ -1,6 +1,5 @@
 // What Redis keeps of many policies over a long time, written quickly: days as the recorder leaves
 // them, one end a policy, and slots. For benchmarks and for tests at size.
-import type { Redis } from "ioredis";
 import type { Outcome } from "../../src/model/outcome.ts";
 import { taskId } from "../../src/model/task.ts";
 import { outcomeDay } from "../../src/store/day-summaries.ts";
@@ -36,13 +35,13 @@ export async function writeEnds(
 }
 
 /** Days as lua/include/day-summary.lua writes them: 100 different ones, a policy at a time. */
-export async function writeDays(redis: Redis, store: Store, policies: readonly string[], memory: LongMemory) {
+export async function writeDays(store: Store, policies: readonly string[], memory: LongMemory) {
   const { days, nowMs } = memory;
   const texts = Array.from({ length: 100 }, (_, seed) => dayText(store, seed, memory));
   const dates = Array.from({ length: days }, (_, day) => new Date(nowMs - day * dayMs).toISOString().slice(0, 10));
   const months = [...Map.groupBy(dates.entries(), ([, date]) => date.slice(0, 7))];
   for (const [index, policy] of policies.entries()) {
-    const pipeline = redis.pipeline();
+    const pipeline = store.redis.pipeline();
     for (const [month, some] of months) {
       const fields = some.flatMap(([day, date]) => [date.slice(8), texts[(index + day * 7) % texts.length] ?? ""]);
       pipeline.hset(store.key("days", policy, month), ...fields);

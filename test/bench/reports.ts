@@ -37,7 +37,7 @@ await writeEnds(
   nowMs - days * dayMs,
 );
 const statesBytes = (await redisBytes(redis)) - emptyBytes;
-await writeDays(redis, store, names, { days, runs, nowMs });
+await writeDays(store, names, { days, runs, nowMs });
 const bytes = (await redisBytes(redis)) - emptyBytes - statesBytes;
 say(
   `${policies} policies, ${days} days of ${runs}: ${(bytes / 1_048_576).toFixed(0)} MiB, ${(bytes / policies / days).toFixed(0)} B a policy and day`,

@@ -1,28 +1,25 @@
 // A large installation for measurements of the role web: hourly policies of four services and a
 // hundred repositories, each with its own sync job, summaries, an end, and some with slots. Written
 // by web.ts and by test/redis/web/size.long.test.ts; web-process.ts makes the same set.
-import type { Redis } from "ioredis";
 import type { Policy, PolicySet } from "../../src/config/policy-set.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
 import { Pauses } from "../../src/store/pauses.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
+import { operations } from "../../src/web/api/operations.ts";
 import { liveProcess, setOf } from "../support/kept-set.ts";
 import { testPolicy } from "../support/policies.ts";
 import { failingEvery, writeDays, writeEnds, writeSlots } from "./long-memory.ts";
 
-/** The prefix of every key of it. */
-export const webPrefix = "{bench}";
-
 const [hourMs, dayMs] = [3_600_000, 86_400_000];
-const [servicesCount, repositoriesCount] = [4, 25];
-/** These have slots of a month, as an audit reads them; failing ones fewer, as a page shows. */
-const [auditedCount, monthSlots, failingShown, shownSlots] = [25, 744, 100, 60];
+const servicesCount = 4;
+/** So many have the slots of an audit; as many failing ones as a page shows have some. */
+const [auditedCount, failingShown, shownSlots] = [25, 100, 60];
 /** The sync job of the first policy; the next one has the next. */
 const firstJob = 1_000;
 
 /** So many policies, each due once an hour, spread over its minutes. */
-export function webSet(count: number): PolicySet {
-  const policies = Array.from({ length: count }, (_, index) => webPolicy(index));
+export function webSet(count: number, repositories = 25): PolicySet {
+  const policies = Array.from({ length: count }, (_, index) => webPolicy(index, repositories));
   const { services, ...set } = setOf(policies);
   const [main] = services.values();
   if (main === undefined) throw new Error("no service");
@@ -30,11 +27,11 @@ export function webSet(count: number): PolicySet {
   return { ...set, services: new Map(names.map((name) => [name, { ...main, name }])) };
 }
 
-function webPolicy(index: number): Policy {
+function webPolicy(index: number, repositories: number): Policy {
   return testPolicy({
     name: `contracts-of-region-${String(index).padStart(5, "0")}`,
     service: `service-${index % servicesCount}`,
-    repository: `HR-${Math.floor(index / servicesCount) % repositoriesCount}`,
+    repository: `HR-${Math.floor(index / servicesCount) % repositories}`,
     action: { kind: "run", syncJobs: [firstJob + index] },
     schedule: {
       kind: "cron",
@@ -53,21 +50,20 @@ function webPolicy(index: number): Policy {
 /** Writes what Redis would keep of them. */
 export async function writeInstallation(
   store: Store,
-  redis: Redis,
   { policies }: Pick<PolicySet, "policies">,
-  days: number,
+  { days, slots }: { readonly days: number; readonly slots: number },
 ): Promise<void> {
   const nowMs = await redisTimeMs(store);
   const names = policies.map(({ name }) => name);
   const newestMs = Math.floor(nowMs / hourMs) * hourMs;
   const targets = policies.map(({ name }, index) => ({ name, target: `${firstJob + index}` }));
   await writeEnds(store, targets, newestMs - hourMs);
-  await writeDays(redis, store, names, { days, runs: 24, nowMs });
-  await writeSlots(store, targets.slice(0, auditedCount), { slots: monthSlots, newestMs });
+  await writeDays(store, names, { days, runs: 24, nowMs });
+  await writeSlots(store, targets.slice(0, auditedCount), { slots, newestMs });
   const failing = targets.slice(auditedCount).filter((_, index) => (index + auditedCount) % failingEvery === 0);
   await writeSlots(store, failing.slice(0, failingShown), { slots: shownSlots, newestMs });
   // All are planned up to an hour from now: a scheduler would be at work.
-  await redis.hset(store.key("watermarks"), Object.fromEntries(names.map((name) => [name, nowMs + hourMs])));
+  await store.redis.hset(store.key("watermarks"), Object.fromEntries(names.map((name) => [name, nowMs + hourMs])));
   const untilMs = nowMs + dayMs;
   await new Pauses(store).set({ scope: "service", name: "service-3", note: "release", actor: "ana@desk", untilMs });
   await writeFeeds(store, policies, nowMs);
@@ -96,4 +92,22 @@ async function writeFeeds(store: Store, policies: readonly Policy[], nowMs: numb
 
 function totalOf(job: number): readonly [string, number] {
   return [`job ${firstJob + job}`, 10];
+}
+
+/** The pages, and every list and object of the API, asked about a policy that has slots. */
+export function viewPaths({ policies: [one] }: Pick<PolicySet, "policies">): string[] {
+  if (one === undefined) throw new Error("no policy");
+  const hour = new Date(Math.floor(Date.now() / hourMs) * hourMs).toISOString();
+  const at: Record<string, string> = {
+    ...{ policy: one.name, instant: hour, service: one.service, repository: one.repository ?? "~", list: "activities" },
+    id: `${one.name}__run__${firstJob}__${Date.parse(hour) / 1_000}`,
+  };
+  const pages = ["/", "/policies", "/policies?q=region-000", `/policies/${one.name}`, "/next", "/feeds", "/services"];
+  const more = [`/policies/${one.name}/days/${hour.slice(0, 10)}`, `/policies/${one.name}/slots/${hour}`, "/audit"];
+  const feed = `/feeds/${one.service}/${one.repository}/activities`;
+  const api = operations.map(({ path }) => {
+    const name = path.startsWith("/services") ? one.service : one.name;
+    return `/api/v1${path.replaceAll(/\{(\w+)\}/g, (_, part: string) => at[part] ?? name)}`;
+  });
+  return [...pages, ...more, "/changes", "/by-hand", feed, ...api, "/api/v1/policies?limit=1000"];
 }

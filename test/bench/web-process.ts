@@ -3,8 +3,9 @@
 import { startApp } from "../../src/app/app.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { createLogger } from "../../src/ops/logger.ts";
+import { benchPrefix } from "./bench-app.ts";
 import { answerParent } from "./child.ts";
-import { webPrefix, webSet } from "./web-installation.ts";
+import { webSet } from "./web-installation.ts";
 
 const [url = "", policies = "", tokens = ""] = process.argv.slice(2);
 let port = 0;
@@ -19,7 +20,7 @@ setInterval(() => {
 
 const app = await startApp({
   set: webSet(Number(policies)),
-  redis: { url, prefix: webPrefix },
+  redis: { url, prefix: benchPrefix },
   roles: ["web"],
   variables: { T: "bench" },
   log: createLogger("info", (line) => {

@@ -8,11 +8,11 @@ import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { openStore } from "../../src/store/redis.ts";
-import { operations } from "../../src/web/api/operations.ts";
 import { createToken } from "../../src/web/tokens.ts";
+import { benchPrefix } from "./bench-app.ts";
 import { BenchChild } from "./child.ts";
 import { commandCalls, median } from "./redis-figures.ts";
-import { webPrefix, webSet, writeInstallation } from "./web-installation.ts";
+import { viewPaths, webSet, writeInstallation } from "./web-installation.ts";
 
 const { values: given } = parseArgs({
   options: {
@@ -33,9 +33,9 @@ let asked = 0;
 
 const server = await startPrivateRedis();
 const redis = new Redis(server.url);
-const store = await openStore({ url: server.url, prefix: webPrefix });
+const store = await openStore({ url: server.url, prefix: benchPrefix });
 const set = webSet(policies);
-await writeInstallation(store, redis, set, days);
+await writeInstallation(store, set, { days, slots: 744 });
 const tokens = join(tmpdir(), `syncline-bench-tokens-${process.pid}`);
 writeFileSync(tokens, callers.map(({ line }) => `${line}\n`).join(""));
 const web = new BenchChild("web-process.ts", [server.url, given.policies, tokens]);
@@ -49,7 +49,7 @@ rmSync(tokens);
 
 /** Each view once, then again and again when what it read is kept no more. */
 async function measureViews(): Promise<void> {
-  const views = viewPaths().filter((path) => path.includes(given.only));
+  const views = viewPaths(set).filter((path) => path.includes(given.only));
   const samples = new Map<string, Sample[]>(views.map((path) => [path, []]));
   for (let round = 0; round <= rounds; round += 1) {
     for (const path of views) {
@@ -69,25 +69,6 @@ async function measureViews(): Promise<void> {
       `| ${path} | ${first?.cpuMs.toFixed(0)} | ${of("cpuMs")} | ${of("longestMs")} | ${kib} | ${first?.commands} | ${of("commands")} |`,
     );
   }
-}
-
-/** The pages, and every list and object of the API, asked about a policy that has slots. */
-function viewPaths(): string[] {
-  const [one] = set.policies;
-  if (one === undefined) return [];
-  const hour = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000).toISOString();
-  const at: Record<string, string> = {
-    ...{ policy: one.name, instant: hour, service: one.service, repository: one.repository ?? "~", list: "activities" },
-    id: `${one.name}__run__1000__${Date.parse(hour) / 1_000}`,
-  };
-  const pages = ["/", "/policies", "/policies?q=region-077", `/policies/${one.name}`, "/next", "/feeds", "/services"];
-  const more = [`/policies/${one.name}/days/${hour.slice(0, 10)}`, `/policies/${one.name}/slots/${hour}`, "/audit"];
-  const feed = `/feeds/${one.service}/${one.repository}/activities`;
-  const api = operations.map(({ path }) => {
-    const name = path.startsWith("/services") ? one.service : one.name;
-    return `/api/v1${path.replaceAll(/\{(\w+)\}/g, (_, part: string) => at[part] ?? name)}`;
-  });
-  return [...pages, ...more, "/changes", "/by-hand", feed, ...api, "/api/v1/policies?limit=1000"];
 }
 
 interface Sample {

@@ -1,0 +1,85 @@
+// Viewers and programs in a process of their own: web-viewers-process.ts PORT TOKENS. Viewers keep
+// a stream open and fetch their page at each change, as its script does; programs ask the API at an
+// even pace. Asked by web-viewers.ts through child.ts.
+import { readFileSync } from "node:fs";
+import { Agent, get, type IncomingMessage } from "node:http";
+import { answerParent } from "./child.ts";
+
+const [port = "", file = ""] = process.argv.slice(2);
+const tokens = readFileSync(file, "utf8").split("\n");
+const agent = new Agent({ keepAlive: true, maxSockets: 100 });
+const pages = ["/", "/policies", "/services", "/next"];
+const lists = ["/api/v1/attention", "/api/v1/policies?limit=100", "/api/v1/outcomes?limit=20", "/api/v1/pauses"];
+let [pagesRead, listsRead, failed] = [0, 0, 0];
+let stop: (() => void)[] = [];
+
+answerParent(
+  {
+    /** `viewers` streams, all of the first page when `isOne`, and `perSecond` requests. */
+    begin: async ({ viewers = 0, perSecond = 0, isOne = 0 }) => {
+      [pagesRead, listsRead, failed] = [0, 0, 0];
+      for (let viewer = 0; viewer < viewers; viewer += 1) await view(viewer, isOne > 0 ? 0 : viewer % pages.length);
+      if (perSecond === 0) return {};
+      let asked = 0;
+      const timer = setInterval(() => {
+        asked += 1;
+        void read(lists[asked % lists.length] ?? "", asked, {}).then(() => {
+          listsRead += 1;
+        });
+      }, 1_000 / perSecond);
+      stop.push(() => clearInterval(timer));
+      return {};
+    },
+    end: () => {
+      for (const one of stop) one();
+      stop = [];
+      return { pagesRead, listsRead, failed };
+    },
+  },
+  async () => agent.destroy(),
+);
+
+/** Opens a stream; resolves when the server has begun it. */
+function view(viewer: number, page: number): Promise<void> {
+  let tag = "";
+  let isBusy = false;
+  const refresh = async () => {
+    if (isBusy) return;
+    isBusy = true;
+    tag = await read(pages[page] ?? "/", viewer, tag === "" ? {} : { "if-none-match": tag });
+    pagesRead += 1;
+    isBusy = false;
+  };
+  return new Promise((resolve) => {
+    const stream = get(optionsOf("/events", viewer, {}), (answer) => {
+      resolve();
+      answer.on("data", (chunk: Buffer) => {
+        if (chunk.includes("changed")) void refresh();
+      });
+      answer.on("error", () => {});
+    });
+    stream.on("error", () => {});
+    stop.push(() => stream.destroy());
+  });
+}
+
+/** Reads all of an answer; resolves with its tag. */
+async function read(path: string, caller: number, headers: Record<string, string>): Promise<string> {
+  try {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      get({ ...optionsOf(path, caller, headers), agent }, resolve).on("error", reject);
+    });
+    for await (const _ of answer);
+    if (answer.statusCode !== 200 && answer.statusCode !== 304) failed += 1;
+    return answer.headers.etag ?? "";
+  } catch {
+    // A kept connection that the server has just ended.
+    failed += 1;
+    return "";
+  }
+}
+
+function optionsOf(path: string, caller: number, headers: Record<string, string>) {
+  const authorization = `Bearer ${tokens[caller % tokens.length] ?? ""}`;
+  return { host: "127.0.0.1", port, path, headers: { authorization, "accept-encoding": "gzip", ...headers } };
+}
