@@ -6,16 +6,14 @@ import { noteCharactersMax } from "../model/pause.ts";
 import { toAcknowledged } from "../queries/policy-lines.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import {
   findPolicy,
-  policySetFor,
   type ReasonOption,
   reasonOption,
   redisCommand,
-  redisTarget,
   refuseIdle,
   type SetOptions,
+  withPolicies,
 } from "./shared-options.ts";
 
 interface AcknowledgeOptions extends SetOptions, ReasonOption {
@@ -41,8 +39,8 @@ export function acknowledgeCommand(io: CommandIo): Command {
       const { end, reason, json } = options;
       if (end) refuseIdle(command, ["reason"], "with --end");
       else if (reason === undefined) throw new UsageError("--reason is required: say what is known or done about it");
-      await withStore(redisTarget(options, io), async (store) => {
-        const policy = findPolicy(await policySetFor(options, store, io), name);
+      await withPolicies(options, io, async ({ set, store }) => {
+        const policy = findPolicy(set, name);
         const parts = { store, by: byHand(io, options) };
         if (end) {
           const ended = await endAcknowledgement(policy, parts);

@@ -123,7 +123,6 @@ async function readBody(path: string, io: CommandIo): Promise<JsonObject> {
 
 type AnyPage = Page<JsonObject>;
 
-/** What an answer looks like to the printer. */
 type Result =
   | { readonly type: "json"; readonly value: unknown }
   | { readonly type: "page"; readonly page: AnyPage }

@@ -102,7 +102,6 @@ export function apiCommand(io: CommandIo): Command {
 
 const deletion = "DeleteSyncJobById" satisfies Operation;
 
-/** What a call goes to. */
 interface Target {
   readonly client: SyncService;
   readonly name: string;
@@ -237,7 +236,6 @@ function operationLines(): string[] {
   });
 }
 
-/** The body as the record keeps it. */
 function recordedBody({ body }: ApiRequest): object {
   const fields = Object.entries(body).map(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);

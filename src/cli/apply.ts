@@ -89,7 +89,6 @@ export function applyCommand(io: CommandIo): Command {
     });
 }
 
-/** Where it is written who changed what. */
 interface Audited {
   readonly store: Store;
   readonly log: EventLog;
@@ -171,12 +170,10 @@ function recordedValues(changes: readonly Pick<FieldChange, "field" | "before" |
 /** One object: its inspection, and what applying it gave, if something had to be sent. */
 type ItemReport = InspectedItem & { readonly state: ObjectState; readonly applied: Applied | undefined };
 
-/** Whether the object is now as declared. */
 function isWell(applied: Applied): boolean {
   return applied.end === "done" && applied.blocked.length === 0;
 }
 
-/** A table of all objects. */
 function reportToText(reports: readonly ItemReport[], screen: Screen): string {
   const rows = reports.map((report) => {
     const { outcome, detail } = outcomeOf(report);
@@ -187,7 +184,6 @@ function reportToText(reports: readonly ItemReport[], screen: Screen): string {
   return toTable(["policy", "object", "outcome", ""], rows, screen);
 }
 
-/** The same for machines. */
 function reportToJson(reports: readonly ItemReport[]): object[] {
   return reports.map((report) => ({
     policy: report.policy.name,

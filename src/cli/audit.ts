@@ -9,32 +9,29 @@ import {
   type AuditFinding,
   type AuditReport,
   auditMeaning,
-  auditPolicy,
   auditStates,
   auditSum,
   auditToJson,
   countOf,
-  taskPlaces,
+  readAudits,
 } from "../queries/audit-policy.ts";
-import { ChainStore } from "../store/chain-store.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withProducer, withStore } from "./connections.ts";
 import {
   choosePolicies,
   labelOption,
-  policySetFor,
+  type PolicyChoice,
   redisCommand,
-  redisTarget,
   type SetOptions,
+  withPolicies,
+  withProducer,
 } from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
 import { parseTime, showTimes, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
-interface AuditOptions extends SetOptions {
+interface AuditOptions extends SetOptions, PolicyChoice {
   readonly since?: string;
   readonly until?: string;
-  readonly label: readonly string[];
   readonly timezone?: string;
 }
 
@@ -61,28 +58,22 @@ export function auditCommand(io: CommandIo): Command {
     .option("--json", "print JSON")
     .addOption(wideOption())
     .addHelpText("after", help)
-    .action(async (names: readonly string[], options: AuditOptions) => {
-      const target = redisTarget(options, io);
-      const { label } = options;
-      await withStore(target, async (store) => {
-        const set = await policySetFor(options, store, io);
-        const wanted = choosePolicies(set, { names, label });
-        const time = auditedTime(options, { nowMs: await redisTimeMs(store), wanted });
-        const reports: AuditReport[] = [];
-        await withProducer(target, async (producer) => {
-          const [places, chains] = [taskPlaces(store, producer), new ChainStore(store)];
-          for (const policy of wanted)
-            if (!io.signal.aborted) reports.push(await auditPolicy(policy, time, places, chains));
-        });
+    .action((names: readonly string[], options: AuditOptions) =>
+      withPolicies(options, io, async ({ set, store, target }) => {
+        const wanted = choosePolicies(set, { ...options, names });
+        const span = auditedSpan(options, { nowMs: await redisTimeMs(store), wanted });
+        const reports = await withProducer(target, (producer) =>
+          readAudits({ store, producer }, wanted, span, io.signal),
+        );
         const isPlanned = (await readPresence(store)).schedulers > 0;
         show(reports, options.json === true, io);
         if (!isPlanned) io.err("no scheduler is alive: no slot is planned until one starts");
         if (reports.some(({ findings }) => findings.length > 0)) io.exitCode = 1;
-      });
-    });
+      }),
+    );
 }
 
-function auditedTime(
+function auditedSpan(
   { since, until, timezone }: AuditOptions,
   { nowMs, wanted }: { readonly nowMs: number; readonly wanted: readonly Policy[] },
 ) {
@@ -91,10 +82,9 @@ function auditedTime(
   const toMs = until === undefined ? undefined : parseTime(until, "--until", now);
   if (fromMs !== undefined && toMs !== undefined && fromMs > toMs)
     throw new UsageError(`--until is before --since: ${showTimes({ fromMs, toMs }, now.timezone)}`);
-  return { fromMs, toMs, nowMs };
+  return { fromMs, toMs };
 }
 
-/** Prints one row a policy, then the findings. */
 function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): void {
   const findings = reports.flatMap((report) =>
     report.findings.map((finding) => ({ policy: report.policy, ...finding })),

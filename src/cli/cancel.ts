@@ -15,14 +15,13 @@ import { readPresence, type Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import { byHand } from "./changes.ts";
 import { type CommandIo, isConfirmed } from "./command-io.ts";
-import { withProducer, withStore } from "./connections.ts";
 import {
-  policySetFor,
   type ReasonOption,
   reasonOption,
   redisCommand,
-  redisTarget,
   type SetOptions,
+  withPolicies,
+  withProducer,
 } from "./shared-options.ts";
 
 interface CancelOptions extends SetOptions, ReasonOption {
@@ -50,9 +49,8 @@ export function cancelCommand(io: CommandIo): Command {
     .option("--json", "print JSON: the outcome, or null where no worker has recorded it yet")
     .addHelpText("after", help)
     .action(async (name: string, options: CancelOptions) => {
-      const target = redisTarget(options, io);
-      await withStore(target, async (store) => {
-        const task = await findTask(name, await policySetFor(options, store, io), store);
+      await withPolicies(options, io, async ({ set, store, target }) => {
+        const task = await findTask(name, set, store);
         const ended = await new History(store).outcome(task);
         if (ended !== undefined || !("service" in task)) return showEnded(ended, task.id, options, io);
         if (!(await isConfirmed(await questionOf(task, store), options, io))) {

@@ -9,7 +9,6 @@ import { isChangeAbout } from "../queries/records.ts";
 import { taskWords } from "../queries/task-words.ts";
 import { Changes, changesMax } from "../store/changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import {
   choosePolicies,
   countArgument,
@@ -18,6 +17,7 @@ import {
   redisCommand,
   redisTarget,
   type SetOptions,
+  withStore,
 } from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
 

@@ -86,7 +86,6 @@ export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof 
   },
 };
 
-/** Every command, described. */
 async function loadAll(io: CommandIo): Promise<readonly Command[]> {
   const described = Object.values(commandGroups).flatMap((group) => Object.entries(group));
   const loaded = described.map(async ([name, description]) => (await loadCommand(name, io))?.description(description));

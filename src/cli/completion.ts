@@ -3,8 +3,7 @@
 import { Argument, type Command } from "commander";
 import { findRunningSet } from "../queries/policy-set.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withStore } from "./connections.ts";
-import { type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import { type RedisOptions, redisCommand, redisTarget, withStore } from "./shared-options.ts";
 
 const help = `
 Names of policies come from those that run: REDIS_URL and SYNCLINE_PREFIX say where.

@@ -16,10 +16,9 @@ import { escapeControls } from "../service/error-body.ts";
 import { DeclaredMemory } from "../store/declared-memory.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import type { CommandIo, ExitCode, Screen } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import type { CreateService } from "./doctor/doctor-command.ts";
 import { explainServiceError } from "./service-call.ts";
-import { findPolicy } from "./shared-options.ts";
+import { findPolicy, withStore } from "./shared-options.ts";
 import { paint, showPlace, toTable } from "./table.ts";
 
 /**

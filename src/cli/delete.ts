@@ -13,7 +13,6 @@ import type { SyncService } from "../service/client.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withProducer, withStore } from "./connections.ts";
 import { syncJobsOf } from "./deleted-targets.ts";
 import { workAndWait } from "./run-policy.ts";
 import { withService } from "./service-call.ts";
@@ -29,6 +28,8 @@ import {
   refuseIdle,
   serviceOption,
   syncJobArgument,
+  withProducer,
+  withStore,
 } from "./shared-options.ts";
 import { showPlace } from "./table.ts";
 

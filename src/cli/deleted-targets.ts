@@ -5,7 +5,7 @@ import { showInstant } from "../core/instant.ts";
 import { deletionByHand } from "../model/task.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
-import { withStore } from "./connections.ts";
+import { withStore } from "./shared-options.ts";
 
 /** A policy that names a deleted sync job. */
 export interface DeletedTarget {

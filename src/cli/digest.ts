@@ -11,15 +11,15 @@ import { type Digest, digestNotice, readDigest } from "../queries/digest.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import {
   choosePolicies,
+  findNamed,
+  findSink,
   labelOption,
-  othersThan,
-  policySetFor,
   redisCommand,
   redisTarget,
   type SetOptions,
+  withPolicies,
 } from "./shared-options.ts";
 import { oneLine } from "./table.ts";
 import { parsePast, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
@@ -54,15 +54,12 @@ export function digestCommand(io: CommandIo): Command {
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action((name: string | undefined, options: DigestOptions) =>
-      withStore(redisTarget(options, io), async (store) => {
-        const set = await policySetFor(options, store, io);
+      withPolicies(options, io, async ({ set, store, target }) => {
         const nowMs = await redisTimeMs(store);
-        const asked = name === undefined ? unnamed(set, options) : findDigest(set, name);
+        const asked =
+          name === undefined ? unnamed(set, options) : findNamed("digest", name, set.notifications.digests ?? []);
         const { fromMs } = parsePast({ since: options.since }, { nowMs, timezone: asked.timezone });
-        const digest = await readDigest(
-          { set, store, target: redisTarget(options, io) },
-          { ...asked, sinceMs: fromMs, nowMs },
-        );
+        const digest = await readDigest({ set, store, target }, { ...asked, sinceMs: fromMs, nowMs });
         const { title, detail, lines } = digest;
         if (options.json) io.out(JSON.stringify({ v: 1, ...digest }));
         else io.out([title, detail, "", ...lines.map((line) => `- ${oneLine(line)}`)].join("\n"));
@@ -80,29 +77,18 @@ function unnamed(set: PolicySet, { label, by, timezone }: DigestOptions): Asked 
   return { name: "by hand", timezone: zone, label: selectorOf(label), ...(by === undefined ? {} : { by }) };
 }
 
-function findDigest({ notifications: { digests = [] } }: PolicySet, name: string): DigestSettings {
-  const found = digests.find((digest) => digest.name === name);
-  if (found !== undefined) return found;
-  const names = digests.map((digest) => digest.name);
-  throw new UsageError(`there is no digest ${name}; ${othersThan(name, names, "the policy file")}`);
-}
-
 async function send(
   sink: string,
   { asked, digest, nowMs }: { readonly asked: Asked; readonly digest: Digest; readonly nowMs: number },
   { set, options, io }: { readonly set: PolicySet; readonly options: DigestOptions; readonly io: CommandIo },
 ): Promise<void> {
-  const settings = set.sinks.get(sink);
-  if (settings === undefined)
-    throw new UsageError(`there is no sink ${sink}; ${othersThan(sink, [...set.sinks.keys()], "the policy file")}`);
+  const { queueMax } = findSink(set, sink);
   const notice = withContext(digestNotice(digest, { ...asked, key: randomUUID(), nowMs, dueMs: undefined }), set);
   const queues = new NoticeQueues(redisTarget(options, io), silentLog);
   try {
-    const left = await queues.add(sink, [notice], settings.queueMax);
+    const left = await queues.add(sink, [notice], queueMax);
     if (left.length > 0)
-      throw new UsageError(
-        `the queue of ${sink} is full: ${counted(settings.queueMax, "notice waits", "notices wait")}`,
-      );
+      throw new UsageError(`the queue of ${sink} is full: ${counted(queueMax, "notice waits", "notices wait")}`);
     io.err(`queued for ${sink}: \`syncline sinks\` shows what waits`);
   } finally {
     await queues.close();

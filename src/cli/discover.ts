@@ -96,7 +96,6 @@ function fail(error: ServiceError, io: CommandIo): void {
   io.exitCode = exitCode;
 }
 
-/** The sync jobs that policies of this service name. */
 function syncJobsOf({ policies }: PolicySet, service: string): string[] {
   return policies.flatMap(({ action, service: of }) =>
     of === service && "syncJobs" in action ? action.syncJobs.map(String) : [],

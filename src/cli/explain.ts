@@ -1,5 +1,4 @@
 // `syncline explain POLICY [TIME]` or `explain TASK`: why it ran, did not run, or ran late.
-
 import type { Command } from "commander";
 import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { formatTook } from "../core/duration.ts";
@@ -14,9 +13,8 @@ import type { StoryPlaces, TaskStory } from "../queries/task-story.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withProducer, withStore } from "./connections.ts";
 import { showUntil } from "./pause.ts";
-import { findPolicy, policySetFor, redisCommand, redisTarget, type SetOptions } from "./shared-options.ts";
+import { findPolicy, redisCommand, type SetOptions, withPolicies, withProducer } from "./shared-options.ts";
 import { alarming } from "./table.ts";
 import { readTime, timeForms, timezoneFor } from "./time-argument.ts";
 
@@ -42,22 +40,18 @@ export function explainCommand(io: CommandIo): Command {
     .argument("[time]", "of the slot, in the policy's zone")
     .option("--json", "print JSON")
     .addHelpText("after", help)
-    .action(async (name: string, time: string | undefined, options: SetOptions) => {
-      const target = redisTarget(options, io);
-      await withStore(target, async (store) => {
-        const set = await policySetFor(options, store, io);
+    .action((name: string, time: string | undefined, options: SetOptions) =>
+      withPolicies(options, io, async ({ set, store, target }) => {
         const question = { set, time, nowMs: await redisTimeMs(store) };
         const story = await withProducer(target, (producer) =>
           findStory(name, question, { ...taskPlaces(store, producer), store }),
         );
-        const timezone = timezoneFor(
-          undefined,
-          set.policies.filter((policy) => policy.name === story.policy),
-        );
+        const policies = set.policies.filter((policy) => policy.name === story.policy);
+        const timezone = timezoneFor(undefined, policies);
         io.out(options.json ? JSON.stringify({ v: 1, ...story }) : storyText(story, timezone, io.colours));
         if (describeMissingRoles(story.processes).length > 0) io.exitCode = 1;
-      });
-    });
+      }),
+    );
 }
 
 interface Question {

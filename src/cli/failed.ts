@@ -15,7 +15,6 @@ import { readPresence, type Store } from "../store/redis.ts";
 import { SinkStore } from "../store/sink-store.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
-import { withProducer, withStore } from "./connections.ts";
 import { checkKnownPolicy, reportReach } from "./history.ts";
 import {
   choosePolicies,
@@ -28,6 +27,8 @@ import {
   reasonOption,
   redisCommand,
   redisTarget,
+  withProducer,
+  withStore,
 } from "./shared-options.ts";
 import { showStatus, toTable, wideOption } from "./table.ts";
 

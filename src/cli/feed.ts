@@ -14,7 +14,6 @@ import { ServiceError, type SyncService } from "../service/client.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import { connectTo, withService } from "./service-call.ts";
 import {
   countArgument,
@@ -26,10 +25,10 @@ import {
   redisTarget,
   refuseIdle,
   serviceOption,
+  withStore,
 } from "./shared-options.ts";
 import { oneLine, safeJson } from "./table.ts";
 
-/** The columns of an export of facts. */
 const factColumns = ["firstSeen", "id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const;
 
 const columnsMax = 200;
@@ -136,7 +135,6 @@ async function tailFeed(feeds: FeedStore, { feed, flags, io }: Job<TailFlags>): 
   }
 }
 
-/** Writes the facts in Redis, the oldest discovery first. */
 async function exportFacts(feeds: FeedStore, { feed, flags, io }: Job<ExportFlags>): Promise<void> {
   const known = await feeds.discoveredSince(feed, 0);
   if (known.length === 0) await explainNothing(feeds, feed, io);

@@ -1,5 +1,4 @@
 // `syncline history`: what happened, newest first.
-
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { formatTook } from "../core/duration.ts";
@@ -16,7 +15,6 @@ import { History } from "../store/history.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import {
   choosePolicies,
   countArgument,
@@ -26,6 +24,7 @@ import {
   type RedisOptions,
   redisCommand,
   redisTarget,
+  withStore,
 } from "./shared-options.ts";
 import { showStatus, toTable, wideOption } from "./table.ts";
 import { parsePast, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
@@ -118,7 +117,6 @@ function statusArgument(text: string): ReadonlySet<OutcomeStatus> {
   );
 }
 
-/** What an outcome table shows besides. */
 interface OutcomeColumns {
   /** The zone of a policy's local times; undefined: UTC alone. */
   readonly zoneOf?: (policy: string) => string;
@@ -155,7 +153,6 @@ export function outcomeTable(
   return toTable(ids ? [...heading, "id"] : heading, rows, screen, ["local", "took"]);
 }
 
-/** The offending items, one a line, and how many more there are. */
 function offendersOf({ offending = 0, offendingItems = [] }: Outcome, itemsMax: number): readonly string[] {
   const shown = offendingItems.slice(0, itemsMax).map((name) => `- ${name}`);
   return offending > shown.length ? [...shown, `- and ${offending - shown.length} more`] : shown;

@@ -7,8 +7,8 @@ import { formatDuration, parseDuration } from "../core/duration.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import { type KnownAhead, readKnownAhead } from "../queries/time-line.ts";
 import type { Assumptions, DurationRange, PerPolicy } from "../simulate/assumptions.ts";
+import { exactly } from "../simulate/assumptions.ts";
 import { type CommandIo, RepeatableOption } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import {
   durationOption,
   findPolicy,
@@ -17,6 +17,7 @@ import {
   policySetFor,
   redisTarget,
   type SetOptions,
+  withStore,
 } from "./shared-options.ts";
 
 /** One `[POLICY=]VALUE` from the command line. `policy` undefined: for all that are not named. */
@@ -72,7 +73,6 @@ export function toAssumptions(
   usualMs: ReadonlyMap<string, number> = new Map(),
   otherwiseMs = runMsByDefault,
 ): Assumptions {
-  const exactly = (durationMs: number) => ({ leastMs: durationMs, mostMs: durationMs });
   const { otherwise, byPolicy } = perPolicy(options.duration, exactly(otherwiseMs), set);
   const usual = isDurationGiven(options) ? [] : [...usualMs].map(([name, ms]) => [name, exactly(ms)] as const);
   return {

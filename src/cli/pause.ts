@@ -14,7 +14,6 @@ import { readPauses } from "../store/pauses.ts";
 import { readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
-import { withProducer, withStore } from "./connections.ts";
 import {
   labelOption,
   optionalConfigOption,
@@ -25,6 +24,8 @@ import {
   redisCommand,
   redisTarget,
   refuseIdle,
+  withProducer,
+  withStore,
 } from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
 import { parseTime, timeForms, timezoneFor } from "./time-argument.ts";
@@ -93,7 +94,6 @@ export function pauseCommand(io: CommandIo): Command {
     });
 }
 
-/** The pauses and quarantines in force, the oldest first. */
 async function readInForce(store: Store): Promise<readonly Pause[]> {
   const nowMs = await redisTimeMs(store);
   return (await readPauses(store)).filter((pause) => isInForce(pause, nowMs)).sort((a, b) => a.sinceMs - b.sinceMs);

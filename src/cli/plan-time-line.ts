@@ -85,7 +85,6 @@ export function timeLineToText({ line, range, timezone, count }: ToldLine, scree
   ].join("\n");
 }
 
-/** Many slots of one policy. */
 function foldedCells(
   rows: readonly SlotRow[],
   known: {

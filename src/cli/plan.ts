@@ -128,7 +128,6 @@ function isTimeLine({ to, peaks, requests }: PlanOptions): boolean {
   return to !== undefined && peaks === undefined && requests === undefined;
 }
 
-/** The policies that the options choose, and the times. */
 function chooseAhead(options: PlanOptions, set: PolicySet) {
   const { names, service, label } = options;
   const policies = choosePolicies(set, { names, service, label });
@@ -256,7 +255,6 @@ function toText(plans: readonly PolicyPlan[], screen: Screen): string {
   return affected.length === 0 ? slots : `${slots}\n\n${dstDaysToText(affected, screen)}`;
 }
 
-/** When a policy without a next slot starts. */
 function whenElse({ after, schedule }: Policy): string {
   if (schedule?.kind === "once") return `never: its one time (${schedule.at}) is over, or the clocks leave it out`;
   if (after === undefined) return schedule === undefined ? "only by hand" : "never again";

@@ -19,16 +19,14 @@ import {
 } from "../queries/report.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import {
   choosePolicies,
   countArgument,
   labelOption,
   type PolicyChoice,
-  policySetFor,
   redisCommand,
-  redisTarget,
   type SetOptions,
+  withPolicies,
 } from "./shared-options.ts";
 import { paint, toTable, wideOption } from "./table.ts";
 import { parsePast, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
@@ -77,8 +75,7 @@ export function reportCommand(io: CommandIo): Command {
     .addOption(wideOption())
     .addHelpText("after", help)
     .action((names: readonly string[], options: ReportOptions) =>
-      withStore(redisTarget(options, io), async (store) => {
-        const set = await policySetFor(options, store, io);
+      withPolicies(options, io, async ({ set, store }) => {
         const policies = choosePolicies(set, { ...options, names });
         const days = daysOf(options, policies, await redisTimeMs(store));
         const withRemoved = names.length === 0 && options.service === undefined && options.label?.length === 0;

@@ -1,6 +1,5 @@
 // `syncline run`: runs a policy, or one sync job without a policy, by hand and now. Its tasks go
 // the same way as scheduled ones. `run --wait` and `delete --yes` show how they come along.
-
 import type { Command } from "commander";
 import { type Queued, type RunParts, runNow, runSyncJob } from "../actions/run.ts";
 import { startApp } from "../app/app.ts";
@@ -20,7 +19,6 @@ import { type RedisTarget, readPresence, redisTimeMs, type Store } from "../stor
 import { StartJournal } from "../store/start-journal.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withProducer, withStore } from "./connections.ts";
 import { outcomeTable } from "./history.ts";
 import {
   durationOption,
@@ -36,6 +34,8 @@ import {
   type SetOptions,
   serviceOption,
   syncJobArgument,
+  withProducer,
+  withStore,
 } from "./shared-options.ts";
 import { wideOption } from "./table.ts";
 

@@ -9,17 +9,15 @@ import { describeMissingRoles } from "../queries/service-words.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import {
   choosePolicies,
   countArgument,
   findPolicy,
   findService,
   labelOption,
-  policySetFor,
   redisCommand,
-  redisTarget,
   type SetOptions,
+  withPolicies,
 } from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
 
@@ -49,9 +47,8 @@ export function runningCommand(io: CommandIo): Command {
     .option("--json", "print JSON")
     .addOption(wideOption())
     .addHelpText("after", help)
-    .action(async (policy: string | undefined, options: RunningOptions) => {
-      await withStore(redisTarget(options, io), async (store) => {
-        const set = await policySetFor(options, store, io);
+    .action((policy: string | undefined, options: RunningOptions) =>
+      withPolicies(options, io, async ({ set, store }) => {
         if (options.service !== undefined) findService(set, options.service);
         if (policy !== undefined && policy !== runByHand) findPolicy(set, policy);
         const services = options.service === undefined ? [...set.services.keys()] : [options.service];
@@ -66,8 +63,8 @@ export function runningCommand(io: CommandIo): Command {
         else io.out(runningTable(shown, options, await redisTimeMs(store), io));
         if (found.total > shown.length) io.err(`and ${counted(found.total - shown.length, "more task")}: --limit`);
         for (const line of describeMissingRoles(await readPresence(store))) io.err(line);
-      });
-    });
+      }),
+    );
 }
 
 function runningTable(tasks: readonly RunningTask[], { ids }: RunningOptions, nowMs: number, io: CommandIo): string {

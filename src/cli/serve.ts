@@ -19,6 +19,7 @@ import {
   policyChecks,
   redisCommand,
   redisTarget,
+  variableOption,
 } from "./shared-options.ts";
 import { wrapLines } from "./width.ts";
 
@@ -51,45 +52,42 @@ Examples:
   $ syncline serve --config policies/ --roles scheduler,worker,web
   $ REDIS_URL=redis://redis:6379 syncline serve --config policies/ --prefix '{team-a}'`;
 
+const logForms = "form of the log: pretty or json; pretty on a terminal unless given";
+
 /** The command `serve`. */
 export function serveCommand(io: CommandIo): Command {
   return redisCommand("serve", "config")
     .option("--roles <list>", "scheduler, worker, web, or several of them", rolesArgument, ["scheduler", "worker"])
-    .addOption(ownerOption())
+    .addOption(
+      variableOption(
+        "--owner <name>",
+        "whose policies these are, such as namespace/release: a second owner under the same prefix is refused",
+      ).argParser(ownerArgument),
+    )
     .addOption(durationOption("--take-over-after <duration>", "a worker silent for so long has died", "60s"))
     .addOption(durationOption("--drain <duration>", "how long stopping may take", "25s"))
-    .addOption(healthPortOption())
     .addOption(
-      new Option("--health-host <address>", "where the health server listens; all addresses unless set").env(
-        "SYNCLINE_HEALTH_HOST",
-      ),
+      variableOption(
+        "--health-port <port>",
+        "answer /livez, /readyz and /metrics there; not at all unless set (0: any free port)",
+      ).argParser(portArgument),
     )
+    .addOption(variableOption("--health-host <address>", "where the health server listens; all addresses unless set"))
+    .addOption(new Option("--log <form>", logForms).choices(["pretty", "json"]))
     .addOption(
-      new Option("--log <form>", "form of the log: pretty or json; pretty on a terminal unless given").choices([
-        "pretty",
-        "json",
-      ]),
-    )
-    .addOption(
-      new Option("--web-port <port>", "where the role web listens (0: any free port)")
+      variableOption("--web-port <port>", "where the role web listens (0: any free port)")
         .default(4_780)
-        .env("SYNCLINE_WEB_PORT")
         .argParser(portArgument),
     )
     .addOption(
-      new Option("--web-host <address>", "its address; another than this machine's needs --web-tokens or --web-auth")
-        .default("127.0.0.1")
-        .env("SYNCLINE_WEB_HOST"),
+      variableOption(
+        "--web-host <address>",
+        "its address; another than this machine's needs --web-tokens or --web-auth",
+      ).default("127.0.0.1"),
     )
+    .addOption(variableOption("--web-tokens <file>", "who may look: the lines that `syncline token` prints"))
     .addOption(
-      new Option("--web-tokens <file>", "who may look: the lines that `syncline token` prints").env(
-        "SYNCLINE_WEB_TOKENS",
-      ),
-    )
-    .addOption(
-      new Option("--web-auth <file>", "who may look: people whom an identity provider knows (docs/dashboard.md)").env(
-        "SYNCLINE_WEB_AUTH",
-      ),
+      variableOption("--web-auth <file>", "who may look: people whom an identity provider knows (docs/dashboard.md)"),
     )
     .option("--web-read-only", "nothing can be changed there, whatever a token allows")
     .addHelpText("after", help)
@@ -142,16 +140,9 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
   }
 }
 
-function ownerOption(): Option {
-  return new Option(
-    "--owner <name>",
-    "whose policies these are, such as namespace/release: a second owner under the same prefix is refused",
-  )
-    .env("SYNCLINE_OWNER")
-    .argParser((text) => {
-      if (/^[\x21-\x7e]{1,128}$/.test(text)) return text;
-      throw new InvalidArgumentError("a name has 1 to 128 visible ASCII characters without spaces");
-    });
+function ownerArgument(text: string): string {
+  if (/^[\x21-\x7e]{1,128}$/.test(text)) return text;
+  throw new InvalidArgumentError("a name has 1 to 128 visible ASCII characters without spaces");
 }
 
 function rolesArgument(text: string): Role[] {
@@ -179,15 +170,6 @@ interface ServeHealth {
   /** Marks the process as ready, unless the app says why not. */
   started(app: { unreadiness(): Readiness["reasons"] }): void;
   stop(): Promise<void>;
-}
-
-function healthPortOption(): Option {
-  return new Option(
-    "--health-port <port>",
-    "answer /livez, /readyz and /metrics there; not at all unless set (0: any free port)",
-  )
-    .env("SYNCLINE_HEALTH_PORT")
-    .argParser(portArgument);
 }
 
 function portArgument(text: string): number {

@@ -1,13 +1,15 @@
-// Options that several commands share, and how they find the configuration and Redis.
+// Options that several commands share, and how they find the configuration and Redis. BullMQ is
+// loaded only for the commands that ask its queues: it is a third of what a short command costs.
 
 import { Command, InvalidArgumentError, Option } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
-import type { Policy, PolicySet, ServiceSettings } from "../config/policy-set.ts";
+import type { Policy, PolicySet, ServiceSettings, SinkSettings } from "../config/policy-set.ts";
 import { formatProblem, type Problem } from "../config/problem.ts";
 import { hasHashTag, parseRedisAddress, readRedisAccess } from "../config/redis-address.ts";
 import { systemClock } from "../core/clock.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { silentLog } from "../core/event-log.ts";
 import { checkExpression } from "../core/expression.ts";
 import { nearestWord } from "../core/nearest-word.ts";
 import { counted, someNames } from "../core/plain-text.ts";
@@ -16,9 +18,10 @@ import { checkOnItem } from "../feeds/mapping.ts";
 import { reasonCharactersMax } from "../model/change.ts";
 import { hasLabels, labelsOf, selectorOf } from "../model/label.ts";
 import { compareWithRunning, type FoundSet, findRunningSet, replaceBroken } from "../queries/policy-set.ts";
+import type { Producer } from "../queue/producer.ts";
 import { checkCron } from "../schedule/cron-pattern.ts";
 import { problemOfDeadline } from "../schedule/deadlines.ts";
-import { defaultPrefix, type RedisTarget, type Store } from "../store/redis.ts";
+import { defaultPrefix, openStore, type RedisTarget, type Store } from "../store/redis.ts";
 import { type CommandIo, RepeatableOption } from "./command-io.ts";
 
 /** The variable that stands for `--config`. */
@@ -53,7 +56,13 @@ export function configOption(): Option {
 
 /** `--config PATH` of a command that works without it, too. */
 export function optionalConfigOption(description = "policy file, or folder of policy files"): Option {
-  return new Option("-c, --config <path>", description).env(configVariable);
+  return variableOption("-c, --config <path>", description);
+}
+
+/** An option that the environment may set, too: `--web-host` by SYNCLINE_WEB_HOST. */
+export function variableOption(flags: string, description: string): Option {
+  const option = new Option(flags, description);
+  return option.env(`SYNCLINE_${option.name().replaceAll("-", "_").toUpperCase()}`);
 }
 
 /** `--redis-url URL`, also from REDIS_URL. */
@@ -73,8 +82,7 @@ export function refuseIdle(command: Command, values: readonly string[], where: s
 
 /** `--prefix NAME`, also from SYNCLINE_PREFIX: what all keys in Redis start with. */
 export function prefixOption(): Option {
-  return new Option("--prefix <text>", "start of every key in Redis; put it in {braces} for a Redis Cluster")
-    .env("SYNCLINE_PREFIX")
+  return variableOption("--prefix <text>", "start of every key in Redis; put it in {braces} for a Redis Cluster")
     .default(defaultPrefix)
     .argParser((text) => {
       const problem = problemOfPrefix(text);
@@ -262,10 +270,25 @@ export function policiesAbout(set: PolicySet, wanted: readonly string[]): readon
 
 /** The policy of this name. @throws UsageError that names the known ones. */
 export function findPolicy(set: PolicySet, name: string): Policy {
-  const policy = set.policies.find((known) => known.name === name);
-  if (policy !== undefined) return policy;
-  const names = set.policies.map((known) => known.name);
-  throw new UsageError(`there is no policy ${name || '""'}; ${othersThan(name, names, "`syncline plan`")}`);
+  return findNamed("policy", name, set.policies, "`syncline plan`");
+}
+
+/** The sink of this name. @throws UsageError that names the known ones. */
+export function findSink({ sinks }: PolicySet, name: string): SinkSettings {
+  return findNamed("sink", name, [...sinks.values()]);
+}
+
+/** The item of this name. `all`: what shows every name. @throws UsageError that names the known. */
+export function findNamed<Item extends { readonly name: string }>(
+  what: string,
+  name: string,
+  items: readonly Item[],
+  all = "the policy file",
+): Item {
+  const found = items.find((item) => item.name === name);
+  if (found !== undefined) return found;
+  const names = items.map((item) => item.name);
+  throw new UsageError(`there is no ${what} ${name || '""'}; ${othersThan(name, names, all)}`);
 }
 
 /** `--service NAME` of a command about one service. */
@@ -275,11 +298,10 @@ export function serviceOption(): Option {
 
 /** The service of this name, or the only one. @throws UsageError that names the known ones. */
 export function findService({ services }: PolicySet, name: string | undefined): ServiceSettings {
+  if (name !== undefined) return findNamed("service", name, [...services.values()]);
   const [first, second] = services.values();
-  const settings = name === undefined && second === undefined ? first : services.get(name ?? "");
-  if (settings !== undefined) return settings;
-  const problem = name === undefined ? "say which service: --service NAME" : `there is no service ${name}`;
-  throw new UsageError(`${problem}; ${othersThan(name ?? "", [...services.keys()], "the policy file")}`);
+  if (first !== undefined && second === undefined) return first;
+  throw new UsageError(`say which service: --service NAME; ${othersThan("", [...services.keys()], "the policy file")}`);
 }
 
 /** Refuses what is no subcommand where one is the default. @throws UsageError */
@@ -293,4 +315,42 @@ export function othersThan(name: string, known: readonly string[], all: string):
   const near = nearestWord(name, known);
   const meant = near === undefined ? "" : `did you mean ${near}? `;
   return `${meant}there ${known.length === 1 ? "is" : "are"}: ${someNames(known, all)}`;
+}
+
+/** What a command about policies works with. */
+interface Found {
+  readonly set: PolicySet;
+  readonly store: Store;
+  readonly target: RedisTarget;
+}
+
+/** Runs `use` with Redis and the policies to look with. @throws as `withStore`, `policySetFor`. */
+export async function withPolicies<T>(
+  options: SetOptions,
+  io: CommandIo,
+  use: (found: Found) => Promise<T>,
+): Promise<T> {
+  const target = redisTarget(options, io);
+  return withStore(target, async (store) => use({ set: await policySetFor(options, store, io), store, target }));
+}
+
+/** Runs `use` with a connected Redis. @throws OutOfReachError without one. */
+export async function withStore<T>(target: RedisTarget, use: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openStore(target);
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Runs `use` with the task queues. */
+export async function withProducer<T>(target: RedisTarget, use: (producer: Producer) => Promise<T>): Promise<T> {
+  const queue = await import("../queue/producer.ts");
+  const producer = new queue.Producer(target, silentLog);
+  try {
+    return await use(producer);
+  } finally {
+    await producer.close();
+  }
 }

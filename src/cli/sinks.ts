@@ -3,26 +3,24 @@
 
 import { Command } from "commander";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
-import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { sendTrial } from "../notify/trial.ts";
-import { isStuck, type LastDigest, readLastDigests, readSinks, type SinkState } from "../queries/sinks.ts";
+import { isStuck, type LastDigest, readLastDigests, readSinks } from "../queries/sinks.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { currentActor } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import { checkSink } from "./doctor/outside-checks.ts";
 import {
   configOption,
+  findSink,
   loadPoliciesOrThrow,
-  othersThan,
   type PolicyOptions,
-  policySetFor,
   redisCommand,
-  redisTarget,
   refuseUnknownWord,
   type SetOptions,
+  withPolicies,
 } from "./shared-options.ts";
+import { backlogCells, backlogHeading } from "./status-report.ts";
 import { alarming, oneLine, safeJson, toTable, wideOption } from "./table.ts";
 
 const help = `
@@ -62,21 +60,14 @@ export function sinksCommand(io: CommandIo): Command {
 }
 
 async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
-  const target = redisTarget(options, io);
-  const { set, nowMs, states, digests } = await withStore(target, async (store) => {
-    const found = await policySetFor(options, store, io);
-    const backlogs = await readSinks(found, store, target);
-    const atMs = await redisTimeMs(store);
-    return {
-      set: found,
-      nowMs: atMs,
-      digests: await readLastDigests(found, { store, target, nowMs: atMs }),
-      states: new Map(backlogs.map((state) => [state.sink, state])),
-    };
+  const { sinks, nowMs, states, digests } = await withPolicies(options, io, async ({ set, store, target }) => {
+    const backlogs = await readSinks(set, store, target);
+    const nowMs = await redisTimeMs(store);
+    const digests = await readLastDigests(set, { store, target, nowMs });
+    return { sinks: [...set.sinks.values()], nowMs, digests, states: new Map(backlogs.map((one) => [one.sink, one])) };
   });
   const stuck = [...states.values()].filter((state) => isStuck(state, nowMs));
   if (stuck.length > 0) io.exitCode = 1;
-  const sinks = [...set.sinks.values()];
   if (options.json) {
     const all = sinks.map((sink) => ({
       ...{ sink: sink.name, to: showReceiver(sink), ...states.get(sink.name) },
@@ -87,10 +78,11 @@ async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   if (sinks.length === 0) return io.err("no sink is configured: `sinks` of a policy file (docs/notifications.md)");
   const rows = sinks.map((sink) => {
     const lastMs = lastDigestMs(sink.name, digests);
-    const last = lastMs === undefined ? "" : showInstant(lastMs);
-    return [sink.name, showReceiver(sink), ...showBacklog(states.get(sink.name)), last];
+    const state = states.get(sink.name);
+    const backlog = state === undefined ? ["no worker has had it yet", "", "", ""] : backlogCells(state);
+    return [sink.name, showReceiver(sink), ...backlog, lastMs === undefined ? "" : showInstant(lastMs)];
   });
-  io.out(toTable(["sink", "to", "waiting", "the first since", "failed", "dropped", "last digest"], rows, io));
+  io.out(toTable(["sink", "to", ...backlogHeading, "last digest"], rows, io));
   for (const { sink } of stuck) {
     const what = `${sink} has taken nothing for 15 minutes: \`syncline sinks test ${sink}\` says why`;
     io.out(alarming(what, io.colours));
@@ -101,12 +93,6 @@ async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
 function lastDigestMs(name: string, digests: readonly LastDigest[]): number | undefined {
   const own = digests.filter(({ to }) => to.some(({ sink }) => sink === name));
   return own.length === 0 ? undefined : Math.max(...own.map(({ atMs }) => atMs));
-}
-
-function showBacklog(state: SinkState | undefined): string[] {
-  if (state === undefined) return ["no worker has had it yet", "", "", ""];
-  const { waiting, oldestMs, failed, dropped } = state;
-  return [`${waiting}`, oldestMs === undefined ? "" : showInstant(oldestMs), `${failed}`, `${dropped}`];
 }
 
 /** Where a sink leads, without the parts of its URL that may be a secret. */
@@ -126,51 +112,28 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
   const [problem] = problems;
   if (problem !== undefined) {
     io.exitCode = 1;
-    if (options.json)
-      return io.out(safeJson({ v: 1, sink: name, to, taken: false, reason: problem.what, cure: problem.cure }));
+    const { what: reason, cure } = problem;
+    if (options.json) return io.out(safeJson({ v: 1, sink: name, to, taken: false, reason, cure }));
     io.out(`nothing was sent to ${name}, ${to}`);
     for (const { what, cure } of problems) io.out(`${alarming(oneLine(what), io.colours)}\n→ ${oneLine(cure ?? "")}`);
     return;
   }
-  const { notice, receipt, durationMs, cure } = await sendTrial(sink, {
-    set,
-    actor: currentActor(),
-    signal: io.signal,
-  });
-  const isTaken = receipt.type === "taken";
-  if (!isTaken) io.exitCode = 1;
+  const trial = await sendTrial(sink, { set, actor: currentActor(), signal: io.signal });
+  const { notice: sent, receipt, durationMs, cure } = trial;
+  const taken = receipt.type === "taken";
+  if (!taken) io.exitCode = 1;
   const { status, said } = receipt.type === "cancelled" ? {} : receipt;
   const refusedFor = receipt.type === "taken" ? receipt.refusedFor : undefined;
   const reason = "reason" in receipt ? receipt.reason : undefined;
-  if (options.json)
-    return io.out(
-      safeJson({
-        v: 1,
-        sink: name,
-        to,
-        taken: isTaken,
-        status,
-        durationMs,
-        said,
-        refusedFor,
-        reason,
-        cure,
-        sent: notice,
-      }),
-    );
-  io.out(`sent to ${name}, ${to}: ${notice.title}`);
+  const result = { v: 1, sink: name, to, taken, status, durationMs, said, refusedFor, reason, cure, sent };
+  if (options.json) return io.out(safeJson(result));
+  io.out(`sent to ${name}, ${to}: ${sent.title}`);
   if (said !== undefined) io.out(`the receiver says: ${said}`);
   for (const refused of refusedFor ?? []) io.out(alarming(`not for ${oneLine(refused)}`, io.colours));
   const answer = status === undefined ? "written" : `answered with status ${status}`;
-  if (isTaken) return io.out(`taken: ${answer} after ${durationMs} ms`);
-  const text = `${alarming(`not taken: ${oneLine(reason ?? "stopped")} after ${durationMs} ms`, io.colours)}\n→ ${cure}`;
-  io.out(text);
-}
-
-function findSink({ sinks }: PolicySet, name: string): SinkSettings {
-  const found = sinks.get(name);
-  if (found !== undefined) return found;
-  throw new UsageError(`there is no sink ${name}; ${othersThan(name, [...sinks.keys()], "the policy file")}`);
+  if (taken) return io.out(`taken: ${answer} after ${durationMs} ms`);
+  const why = `not taken: ${oneLine(reason ?? "stopped")} after ${durationMs} ms`;
+  io.out(`${alarming(why, io.colours)}\n→ ${cure}`);
 }
 
 function isUsed({ policies, notifications }: PolicySet, { name, items }: SinkSettings): boolean {

@@ -193,12 +193,14 @@ function feedsTable(feeds: readonly ExpensiveFeed[], screen: Screen): string {
 }
 
 function sinksTable(sinks: readonly SinkState[], screen: Screen): string {
-  const rows = sinks.map(({ sink, waiting, oldestMs, failed, dropped }) => [
-    sink,
-    `${waiting}`,
-    oldestMs === undefined ? "" : showInstant(oldestMs),
-    `${failed}`,
-    `${dropped}`,
-  ]);
-  return toTable(["sink", "waiting", "the first since", "failed", "dropped"], rows, screen);
+  const rows = sinks.map((state) => [state.sink, ...backlogCells(state)]);
+  return toTable(["sink", ...backlogHeading], rows, screen);
+}
+
+/** The columns of `backlogCells`. */
+export const backlogHeading = ["waiting", "the first since", "failed", "dropped"];
+
+/** What waits for a sink, and what it did not take. */
+export function backlogCells({ waiting, oldestMs, failed, dropped }: SinkState): string[] {
+  return [`${waiting}`, oldestMs === undefined ? "" : showInstant(oldestMs), `${failed}`, `${dropped}`];
 }

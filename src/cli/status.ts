@@ -1,6 +1,5 @@
 // `syncline status`: did everything run, did it end well, and if not, what needs a person? With
 // --at: had everything succeeded by then that was due since midnight?
-
 import type { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
@@ -14,7 +13,6 @@ import { type PolicyAt, readStatusAt } from "../queries/status-at.ts";
 import type { Span } from "../store/history.ts";
 import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withStore } from "./connections.ts";
 import {
   choosePolicies,
   countArgument,
@@ -25,6 +23,7 @@ import {
   redisTarget,
   refuseIdle,
   type SetOptions,
+  withStore,
 } from "./shared-options.ts";
 import { type FullStatus, statusToJson, statusToText } from "./status-report.ts";
 import { toTable, wideOption } from "./table.ts";

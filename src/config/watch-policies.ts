@@ -44,7 +44,6 @@ export interface Rejection {
 const pollMsDefault = 30_000;
 /** How long files must stay unchanged: an editor or `git pull` may be half way. */
 const settleMs = 100;
-/** The most names in one log line. */
 const namesMax = 20;
 
 /** Makes the hot reload. */
@@ -245,7 +244,6 @@ async function fileState(file: string): Promise<string> {
   }
 }
 
-/** Watches the folder of a path, and the path itself when it is a folder. */
 class FolderAlarm {
   readonly #path: string;
   readonly #ring: () => void;

@@ -22,6 +22,13 @@ const slotRecordSchema = z.object({
  */
 export type SlotRecord = Readonly<z.infer<typeof slotRecordSchema>>;
 
+/** The tasks of a started slot by its record, with their ids; none of any other slot. */
+export function tasksOfSlot(policy: string, { kind, targets = [], slotMs }: SlotRecord) {
+  if (kind === undefined) return [];
+  const identities = targets.map((target) => ({ policy, kind, target, slotMs, origin: "schedule" }) as const);
+  return identities.map((identity) => ({ ...identity, id: taskId(identity) }));
+}
+
 /** Reads a record. @throws NewerVersionError, so that `audit` does not call it lost. */
 export function readSlotRecord(value: unknown): SlotRecord | undefined {
   refuseNewer("slot record", isJsonObject(value) ? value["v"] : undefined);

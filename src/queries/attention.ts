@@ -19,7 +19,6 @@ import { describeBreaker, describeMissingRoles, describeThrottle, showFeed } fro
 import { isStuck } from "./sinks.ts";
 import { type ExpensiveFeed, readStatus, type Status } from "./status.ts";
 
-/** What an item is about. */
 type AttentionSubject = "installation" | "service" | "sink" | "list" | "policy";
 
 /** One thing that needs a person. */

@@ -5,8 +5,8 @@ import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
-import type { SlotRecord } from "../model/slot-record.ts";
-import { isFromMasks, type Task, targetOf, taskId } from "../model/task.ts";
+import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
+import { isFromMasks, type Task, targetOf } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
 import { auditedSlotsMax, auditSlots, type SlotAudit, type SlotFinding } from "../schedule/audit-slots.ts";
 import { describeRecord } from "../schedule/explain-slot.ts";
@@ -64,11 +64,13 @@ export async function readAudits(
   { store, producer }: Pick<QueryContext, "store" | "producer">,
   policies: readonly Policy[],
   span: Pick<AuditedTime, "fromMs" | "toMs">,
+  signal?: AbortSignal,
 ): Promise<readonly AuditReport[]> {
   const [places, chains] = [taskPlaces(store, producer), new ChainStore(store)];
   const nowMs = await places.ledger.nowMs();
   const reports: AuditReport[] = [];
-  for (const policy of policies) reports.push(await auditPolicy(policy, { ...span, nowMs }, places, chains));
+  for (const policy of policies)
+    if (signal?.aborted !== true) reports.push(await auditPolicy(policy, { ...span, nowMs }, places, chains));
   return reports;
 }
 
@@ -95,7 +97,7 @@ export async function auditPolicy(
   const { lost, inFlight } = await findLostTasks(tasksOf(policy, checked), places);
   const findings: AuditFinding[] = [
     ...audit.findings.map(({ slotMs, problem }) => ({ slotMs, problem, taskId: null })),
-    ...lost.map(({ id }) => ({ slotMs: slotOf(id), problem: "no-outcome" as const, taskId: id })),
+    ...lost.map(({ id, slotMs }) => ({ slotMs, problem: "no-outcome" as const, taskId: id })),
   ];
   const missed = audit.records.filter(({ state }) => state === "missed");
   return {
@@ -110,16 +112,8 @@ export async function auditPolicy(
 }
 
 function tasksOf(policy: Policy, records: readonly SlotRecord[]): TaskName[] {
-  return records.flatMap(({ slotMs, kind, targets }) => {
-    if (kind === undefined || targets === undefined) return [];
-    const identity = { policy: policy.name, kind, slotMs, origin: "schedule" } as const;
-    return targets.map((target) => ({
-      ...identity,
-      target,
-      service: policy.service,
-      id: taskId({ ...identity, target }),
-    }));
-  });
+  const { service, name } = policy;
+  return records.flatMap((record) => tasksOfSlot(name, record).map((task) => ({ ...task, service })));
 }
 
 function notesOf({ limitedBy, isCut }: SlotAudit): string[] {
@@ -133,11 +127,6 @@ function notesOf({ limitedBy, isCut }: SlotAudit): string[] {
 function waitingNote({ after }: Policy, count: number): string[] {
   if (after === undefined || count === 0) return [];
   return [`${counted(count, "slot waits", "slots wait")} for ${after.policy}`];
-}
-
-/** The instant at the end of a scheduled task's id. */
-function slotOf(id: string): number {
-  return Number(id.slice(id.lastIndexOf("__") + 2)) * 1_000;
 }
 
 /** What identifies a task in all of these places. */

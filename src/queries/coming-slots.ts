@@ -39,7 +39,6 @@ export function comingSlots(
   return slots;
 }
 
-/** The most slots that `slotsWithin` finds. */
 const withinMax = 2_000;
 
 /** The slots of policies that would start between two instants, the first ones first. */

@@ -36,7 +36,6 @@ import { namedByMasks, readStatusAt } from "./status-at.ts";
 const graceMs = 10_000;
 /** After so many deadlines a call leaves the other policies to the next one: a lease is short. */
 const deadlinesPerCallMax = 2_000;
-/** The newest ends that are looked at. */
 const endsReadMax = 5_000;
 const whyCharactersMax = 300;
 
@@ -73,7 +72,6 @@ export async function judgeAll(
   return judged;
 }
 
-/** With how many deadlines were judged. */
 interface Judged extends JudgedDeadlines {
   readonly deadlines: number;
 }

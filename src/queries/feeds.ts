@@ -8,7 +8,6 @@ import { type FeedNote, FeedStore, readFeedNotes } from "../store/feed-store.ts"
 import { redisTimeMs } from "../store/redis.ts";
 import type { QueryContext } from "./query-context.ts";
 
-/** A followed list. */
 interface FeedLine {
   readonly note: FeedNote;
   /** Items first seen since yesterday; `isMore`: at least so many. */

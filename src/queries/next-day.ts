@@ -1,9 +1,11 @@
 // The time ahead, for the page and the API: each service's slots, what falls away, which runs meet,
 // and about how many requests that makes. By the planner itself, with usual durations. Bounded:
 // with too many slots, rows end first, then the counts, and both are said.
+
 import { timezoneOf } from "../config/policy-set.ts";
 import { nextTurn } from "../core/clock.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
+import { exactly } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
 import { type BusyMinute, MinuteMeter } from "../simulate/load-meter.ts";
 import { RequestMeter } from "../simulate/request-meter.ts";
@@ -70,31 +72,17 @@ export async function readNextDay({ store, set, readStates }: QueryContext, hour
     onRequests: (service, atMs, count) => counts.at(service, atMs, (stretch) => (stretch.requests += count)),
   });
   const minutes = new MinuteMeter(peaksShown);
-  const question = {
-    set,
-    shown: set.policies,
-    range,
-    pauses,
-    running,
-    assumptions,
+  const steps = followTimeLine({
+    ...{ set, shown: set.policies, range, pauses, running, assumptions, rowsMax, seenMax },
     isDurationAssumed: false,
-    rowsMax,
-    seenMax,
-  };
-  const steps = followTimeLine(question);
+  });
   for (let seen = 1; ; seen += 1) {
     const step = steps.next();
     if (step.done) {
       meter.requests();
       const timezone = commonest(set.policies.map(timezoneOf)) ?? "UTC";
-      return {
-        nowMs,
-        range: shown,
-        timezone,
-        line: step.value,
-        services: counts.services(),
-        peaks: minutes.busiest(),
-      };
+      const found = { line: step.value, services: counts.services(), peaks: minutes.busiest() };
+      return { nowMs, range: shown, timezone, ...found };
     }
     counts.add(step.value);
     meter.add(step.value);
@@ -105,13 +93,10 @@ export async function readNextDay({ store, set, readStates }: QueryContext, hour
 
 /** A run of unknown length ends at once, so that it meets no other: what is not known is said. */
 function assume(usualMs: ReadonlyMap<string, number>): Assumptions {
-  const exactly = (ms: number) => ({ leastMs: ms, mostMs: ms });
-  const byPolicy = new Map([...usualMs].map(([name, ms]) => [name, exactly(ms)]));
-  const nothing = new Map<string, never>();
   return {
-    durations: { otherwise: exactly(0), byPolicy },
-    maskJobs: { otherwise: 1, byPolicy: nothing },
-    failures: { otherwise: 0, byPolicy: nothing },
+    durations: { otherwise: exactly(0), byPolicy: new Map([...usualMs].map(([name, ms]) => [name, exactly(ms)])) },
+    maskJobs: { otherwise: 1, byPolicy: new Map() },
+    failures: { otherwise: 0, byPolicy: new Map() },
     requestMs: 1_000,
     seed: "1",
   };
@@ -122,7 +107,6 @@ function commonest(texts: readonly string[]): string | undefined {
   return groups.toSorted((a, b) => b.length - a.length)[0]?.[0];
 }
 
-/** Counts events by service and quarter of an hour. */
 class Counts {
   readonly #range: Interval;
   readonly #services = new Map<string, { policies: Set<string>; quarters: Stretch[] }>();

@@ -93,7 +93,6 @@ export interface DetailedLine extends PolicyLine {
   readonly slot: SlotRecord | undefined;
 }
 
-/** What is known besides the policies themselves. */
 interface Known {
   readonly nowMs: number;
   readonly pauses: readonly Pause[];

@@ -85,7 +85,6 @@ export async function readNewestOutcomes(
   return history.read(places);
 }
 
-/** How far back changes are looked for. */
 const changesReadMax = 1_000;
 
 /** Outcomes of one millisecond that a cursor can stand in the midst of. */

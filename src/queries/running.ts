@@ -103,7 +103,6 @@ function readFacts(store: Store, { services }: PolicySet) {
   };
 }
 
-/** Reads once for the same arguments. */
 function once<Args extends readonly unknown[], Fact>(
   read: (...args: Args) => Promise<Fact>,
 ): (...args: Args) => Promise<Fact> {
@@ -147,7 +146,6 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
   return { step: "verifying", since: sent, waitsFor: `an activity that proves its start: ${doubt.detail}${unread}` };
 }
 
-/** When a run will probably end. */
 function describeEnd({ usualMs, entry, policy }: Where, nowMs: number): string {
   const endsMs = endOf(entry, usualMs);
   if (usualMs === undefined || endsMs === undefined) return "the end of its run";

@@ -6,8 +6,8 @@ import { toIso } from "../core/instant.ts";
 import { type Change, describeReason } from "../model/change.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
-import type { SlotRecord } from "../model/slot-record.ts";
-import { parseTaskId, taskId } from "../model/task.ts";
+import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
+import { parseTaskId } from "../model/task.ts";
 import { findTaskInFlight } from "../queue/tasks-in-flight.ts";
 import { describeNoRecord, describeRecord, type SlotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { ChainStore } from "../store/chain-store.ts";
@@ -20,7 +20,6 @@ import { describeDeadline } from "./deadlines.ts";
 import { describeDeniedBy } from "./service-words.ts";
 import { readTaskStories, type StoryPlaces, type TaskStory, type ToldTask } from "./task-story.ts";
 
-/** How far back the newest run by hand is looked for. */
 const changesReadMax = 1_000;
 const outcomesReadMax = 500;
 
@@ -182,7 +181,6 @@ async function looseStory(
   };
 }
 
-/** What is in force around tasks: pauses, limits, and who is alive. */
 async function readSurroundings(
   policy: Pick<Policy, "name" | "service">,
   { tasks, nowMs }: { readonly tasks: readonly TaskStory[]; readonly nowMs: number },
@@ -199,10 +197,7 @@ async function readSurroundings(
 function taskIdsOf(policy: string, record: SlotRecord | undefined, records: readonly SlotRecord[]): string[] {
   const started =
     record?.state === "coalesced" ? records.find(({ slotMs }) => toIso(slotMs) === record.detail) : record;
-  const { kind, targets = [], slotMs = 0 } = started ?? {};
-  return kind === undefined
-    ? []
-    : targets.map((target) => taskId({ policy, kind, target, slotMs, origin: "schedule" }));
+  return started === undefined ? [] : tasksOfSlot(policy, started).map(({ id }) => id);
 }
 
 /** The tasks that a change by hand has queued: their ids stand in what it left. */

@@ -4,8 +4,8 @@
 import type { Policy } from "../config/policy-set.ts";
 import { localDate } from "../core/instant.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
-import type { SlotRecord } from "../model/slot-record.ts";
-import { isFromMasks, taskId } from "../model/task.ts";
+import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
+import { isFromMasks } from "../model/task.ts";
 import { parseWallTime } from "../schedule/zone.ts";
 import { type DaySums, readSpans, toSums } from "../store/day-summaries.ts";
 import { History } from "../store/history.ts";
@@ -84,11 +84,9 @@ export async function readSlots(
   return { slots: read.map((slot) => toSlot(slot, outcomes)), isAll: read.length === records.length };
 }
 
-function tasksOf(policy: string, { slotMs, state, kind, targets = [] }: SlotRecord): string[] {
-  if (state !== "started" || kind === undefined) return [];
-  return targets.flatMap((target) =>
-    isFromMasks({ kind, target }) ? [] : [taskId({ policy, kind, target, slotMs, origin: "schedule" })],
-  );
+function tasksOf(policy: string, record: SlotRecord): string[] {
+  if (record.state !== "started") return [];
+  return tasksOfSlot(policy, record).flatMap((task) => (isFromMasks(task) ? [] : [task.id]));
 }
 
 function toSlot(

@@ -128,7 +128,6 @@ export interface RejectedFile extends NonNullable<Replica["rejected"]> {
 /** A ConfigMap reaches a pod within about two minutes. */
 const changeTakesMs = 300_000;
 
-/** Reads what the processes run. */
 async function readRunningConfig(store: Store, nowMs: number): Promise<RunningConfig> {
   const [kept, replicas] = await Promise.all([readKeptNote(store), readReplicas(store)]);
   const newestMs = Math.max(0, ...replicas.map(({ sinceMs }) => sinceMs));

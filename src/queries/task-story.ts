@@ -17,7 +17,6 @@ export type StoryPlaces = TaskPlaces & { readonly store: Store };
 
 const tasksMax = 1_000;
 
-/** What is shown of an outcome. */
 type ShownOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
 
 /** The story of one task. Instants are ISO 8601; null: it did not happen, or is not known. */
@@ -106,7 +105,6 @@ async function taskStory(task: PlannedTask, places: StoryPlaces): Promise<TaskSt
   };
 }
 
-/** What journal and outcome say of its steps. */
 function stepsOf(entry: StartEntry | undefined, outcome: Outcome | undefined) {
   const isConfirmed = entry?.shownBy === "evidence";
   const shownAt = toIso(entry?.answeredAtMs);

@@ -30,6 +30,11 @@ export interface Assumptions {
   readonly seed: string;
 }
 
+/** A duration that is not drawn. */
+export function exactly(durationMs: number): DurationRange {
+  return { leastMs: durationMs, mostMs: durationMs };
+}
+
 /** The value for a policy. */
 export function valueFor<Value>({ otherwise, byPolicy }: PerPolicy<Value>, policy: Pick<Policy, "name">): Value {
   return byPolicy.get(policy.name) ?? otherwise;

@@ -27,7 +27,6 @@ export type SimulatedPlan = { readonly slotMs: number } & (
   | { readonly state: "missed"; readonly reason: "after-within"; readonly note: string }
 );
 
-/** A request is sent. */
 interface Started extends SimulatedTask {
   readonly event: "started";
   readonly atMs: number;

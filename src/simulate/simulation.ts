@@ -316,7 +316,6 @@ function toSimulatedPlan(slotMs: number, plan: FollowerPlan, predecessor: Predec
   return { slotMs, state, reason: detail, note, isProblem: detail === "predecessor" && predecessor.state === "ended" };
 }
 
-/** A run that goes on until an instant. */
 interface OngoingRun {
   readonly id: string;
   readonly untilMs: number;

@@ -14,29 +14,7 @@ type Skip = Extract<SimulatedPlan, { readonly state: "skipped" }>["reason"];
 type Miss = Extract<SimulatedPlan, { readonly state: "missed" }>["reason"];
 
 /** The counts of one policy, or of all: slots with their endings, then tasks. */
-export interface Counts {
-  slots: number;
-  started: number;
-  /** Started slots that were planned more than `onTimeMs` late; never those of followers. */
-  late: number;
-  coalesced: number;
-  readonly skipped: Record<Skip, number>;
-  readonly missed: Record<Miss, number>;
-  /** Tasks whose request was sent. */
-  runs: number;
-  /** Those of them that failed, or went on after their deadline. */
-  readonly ended: { failed: number; "timed-out": number };
-  /** Tasks that were not started: their sync job was busy, or it was past their start-by time. */
-  readonly notStarted: { overlap: number; "too-late": number };
-  /** Tasks that waited behind a run of their sync job (overlap: queue), and for a free worker. */
-  readonly waited: { behindRun: number; forWorker: number };
-  longestWaitMs: number;
-  /** Tasks whose sync job was running: skipped, made to wait, or started beside the run. */
-  overlaps: number;
-  /** Runs that started beside another run of the same sync job. */
-  atOnce: number;
-  readonly deadlines: { kept: number; late: number };
-}
+export type Counts = ReturnType<typeof noCounts>;
 
 /** A problem for the operator. `target`: undefined when it is about the whole slot. */
 export interface SimulatedProblem {
@@ -48,20 +26,29 @@ export interface SimulatedProblem {
 }
 
 /** Counts of zero. */
-export function noCounts(): Counts {
+export function noCounts() {
+  const skipped = { blackout: 0, holiday: 0, paused: 0, quarantine: 0, "stale-input": 0, predecessor: 0, removed: 0 };
+  const missed = { "catch-up-none": 0, "outside-window": 0, "catch-up-cap": 0, "after-within": 0 };
   return {
     slots: 0,
     started: 0,
+    /** Started slots that were planned more than `onTimeMs` late; never those of followers. */
     late: 0,
     coalesced: 0,
-    skipped: { blackout: 0, holiday: 0, paused: 0, quarantine: 0, "stale-input": 0, predecessor: 0, removed: 0 },
-    missed: { "catch-up-none": 0, "outside-window": 0, "catch-up-cap": 0, "after-within": 0 },
+    skipped: skipped satisfies Record<Skip, number>,
+    missed: missed satisfies Record<Miss, number>,
+    /** Tasks whose request was sent. */
     runs: 0,
+    /** Those of them that failed, or went on after their deadline. */
     ended: { failed: 0, "timed-out": 0 },
+    /** Tasks that were not started: their sync job was busy, or it was past their start-by time. */
     notStarted: { overlap: 0, "too-late": 0 },
+    /** Tasks that waited behind a run of their sync job (overlap: queue), and for a free worker. */
     waited: { behindRun: 0, forWorker: 0 },
     longestWaitMs: 0,
+    /** Tasks whose sync job was running: skipped, made to wait, or started beside the run. */
     overlaps: 0,
+    /** Runs that started beside another run of the same sync job. */
     atOnce: 0,
     deadlines: { kept: 0, late: 0 },
   };

@@ -1,6 +1,6 @@
 // `syncline doctor`: checks that everything works that the policies need. It asks Redis and every
 // service, changes nothing, and says how to fix what it finds.
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { createService } from "../../app/create-service.ts";
 import type { PolicySet, ServiceSettings } from "../../config/policy-set.ts";
 import { systemClock, withDeadline } from "../../core/clock.ts";
@@ -26,6 +26,7 @@ import {
   redisCommand,
   redisTarget,
   type SetOptions,
+  variableOption,
 } from "../shared-options.ts";
 import { oneLine, paint } from "../table.ts";
 import { checkNames, type Finding, findingsOf, type Level } from "./finding.ts";
@@ -66,9 +67,7 @@ Examples:
 export function doctorCommand(io: CommandIo): Command {
   return redisCommand("doctor", "set")
     .option("--service <name>", "only this service and its policies")
-    .addOption(
-      new Option("--web-auth <file>", "also the identity provider of `serve --web-auth`").env("SYNCLINE_WEB_AUTH"),
-    )
+    .addOption(variableOption("--web-auth <file>", "also the identity provider of `serve --web-auth`"))
     .addOption(durationOption("--within <duration>", "how long all of it may take", "60s"))
     .option("--json", "print JSON")
     .addHelpText("after", help)
@@ -223,7 +222,6 @@ function judgeFacts(facts: RedisFacts): readonly Finding[] {
   return [findingsOf("redis").ok(parts.join(", ")), ...findings];
 }
 
-/** Findings in the order of the checks; within one check as found. */
 function sortFindings(findings: readonly Finding[]): readonly Finding[] {
   return findings.toSorted((a, b) => checkNames.indexOf(a.check) - checkNames.indexOf(b.check));
 }

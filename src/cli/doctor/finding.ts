@@ -48,7 +48,6 @@ export function findingsOf(check: Finding["check"], subject = "") {
   };
 }
 
-/** How many findings of one kind are shown one by one. */
 const linesMax = 20;
 
 /** The first findings, and one line for the rest. */

@@ -62,7 +62,6 @@ function judgeOwners({ holder, others }: Owners): readonly Finding[] {
   return [findingsOf("replicas", "owner").problem(what, cure)];
 }
 
-/** Whether all processes run the same policies, and take newer files. */
 function judgeConfig(config: RunningConfig): readonly Finding[] {
   const { problem } = findingsOf("replicas", "config");
   const paths = [...new Set(config.replicas.flatMap(({ path }) => path ?? []))].join(" ");

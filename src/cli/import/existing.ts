@@ -15,7 +15,6 @@ const syncJobsAtOnce = 4;
 const problemsShown = 20;
 const nameShownMax = 100;
 
-/** One existing object, with its name if the service shows one. */
 interface Existing {
   readonly kind: Extract<DeclaredKind, "syncJob" | "docMask">;
   readonly id: string;
@@ -72,7 +71,6 @@ function byId(a: Existing, b: Existing): number {
   return Number(a.id) - Number(b.id);
 }
 
-/** What goes into the file. */
 interface ImportText {
   readonly settings: ServiceSettings;
   readonly repository: string | undefined;

@@ -161,7 +161,6 @@ function optionName(option: string): string {
   return `-${option.replace(/^-[sSfgviqNnj#]*/, "").slice(0, 1)}`;
 }
 
-/** Another command, by its name. */
 function describeOther(word: string): string {
   const name = nameOf(word);
   return withHint(tools.has(name) ? `another request by ${name}` : name);
@@ -225,7 +224,6 @@ function fillIn(text: string, variables: Variables): string {
   );
 }
 
-/** The words of a command, without their quotes. */
 function wordsOf(command: string): string[] {
   const word = new RegExp(`(?:${quoted}|\\\\.|[^\\s'"\\\\])+`, "g");
   return [...command.matchAll(word)].map(([text]) => withoutQuotes(text));

@@ -189,7 +189,6 @@ function everyOf(schedule: string): string | undefined {
 
 type ServiceOf = { readonly name: string; readonly note?: string } | { readonly refusal: string };
 
-/** The service of a call, by its address. */
 function serviceOf(call: Call, { given, found }: Making): ServiceOf {
   const { service } = given;
   const services = given.set?.services;

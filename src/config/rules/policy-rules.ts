@@ -251,7 +251,7 @@ function notifyRule(
     if (names.indexOf(name) === index) continue;
     report(sinkPath(notify, index, path), `the sink "${name}" stands in the list twice`, { hint });
   }
-  const problem = heartbeat === undefined ? undefined : problemOfHeartbeat(heartbeat.url);
+  const problem = heartbeat && problemOfUrl(heartbeat.url, "https://beats.example.com/ping/contracts");
   if (problem !== undefined) report([...path, "heartbeat", "url"], `heartbeat.url: ${problem}`);
 }
 
@@ -260,10 +260,10 @@ export function sinkPath(notify: NonNullable<PolicyDraft["notify"]>, index: numb
   return [...path, "notify", index, ...(typeof notify[index] === "string" ? [] : ["sink"])];
 }
 
-/** What is wrong with a heartbeat's URL. Never quotes it: it may be a secret. */
-function problemOfHeartbeat(text: string): string | undefined {
-  if (!URL.canParse(text)) return "this is no URL, such as https://beats.example.com/ping/contracts";
+/** What is wrong with a URL of the web. Never quotes it: it may be a secret. */
+export function problemOfUrl(text: string, example: string, insteadOfCredentials = ""): string | undefined {
+  if (!URL.canParse(text)) return `this is no URL, such as ${example}`;
   const { protocol, username, password } = new URL(text);
   if (protocol !== "https:" && protocol !== "http:") return "must start with https:// or http://";
-  return username !== "" || password !== "" ? "must not hold credentials" : undefined;
+  return username !== "" || password !== "" ? `must not hold credentials${insteadOfCredentials}` : undefined;
 }

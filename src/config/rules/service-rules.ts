@@ -5,7 +5,7 @@ import { dailyCron } from "../policy-set.ts";
 import type { Path, Report } from "../problem.ts";
 import type { PolicyFileDraft } from "../schema/policy-file.ts";
 import { labelOf } from "../schema-problems.ts";
-import { exactlyOne, type RuleContext } from "./policy-rules.ts";
+import { exactlyOne, problemOfUrl, type RuleContext } from "./policy-rules.ts";
 
 type ServiceDraft = NonNullable<PolicyFileDraft["services"]>[string];
 type SinkDraft = NonNullable<PolicyFileDraft["sinks"]>[string];
@@ -38,11 +38,8 @@ function reportAt(problem: string | undefined, path: Path, report: Report): void
 }
 
 function problemOfBaseUrl(text: string): string | undefined {
-  if (!URL.canParse(text)) return "this is no URL, such as https://sync.example.com";
-  const url = new URL(text);
-  if (url.protocol !== "https:" && url.protocol !== "http:") return "must start with https:// or http://";
-  if (url.username !== "" || url.password !== "") return "must not hold credentials: use token";
-  return /[?#]/.test(text) ? "must not have a query or a fragment" : undefined;
+  const problem = problemOfUrl(text, "https://sync.example.com", ": use token");
+  return problem ?? (/[?#]/.test(text) ? "must not have a query or a fragment" : undefined);
 }
 
 /** The words for a URL that gets a secret. `why`: why it has to be https. */
@@ -55,12 +52,11 @@ interface SecretUrlWords {
 
 /** What is wrong with a URL that must be https, or http to this machine. Never quotes it. */
 function problemOfSecretUrl(text: string, words: SecretUrlWords): string | undefined {
-  if (!URL.canParse(text)) return `this is no URL, such as ${words.example}`;
-  const url = new URL(text);
-  if (url.username !== "" || url.password !== "") return `must not hold credentials: ${words.insteadOfCredentials}`;
+  const problem = problemOfUrl(text, words.example, `: ${words.insteadOfCredentials}`);
+  if (problem !== undefined) return problem;
   if (text.includes("#")) return "must not have a fragment";
-  if (url.protocol === "https:" || (url.protocol === "http:" && (isLoopback(url.hostname) || words.allowHttp)))
-    return undefined;
+  const { protocol, hostname } = new URL(text);
+  if (protocol === "https:" || isLoopback(hostname) || words.allowHttp) return undefined;
   return `must start with https://, for ${words.why} (allowHttp: true lets it go over http)`;
 }
 

@@ -20,7 +20,6 @@ export interface SourceText {
   problemAt(range: Range, message: string, hint?: string): Problem;
 }
 
-/** How far above a value its key is searched. */
 const linesAboveMax = 50;
 
 /** Wraps the text of a file. */

@@ -23,7 +23,6 @@ export interface YamlFile {
   problemAt(path: Path, message: string, options?: ReportOptions): Problem | undefined;
 }
 
-/** What filling in the variables of a file finds. */
 interface Filling {
   readonly source: SourceText;
   readonly variables: Variables;
