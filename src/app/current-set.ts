@@ -44,7 +44,7 @@ export class CurrentSet {
     if (settings === undefined) return undefined;
     const known = this.#mappers.get(feedId(feed));
     if (known !== undefined) return known;
-    const mapper = createItemMapper(feed.list, settings.mapping.get(feed.list));
+    const mapper = createItemMapper(feed.list, settings.mapping[feed.list]);
     this.#mappers.set(feedId(feed), mapper);
     return mapper;
   }

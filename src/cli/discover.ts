@@ -1,9 +1,10 @@
 // `syncline discover`: reads samples of a service's lists and proposes what their fields mean, as
 // YAML to paste with the rest as comments. Reads only, bounded.
 
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import { createService } from "../app/create-service.ts";
 import type { PolicySet } from "../config/policy-set.ts";
+import { mappingKeys } from "../config/policy-set.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
 import { cutText } from "../core/plain-text.ts";
 import { type FieldFacts, type Line, nameOf } from "../feeds/discover/describe-fields.ts";
@@ -12,7 +13,14 @@ import { type ListName, listNames } from "../model/feed.ts";
 import { ServiceError } from "../service/client.ts";
 import type { CommandIo } from "./command-io.ts";
 import { explainServiceError } from "./service-call.ts";
-import { configOption, countArgument, findService, loadPoliciesOrThrow, serviceOption } from "./shared-options.ts";
+import {
+  configOption,
+  countArgument,
+  findService,
+  listArgument,
+  loadPoliciesOrThrow,
+  serviceOption,
+} from "./shared-options.ts";
 
 interface DiscoverFlags {
   readonly service?: string;
@@ -44,7 +52,7 @@ export function discoverCommand(io: CommandIo): Command {
     .addOption(
       new Option("--list <names>", `lists to look at, separated by commas: ${listNames.join(", ")}`)
         .default(["activities", "conflictDetails"], "activities,conflictDetails")
-        .argParser(listArgument),
+        .argParser((text) => text.split(",").map(listArgument)),
     )
     .option("--pages <count>", "pages from each end of a list", countArgument(20), 3)
     .option("--json", "print one JSON object")
@@ -102,14 +110,6 @@ function syncJobsOf({ policies }: PolicySet, service: string): string[] {
   );
 }
 
-function listArgument(text: string): ListName[] {
-  return text.split(",").map((part) => {
-    const list = listNames.find((known) => known.toLowerCase() === part.trim().toLowerCase());
-    if (list === undefined) throw new InvalidArgumentError(`the lists are ${listNames.join(", ")}`);
-    return list;
-  });
-}
-
 /** All that was found about a service. */
 export interface Discovery {
   readonly service: string;
@@ -121,15 +121,6 @@ export interface Discovery {
   readonly requests: readonly { readonly what: string; readonly outcome: string }[];
   readonly retries: number;
 }
-
-const yamlName = {
-  activities: "activity",
-  conflictDetails: "conflict",
-  approvals: "approval",
-  triggers: "trigger",
-  authActivities: "authActivity",
-  masks: "mask",
-} as const satisfies Record<ListName, string>;
 
 const fieldsShown = 60;
 
@@ -207,7 +198,7 @@ function isProposed({ expression }: Line): boolean {
 }
 
 function mappingOf({ list, proposal }: DiscoveredList): string[] {
-  const name = yamlName[list];
+  const name = mappingKeys[list];
   const isAny = proposal.lines.some(isProposed);
   return [isAny ? `  ${name}:` : `  ${comment(`${name}: nothing`)}`, ...proposal.lines.flatMap(mappingLine)];
 }

@@ -1,6 +1,6 @@
 // `syncline feed tail` and `syncline feed export`: what Syncline has seen in a list of a service.
 // Reads Redis, and the service only with --live; changes no walk of a feed.
-import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import { Argument, Command, Option } from "commander";
 import { systemClock } from "../core/clock.ts";
 import { csvLine } from "../core/csv.ts";
 import { UsageError } from "../core/errors.ts";
@@ -18,8 +18,8 @@ import { connectTo, withService } from "./service-call.ts";
 import {
   countArgument,
   findService,
+  listArgument,
   optionalConfigOption,
-  othersThan,
   type RedisOptions,
   redisCommand,
   redisTarget,
@@ -202,12 +202,6 @@ async function explainNothing(feeds: FeedStore, feed: Feed, io: CommandIo): Prom
     io.err(
       `${where}: not read yet; it is read while a run or a poll waits for it (are the service and --repository right?)`,
     );
-}
-
-function listArgument(text: string): ListName {
-  const list = listNames.find((known) => known.toLowerCase() === text.toLowerCase());
-  if (list === undefined) throw new InvalidArgumentError(othersThan(text, listNames, "--help"));
-  return list;
 }
 
 /** The columns of a CSV are the fields of the first page. */

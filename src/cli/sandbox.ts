@@ -1,9 +1,11 @@
 // `syncline sandbox`: runs the built-in service until it is stopped. Prints one JSON line when it
 // is ready.
+
 import { pid } from "node:process";
 import { Command } from "commander";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { defined } from "../core/json.ts";
 import { describeUnknownWord, findWord } from "../core/nearest-word.ts";
 import { type Fault, faultKinds, faultsMax, parseFault } from "../sandbox/faults.ts";
 import {
@@ -87,11 +89,7 @@ function toOptions(flags: Flags, io: CommandIo): SandboxOptions {
   const { runTime, fault, nextLinks, nextTokens, fields, ...same } = flags;
   return {
     ...same,
-    ...(runTime === undefined ? {} : { runMs: runTime }),
-    ...(fault === undefined ? {} : { faults: fault }),
-    ...(nextLinks === undefined ? {} : { nextLinkStyle: nextLinks }),
-    ...(nextTokens === undefined ? {} : { tokenStyle: nextTokens }),
-    ...(fields === undefined ? {} : { fieldNames: fields }),
+    ...defined({ runMs: runTime, faults: fault, nextLinkStyle: nextLinks, tokenStyle: nextTokens, fieldNames: fields }),
     onBug: (error) =>
       io.err(`sandbox: a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
   };

@@ -16,6 +16,7 @@ import { counted, someNames } from "../core/plain-text.ts";
 import { noteSecret, noteUrlPassword } from "../core/secrets.ts";
 import { checkOnItem } from "../feeds/mapping.ts";
 import { reasonCharactersMax } from "../model/change.ts";
+import { type ListName, listNames } from "../model/feed.ts";
 import { hasLabels, labelsOf, selectorOf } from "../model/label.ts";
 import { compareWithRunning, type FoundSet, findRunningSet, replaceBroken } from "../queries/policy-set.ts";
 import type { Producer } from "../queue/producer.ts";
@@ -117,6 +118,13 @@ export function countArgument(max: number): (text: string) => number {
       throw new InvalidArgumentError(`write a whole number from 1 to ${max}`);
     return count;
   };
+}
+
+/** Parses the name of a list, in any case. */
+export function listArgument(text: string): ListName {
+  const list = listNames.find((known) => known.toLowerCase() === text.trim().toLowerCase());
+  if (list === undefined) throw new InvalidArgumentError(othersThan(text, listNames, "--help"));
+  return list;
 }
 
 /** Parses the id of a sync job. */

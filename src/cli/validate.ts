@@ -121,14 +121,14 @@ function lastEventWarning({ name, events }: EventCalendar, nowMs: number): Said 
 /** Whether only a list that grows quiet can settle the runs of a policy. */
 function needsQuiet({ action, follow, service }: Policy, services: PolicySet["services"]): boolean {
   if (action.kind !== "run" || follow.until !== "settled") return false;
-  const activity = services.get(service)?.mapping.get("activities");
+  const activity = services.get(service)?.mapping.activities;
   return activity?.syncJobId === undefined || activity.finished === undefined;
 }
 
 /** One warning for all policies of a service with this quiet time. */
 function quietWarning([policy, ...more]: readonly Policy[], services: PolicySet["services"]): Said | undefined {
   if (policy === undefined) return undefined;
-  const activity = services.get(policy.service)?.mapping.get("activities");
+  const activity = services.get(policy.service)?.mapping.activities;
   const missing = (["syncJobId", "finished"] as const).filter((field) => activity?.[field] === undefined);
   const whose = more.length === 0 ? "" : ` (and those of ${more.length} more)`;
   const quietFor = formatDuration(policy.follow.quietForMs);

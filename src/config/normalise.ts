@@ -1,10 +1,12 @@
 // Normalises checked policy files into the policy set: defaults filled in, durations in
 // milliseconds, paths absolute. What the checks make impossible is a bug and throws.
+
 import { dirname, resolve } from "node:path";
 import type { DeclaredKind, DeclaredObject } from "../core/declared-object.ts";
 import { parseDuration, parseWallText } from "../core/duration.ts";
+import { defined } from "../core/json.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
-import type { ListName } from "../model/feed.ts";
+import { type ListName, listNames } from "../model/feed.ts";
 import { hasLabels, labelsOf, selectorOf } from "../model/label.ts";
 import { runByHand } from "../model/task.ts";
 import { policyDefaults } from "./defaults.ts";
@@ -18,6 +20,7 @@ import {
   type Expectation,
   type Follow,
   type ItemMapping,
+  mappingKeys,
   type NotificationSettings,
   type NotifyRule,
   type Policy,
@@ -67,44 +70,38 @@ function impossible(what: string): never {
 /** The absolute path of a path in the policy file. */
 type Locate = (path: string) => string;
 
-const listOfItem = {
-  activity: "activities",
-  conflict: "conflictDetails",
-  approval: "approvals",
-  trigger: "triggers",
-  authActivity: "authActivities",
-  mask: "masks",
-} as const;
-
 function toService(name: string, input: ServiceInput, at: Locate): ServiceSettings {
   const { syncJob, ...items } = input.mapping ?? {};
-  const mapping = new Map<ListName, ItemMapping>();
-  for (const item of Object.keys(listOfItem) as (keyof typeof listOfItem)[]) {
-    const { sample: _checkedBefore, ...texts } = items[item] ?? {};
-    if (items[item] !== undefined) mapping.set(listOfItem[item], texts);
+  const mapping: Partial<Record<ListName, ItemMapping>> = {};
+  for (const list of listNames) {
+    const { sample: _checkedBefore, ...texts } = items[mappingKeys[list]] ?? {};
+    if (items[mappingKeys[list]] !== undefined) mapping[list] = texts;
   }
+  const { tls, limits, breaker } = input;
   return {
     name,
     baseUrl: input.baseUrl.replace(/\/+$/, ""),
     token: toToken(input.token, at),
-    tls: input.tls && {
-      caFile: toPath(input.tls.caFile, at),
-      certFile: toPath(input.tls.certFile, at),
-      keyFile: toPath(input.tls.keyFile, at),
-      keyPassphraseFile: toPath(input.tls.keyPassphraseFile, at),
-      serverName: input.tls.serverName,
+    tls: tls && {
+      caFile: toPath(tls.caFile, at),
+      certFile: toPath(tls.certFile, at),
+      keyFile: toPath(tls.keyFile, at),
+      keyPassphraseFile: toPath(tls.keyPassphraseFile, at),
+      serverName: tls.serverName,
     },
     pathForm: input.pathForm ?? policyDefaults.pathForm,
-    concurrency: input.limits?.concurrency ?? policyDefaults.concurrency,
-    limits: { concurrencyMax: input.limits?.concurrency, requestsPerSecond: input.limits?.requestsPerSecond },
+    concurrency: limits?.concurrency ?? policyDefaults.concurrency,
+    limits: { concurrencyMax: limits?.concurrency, requestsPerSecond: limits?.requestsPerSecond },
     breaker: {
-      after: input.breaker?.after ?? policyDefaults.breakerAfter,
-      probeMs: toMs(input.breaker?.probe) ?? policyDefaults.breakerProbeMs,
+      after: breaker?.after ?? policyDefaults.breakerAfter,
+      probeMs: toMs(breaker?.probe) ?? policyDefaults.breakerProbeMs,
     },
     requestTimeoutMs: toMs(input.timeouts?.request) ?? policyDefaults.requestTimeoutMs,
     mapping,
-    ...(syncJob === undefined ? {} : { syncJob: { select: [], ...syncJob } }),
-    ...(input.identity === undefined ? {} : { identity: { administrator: false, ...input.identity } }),
+    ...defined({
+      syncJob: syncJob && { select: [], ...syncJob },
+      identity: input.identity && { administrator: false, ...input.identity },
+    }),
   };
 }
 
@@ -124,7 +121,7 @@ function toSink(name: string, input: SinkInput, at: Locate): SinkSettings {
     to: toTarget(input, at),
     giveUpAfterMs: toMs(input.giveUpAfter) ?? policyDefaults.sinkGiveUpAfterMs,
     queueMax: input.queueMax ?? policyLimits.sinkQueueMax,
-    ...(input.items === undefined ? {} : { items: [...new Set(input.items)].sort() }),
+    ...defined({ items: input.items && [...new Set(input.items)].sort() }),
   };
 }
 
@@ -164,12 +161,8 @@ function toPolicy(input: PolicyInput, shared: Shared, where: Policy["where"]): U
   const action = toAction(input);
   const schedule = input.schedule === undefined ? undefined : toSchedule(input.schedule, defaults);
   const windowMs = Math.min(schedule?.kind === "every" ? schedule.everyMs : Infinity, policyDefaults.catchUpWindowMs);
-  const {
-    after,
-    owner = defaults.owner,
-    notify = defaults.notify ?? [],
-    quarantine = defaults.quarantine ?? "off",
-  } = input;
+  const { after, heartbeat, labels, needs, owner, ...own } = { ...defaults, ...input };
+  const { notify = [], quarantine = "off", unusual = {} } = own;
   const isAbout = (item: NotifyItem) =>
     typeof item === "string" || hasLabels(input, selectorOf(labelsOf({ labels: item.match })));
   const rules = notify.filter(isAbout).map(toRule);
@@ -177,30 +170,28 @@ function toPolicy(input: PolicyInput, shared: Shared, where: Policy["where"]): U
   return {
     name: input.name,
     service: input.service,
-    ...(input.labels === undefined ? {} : { labels: input.labels }),
-    ...(owner === undefined ? {} : { owner }),
+    ...defined({ labels, owner, heartbeat }),
     repository: input.repository,
     action,
     schedule,
     ...(after === undefined ? {} : { after: { policy: after.policy, on: after.on ?? ["succeeded"], withinMs } }),
     closed: toClosed(input, shared),
-    catchUp: input.catchUp ?? defaults.catchUp ?? policyDefaults.catchUp,
+    catchUp: own.catchUp ?? policyDefaults.catchUp,
     // For a follower, `after.within` is the only limit of lateness.
-    catchUpWindowMs: after === undefined ? (toMs(input.catchUpWindow ?? defaults.catchUpWindow) ?? windowMs) : withinMs,
-    overlap: input.overlap ?? defaults.overlap ?? policyDefaults.overlap,
+    catchUpWindowMs: after === undefined ? (toMs(own.catchUpWindow) ?? windowMs) : withinMs,
+    overlap: own.overlap ?? policyDefaults.overlap,
     follow: toFollow({ ...defaults.follow, ...input.follow }, action),
-    onUnknown: input.onUnknown ?? defaults.onUnknown ?? policyDefaults.onUnknown,
+    onUnknown: own.onUnknown ?? policyDefaults.onUnknown,
     quarantine:
       quarantine === "off"
         ? undefined
         : { after: quarantine.after, forMs: toMs(quarantine.for) ?? policyDefaults.quarantineForMs },
-    ...(input.needs === undefined
-      ? {}
-      : { needs: { policy: input.needs.policy, withinMs: parseDuration(input.needs.within) } }),
-    ...(input.expect === undefined ? {} : { expect: toExpectation(input.expect) }),
-    unusual: action.kind === "run" ? toUnusual(input.unusual ?? defaults.unusual ?? {}) : undefined,
-    ...(rules.length === 0 ? {} : { notify: rules }),
-    ...(input.heartbeat === undefined ? {} : { heartbeat: { url: input.heartbeat.url } }),
+    unusual: action.kind === "run" ? toUnusual(unusual) : undefined,
+    ...defined({
+      needs: needs && { policy: needs.policy, withinMs: parseDuration(needs.within) },
+      expect: input.expect && toExpectation(input.expect),
+      notify: rules.length === 0 ? undefined : rules,
+    }),
     where,
   };
 }
@@ -238,15 +229,11 @@ function toUnusual(unusual: NonNullable<PolicyInput["unusual"]>): Policy["unusua
 /** A run by hand tells no sink, is never unusual or in quarantine: a person looks at it. */
 function toByHand(defaults: DefaultsInput): Policy {
   const input = { name: runByHand, service: "", run: { syncJobs: [] } };
-  const { after: _none, ...policy } = toPolicy(
-    input,
-    { defaults: { ...defaults, notify: [], quarantine: "off", unusual: "off" }, calendars: new Map() },
-    nowhere,
-  );
+  const quiet: DefaultsInput = { ...defaults, notify: [], quarantine: "off", unusual: "off" };
+  const shared = { defaults: quiet, calendars: new Map() };
+  const { after: _none, ...policy } = toPolicy(input, shared, { file: "", line: 0 });
   return policy;
 }
-
-const nowhere: Policy["where"] = { file: "", line: 0 };
 
 function toAction({ run, poll, delete: deletion, activate, apply }: PolicyInput): Action {
   if (poll !== undefined) return { kind: "poll", notifyOn: policyDefaults.pollNotifyOn, expect: undefined, ...poll };
@@ -302,7 +289,7 @@ function toFollow(follow: NonNullable<PolicyInput["follow"]>, action: Action): F
     quietForMs: toMs(follow.quietFor) ?? policyDefaults.followQuietForMs,
     unreadableForMs: toMs(follow.unreadableFor) ?? policyDefaults.followUnreadableForMs,
     blockedAfterMs: blockedAfterMs < deadlineMs ? blockedAfterMs : undefined,
-    ...(appearsWithin === undefined ? {} : { appearsWithinMs: parseDuration(appearsWithin) }),
+    ...defined({ appearsWithinMs: toMs(appearsWithin) }),
     conflictsMax: until === "accepted" ? undefined : follow.conflictsMax,
   };
 }
@@ -344,12 +331,9 @@ function toRule(item: NotifyItem): NotifyRule {
 
 /** The notification settings, from the one file that has them. */
 function toNotifications(files: readonly CheckedFile[], defaults: DefaultsInput): NotificationSettings {
-  const {
-    groupWait,
-    muteTiming,
-    link,
-    digests = {},
-  } = files.find(({ input }) => input?.notifications)?.input?.notifications ?? {};
+  const written = files.find(({ input }) => input?.notifications)?.input?.notifications ?? {};
+  const { groupWait, muteTiming, link } = written;
+  const digests = Object.entries(written.digests ?? {}).map(([name, digest]) => toDigest(name, digest, defaults));
   return {
     groupWaitMs: toMs(groupWait) ?? policyDefaults.groupWaitMs,
     muteTiming: muteTiming && {
@@ -358,10 +342,7 @@ function toNotifications(files: readonly CheckedFile[], defaults: DefaultsInput)
       timezone: muteTiming.timezone ?? defaults.timezone ?? policyDefaults.timezone,
       except: muteTiming.except ?? [],
     },
-    ...(link === undefined ? {} : { link }),
-    ...(Object.keys(digests).length === 0
-      ? {}
-      : { digests: Object.entries(digests).map(([name, digest]) => toDigest(name, digest, defaults)) }),
+    ...defined({ link, digests: digests.length === 0 ? undefined : digests }),
   };
 }
 
@@ -372,7 +353,7 @@ function toDigest(name: string, { at, on, to, by, ...input }: DigestInput, defau
   const dst = { gap: policyDefaults.dstGap, overlap: policyDefaults.dstOverlap };
   const schedule = { kind: "cron", expressions: [dailyCron(at, on)], timezone, dst, spreadMs: 0 } as const;
   const label = selectorOf(labelsOf({ labels: input.label }));
-  return { name, schedule, timezone, to: [...new Set(to)], label, ...(by === undefined ? {} : { by }) };
+  return { name, schedule, timezone, to: [...new Set(to)], label, ...defined({ by }) };
 }
 
 function toMinute(clockTime: string): number {
@@ -412,7 +393,7 @@ function hashContent({
   const byName = <Item extends { readonly name: string }>(items: readonly Item[]) =>
     items.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const content = {
-    services: byName([...services.values()]).map(plainService),
+    services: byName([...services.values()]),
     policies: byName(policies).map((policy) => ({ ...plainPolicy(policy), where: undefined })),
     sinks: byName([...sinks.values()]),
     calendars: byName([...calendars.values()]).map(({ name, hash }) => ({ name, hash })),
@@ -420,16 +401,6 @@ function hashContent({
     notifications,
   };
   return hashText(canonicalJson(content), 64);
-}
-
-/** A service as plain JSON: its mapping is no map. */
-export type PlainService = Omit<ServiceSettings, "mapping"> & {
-  readonly mapping: Readonly<Partial<Record<ListName, ItemMapping>>>;
-};
-
-/** Makes a service plain JSON. */
-export function plainService({ mapping, ...service }: ServiceSettings): PlainService {
-  return { ...service, mapping: Object.fromEntries(mapping) };
 }
 
 /** A policy that names its calendars: plain JSON without what the set holds once. */
@@ -442,9 +413,6 @@ export type PlainPolicy = Omit<Policy, "closed"> & {
 /** Puts names in the place of calendars. */
 export function plainPolicy(policy: Policy): PlainPolicy {
   const { calendars, ...closed } = policy.closed;
-  if (calendars === undefined) return { ...policy, closed };
-  return {
-    ...policy,
-    closed: { ...closed, calendars: calendars.map(({ as, calendar }) => ({ as, calendar: calendar.name })) },
-  };
+  const named = calendars?.map(({ as, calendar }) => ({ as, calendar: calendar.name }));
+  return { ...policy, closed: { ...closed, ...defined({ calendars: named }) } };
 }

@@ -1,45 +1,25 @@
 // The policy set as plain data, for keeping in Redis. It holds no secret: of addresses that may be
 // one only the host stays, of declared objects only the names. Called by store/kept-policies.ts.
-import { listNames } from "../model/feed.ts";
-import { type PlainPolicy, type PlainService, plainPolicy, plainService } from "./normalise.ts";
-import type {
-  Action,
-  EventCalendar,
-  Policy,
-  PolicySet,
-  ServiceSettings,
-  SinkSettings,
-  TokenSettings,
-} from "./policy-set.ts";
+import { defined } from "../core/json.ts";
+import { type PlainPolicy, plainPolicy } from "./normalise.ts";
+import type { EventCalendar, Policy, PolicySet, ServiceSettings, SinkSettings } from "./policy-set.ts";
 
 /** A policy set in which every value is plain JSON. */
-export interface PlainSet extends Pick<PolicySet, "byHand" | "notifications" | "contentHash" | "files"> {
+export interface PlainSet extends Omit<PolicySet, "services" | "sinks" | "calendars" | "policies"> {
   readonly policies: readonly PlainPolicy[];
   readonly calendars: readonly EventCalendar[];
-  readonly services: readonly PlainService[];
+  readonly services: readonly ServiceSettings[];
   readonly sinks: readonly SinkSettings[];
 }
 
 /** Makes plain data of a set, without what may be secret. */
-export function toPlainSet({
-  services,
-  sinks,
-  calendars = new Map(),
-  policies,
-  byHand,
-  notifications,
-  contentHash,
-  files,
-}: PolicySet): PlainSet {
+export function toPlainSet({ services, sinks, calendars = new Map(), policies, ...rest }: PolicySet): PlainSet {
   return {
-    services: [...services.values()].map((service) => plainService({ ...service, token: publicToken(service.token) })),
+    services: [...services.values()].map(publicService),
     sinks: [...sinks.values()].map(publicSink),
     calendars: [...calendars.values()],
     policies: policies.map((policy) => plainPolicy(publicPolicy(policy))),
-    byHand,
-    notifications,
-    contentHash,
-    files,
+    ...rest,
   };
 }
 
@@ -49,7 +29,7 @@ export function fromPlainSet({ services, sinks, calendars: all, policies, ...res
     new Map(items.map((item) => [item.name, item]));
   const calendars = byName(all);
   const whole = policies.map((policy) => withCalendars(policy, calendars));
-  return { ...rest, services: byName(services.map(withMap)), sinks: byName(sinks), calendars, policies: whole };
+  return { ...rest, services: byName(services), sinks: byName(sinks), calendars, policies: whole };
 }
 
 function withCalendars(policy: PlainPolicy, known: ReadonlyMap<string, EventCalendar>): Policy {
@@ -62,13 +42,10 @@ function withCalendars(policy: PlainPolicy, known: ReadonlyMap<string, EventCale
   return { ...policy, closed: { ...closed, calendars } };
 }
 
-function withMap({ mapping, ...service }: PlainService): ServiceSettings {
-  const lists = listNames.flatMap((list) => (mapping[list] === undefined ? [] : [[list, mapping[list]] as const]));
-  return { ...service, mapping: new Map(lists) };
-}
-
-function publicToken(token: TokenSettings): TokenSettings {
-  return token.kind === "oauth2" ? { ...token, tokenUrl: token.tokenUrl.replace(/\?.*$/s, "") } : token;
+function publicService(service: ServiceSettings): ServiceSettings {
+  const { token } = service;
+  if (token.kind !== "oauth2") return service;
+  return { ...service, token: { ...token, tokenUrl: token.tokenUrl.replace(/\?.*$/s, "") } };
 }
 
 function publicSink(sink: SinkSettings): SinkSettings {
@@ -77,14 +54,10 @@ function publicSink(sink: SinkSettings): SinkSettings {
 
 function publicPolicy(policy: Policy): Policy {
   const { action, heartbeat } = policy;
+  const objects = action.kind === "apply" ? action.objects.map((object) => ({ ...object, fields: {} })) : [];
   return {
     ...policy,
-    action: publicAction(action),
-    ...(heartbeat === undefined ? {} : { heartbeat: { url: new URL(heartbeat.url).origin } }),
+    action: action.kind === "apply" ? { ...action, objects } : action,
+    ...defined({ heartbeat: heartbeat && { url: new URL(heartbeat.url).origin } }),
   };
-}
-
-function publicAction(action: Action): Action {
-  if (action.kind !== "apply") return action;
-  return { ...action, objects: action.objects.map((object) => ({ ...object, fields: {} })) };
 }

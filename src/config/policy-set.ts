@@ -18,6 +18,16 @@ export interface ItemMapping {
   readonly label?: string;
 }
 
+/** The key of each list under `mapping` in a policy file. */
+export const mappingKeys = {
+  activities: "activity",
+  conflictDetails: "conflict",
+  approvals: "approval",
+  triggers: "trigger",
+  authActivities: "authActivity",
+  masks: "mask",
+} as const satisfies Record<ListName, string>;
+
 /** Where a bearer token comes from. Paths are absolute. */
 export type TokenSettings =
   | { readonly kind: "file"; readonly path: string }
@@ -55,7 +65,7 @@ export interface ServiceSettings {
   readonly limits: { readonly concurrencyMax: number | undefined; readonly requestsPerSecond: number | undefined };
   readonly breaker: { readonly after: number; readonly probeMs: number };
   readonly requestTimeoutMs: number;
-  readonly mapping: ReadonlyMap<ListName, ItemMapping>;
+  readonly mapping: Readonly<Partial<Record<ListName, ItemMapping>>>;
   /** How a sync job shows that it is active, as CEL over `item`; the properties to select. */
   readonly syncJob?: { readonly active: string; readonly select: readonly string[] };
   /** The identity behind the token; only `syncline doctor` reads it. */

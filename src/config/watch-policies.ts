@@ -13,7 +13,7 @@ import { errorCode, errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { checkPolicyFiles, type LoadedPolicies, type LoadOptions } from "./load-policies.ts";
-import { plainPolicy, plainService } from "./normalise.ts";
+import { plainPolicy } from "./normalise.ts";
 import type { PolicySet } from "./policy-set.ts";
 import type { Problem } from "./problem.ts";
 import { type FileTexts, listPolicyFiles, readPolicyFiles } from "./read-policy-files.ts";
@@ -175,7 +175,7 @@ function textsOf({ policies, services, sinks, calendars = new Map() }: PolicySet
     new Map(items.map((item) => [item.name, canonicalJson(item)]));
   return {
     policies: toTexts(policies.map((policy) => ({ ...plainPolicy(policy), where: undefined }))),
-    services: toTexts([...services.values()].map(plainService)),
+    services: toTexts([...services.values()]),
     sinks: toTexts([...sinks.values()]),
     calendars: toTexts([...calendars.values()].map(({ name, hash }) => ({ name, hash }))),
   };

@@ -1,7 +1,24 @@
-// Batches what many tasks send to Redis at the same time: the first item goes at once and alone;
-// items added during a batch go together in the next one.
+// Work on many items: in batches, as many tasks send to Redis at the same time, or a few at a time.
 
-/** Sends items in batches, one batch after the other. */
+/** Works on items in their order, a few at a time; begins none any more after an abort. */
+export async function fewAtATime<T>(
+  items: Iterable<T>,
+  atOnce: number,
+  work: (item: T, index: number) => Promise<void>,
+  signal?: AbortSignal,
+): Promise<void> {
+  // All workers take from the same iterator.
+  const left = [...items].entries();
+  const workOff = async () => {
+    for (const [index, item] of left) if (signal?.aborted !== true) await work(item, index);
+  };
+  await Promise.all(Array.from({ length: atOnce }, workOff));
+}
+
+/**
+ * Sends items in batches, one batch after the other: the first item goes at once and alone; items
+ * added during a batch go together in the next one.
+ */
 export class Batcher<T> {
   readonly #send: (items: readonly T[]) => Promise<unknown>;
   #waiting: T[] = [];

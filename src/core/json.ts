@@ -3,6 +3,11 @@
 /** A JSON object with unchecked fields. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
+/** The same object without the keys whose value is undefined. */
+export function defined<T extends object>(values: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T> as never;
+}
+
 /** Tells a JSON object from an array, null and the simple values. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import { parseVersioned, refuseNewer } from "../core/newer-version.ts";
 import type { OutcomeStatus } from "./outcome.ts";
-import { type Task, type TaskKind, taskKinds } from "./task.ts";
+import { type Task, type TaskKind, taskId, taskKinds } from "./task.ts";
 
 const slotRecordSchema = z.object({
   slotMs: z.int(),

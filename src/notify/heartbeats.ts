@@ -1,6 +1,7 @@
 // Dead man's switches: asks a policy's heartbeat URL after its success. Redis holds what is due, so
 // it survives a process; only the latest success counts. The replica with the notifier's lease runs
 // it; it delays no other work.
+import { fewAtATime } from "../core/batcher.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -53,11 +54,8 @@ export class Heartbeats {
   }
 
   async #sendAll(): Promise<void> {
-    const due = [...(await this.#options.notifyStore.texts("heartbeats"))].values();
-    const work = async () => {
-      for (const [policy, text] of due) if (!this.#stopping.signal.aborted) await this.#send(policy, text);
-    };
-    await Promise.all(Array.from({ length: atOnce }, work));
+    const due = await this.#options.notifyStore.texts("heartbeats");
+    await fewAtATime(due, atOnce, ([policy, text]) => this.#send(policy, text), this.#stopping.signal);
   }
 
   async #send(policy: string, text: string): Promise<void> {

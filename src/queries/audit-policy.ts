@@ -75,7 +75,7 @@ export async function readAudits(
 }
 
 /** Audits the slots of one policy. */
-export async function auditPolicy(
+async function auditPolicy(
   policy: Policy,
   { fromMs, toMs, nowMs }: AuditedTime,
   places: TaskPlaces,

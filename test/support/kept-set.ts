@@ -32,7 +32,7 @@ export async function keepSet(store: Store, policies: readonly Policy[]): Promis
 export function setOf(policies: readonly Policy[]): PolicySet {
   const main: ServiceSettings = {
     ...{ name: "main", baseUrl: "https://sync.example.com", tls: undefined, pathForm: "parentheses" },
-    ...{ concurrency: 8, requestTimeoutMs: 30_000, mapping: new Map() },
+    ...{ concurrency: 8, requestTimeoutMs: 30_000, mapping: {} },
     token: { kind: "env", variable: "T" },
     limits: { concurrencyMax: undefined, requestsPerSecond: undefined },
     breaker: { after: 5, probeMs: 30_000 },

@@ -1,8 +1,10 @@
 // `syncline doctor`: checks that everything works that the policies need. It asks Redis and every
 // service, changes nothing, and says how to fix what it finds.
+
 import type { Command } from "commander";
 import { createService } from "../../app/create-service.ts";
 import type { PolicySet, ServiceSettings } from "../../config/policy-set.ts";
+import { fewAtATime } from "../../core/batcher.ts";
 import { systemClock, withDeadline } from "../../core/clock.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { errorText, OutOfReachError, UsageError } from "../../core/errors.ts";
@@ -107,15 +109,15 @@ async function ask(set: PolicySet, redis: CheckedRedis, withinMs: number, io: Co
   const done = new AbortController();
   const findings: Finding[] = [];
   const signal = AbortSignal.any([timeUp.signal, io.signal]);
-  const left = [...set.services.values()];
-  const workOff = async () => {
-    for (let settings = left.shift(); settings !== undefined && !signal.aborted; settings = left.shift())
-      findings.push(...(await askService(settings, set, signal, io)));
+  let left = set.services.size;
+  const askOne = async (settings: ServiceSettings) => {
+    left -= 1;
+    findings.push(...(await askService(settings, set, signal, io)));
   };
   const all = Promise.all([
     askStatus(set, redis),
     checkSinks(set, signal),
-    ...Array.from({ length: servicesAtOnce }, workOff),
+    fewAtATime(set.services.values(), servicesAtOnce, askOne, signal),
   ]);
   const timer = systemClock.sleep(withinMs, AbortSignal.any([done.signal, io.signal])).then(() => {
     if (!done.signal.aborted) timeUp.abort();
@@ -123,7 +125,7 @@ async function ask(set: PolicySet, redis: CheckedRedis, withinMs: number, io: Co
   const [redisFindings, sinkFindings] = await all.finally(() => done.abort());
   await timer;
   findings.push(...redisFindings, ...sinkFindings);
-  if (signal.aborted) findings.push(cutShort(withinMs, left.length));
+  if (signal.aborted) findings.push(cutShort(withinMs, left));
   return findings;
 }
 

@@ -180,7 +180,7 @@ function checkMappings({ services, policies }: PolicySet): readonly Finding[] {
   const findings = [...services.values()].flatMap(({ name: service, mapping }): Finding[] => {
     const followed = policies.filter((policy) => policy.service === service && isFollowed(policy));
     if (followed.length === 0) return [];
-    const activity = mapping.get("activities");
+    const activity = mapping.activities;
     const missing = (["syncJobId", "finished", "succeeded"] as const).filter(
       (field) => activity?.[field] === undefined,
     );

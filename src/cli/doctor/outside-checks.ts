@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import { parseAuthFile } from "../../config/auth-file.ts";
 import type { FileSinkSettings, PolicySet, SinkSettings, WebhookSettings } from "../../config/policy-set.ts";
 import type { Variables } from "../../config/yaml/yaml-file.ts";
+import { fewAtATime } from "../../core/batcher.ts";
 import { systemClock } from "../../core/clock.ts";
 import { errorText } from "../../core/errors.ts";
 import { silentLog } from "../../core/event-log.ts";
@@ -33,12 +34,10 @@ export async function checkSinks(
     ...[...heartbeats.values()].slice(0, heartbeatsMax).map((group) => () => checkHeartbeat(group, signal)),
   ];
   const found: (readonly Finding[])[] = looks.map(() => []);
-  const left = [...looks.entries()];
-  const workOff = async () => {
-    for (let next = left.shift(); next !== undefined && !signal.aborted; next = left.shift())
-      found[next[0]] = await next[1]();
+  const note = async (look: (typeof looks)[number], index: number) => {
+    found[index] = await look();
   };
-  await Promise.all(Array.from({ length: atOnce }, workOff));
+  await fewAtATime(looks, atOnce, note, signal);
   return found.flat();
 }
 

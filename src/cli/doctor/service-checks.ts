@@ -1,6 +1,8 @@
 // The checks of `syncline doctor` that ask one service: reachable, token, identity, triggers,
 // masks, sync jobs. Sends reads only, and stops after a failed first one.
+
 import { matchesMask, type Policy, type ServiceSettings } from "../../config/policy-set.ts";
+import { fewAtATime } from "../../core/batcher.ts";
 import { systemClock } from "../../core/clock.ts";
 import { showName } from "../../core/plain-text.ts";
 import { type ActivePredicate, createActivePredicate } from "../../feeds/mapping.ts";
@@ -170,36 +172,33 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
   const all = namedSyncJobs(check.policies);
   if (all.length === 0) return [];
   const wanted = all.slice(0, checkedMax);
-  const left = [...wanted.entries()].reverse();
   // By index, with holes: answers come in any order, findings in that of the policies.
   const missing: Finding[] = [];
   const wrong: (readonly Finding[])[] = [];
   const predicate = settings.syncJob === undefined ? undefined : createActivePredicate(settings.syncJob);
   const select = selectOf(predicate);
+  const givenUp = new AbortController();
   let [found, silent] = [0, 0];
-  const workOff = async () => {
-    for (let next = left.pop(); next !== undefined && silent < silentMax; next = left.pop()) {
-      const [index, named] = next;
-      progress(`${settings.name}: sync job ${wanted.length - left.length} of ${wanted.length}`);
-      try {
-        const query = { ...queryOf(named.repository), ...select };
-        const syncJob = await client.getSyncJobById(named.id, query, { signal });
-        found += 1;
-        silent = 0;
-        wrong[index] = [...wrongGuards(named, syncJob.name), ...wrongPredicate(named, syncJob, predicate)];
-      } catch (error) {
-        if (!(error instanceof ServiceError)) throw error;
-        silent = saysSomething(error) ? 0 : silent + 1;
-        missing[index] = describeMissing(named, error, select.select);
-      }
+  const read = async (named: Named, index: number) => {
+    progress(`${settings.name}: sync job ${index + 1} of ${wanted.length}`);
+    try {
+      const query = { ...queryOf(named.repository), ...select };
+      const syncJob = await client.getSyncJobById(named.id, query, { signal });
+      found += 1;
+      silent = 0;
+      wrong[index] = [...wrongGuards(named, syncJob.name), ...wrongPredicate(named, syncJob, predicate)];
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      silent = saysSomething(error) ? 0 : silent + 1;
+      if (silent >= silentMax) givenUp.abort();
+      missing[index] = describeMissing(named, error, select.select);
     }
   };
-  const readers = Math.min(atOnceMax, settings.limits.concurrencyMax ?? atOnceMax);
-  await Promise.all(Array.from({ length: readers }, workOff));
+  await fewAtATime(wanted, Math.min(atOnceMax, settings.limits.concurrencyMax ?? atOnceMax), read, givenUp.signal);
   const { ok, warning, problem } = findingsOf("sync jobs", settings.name);
   const findings = missing.flat();
   const bad = findings.length;
-  if (left.length > 0 && silent >= silentMax) {
+  if (found + bad < wanted.length) {
     const what = `${wanted.length - found - bad} of ${wanted.length} were not asked for: ${silentMax} in a row could not be read`;
     findings.unshift(problem(what, "see the first of them below"));
   }

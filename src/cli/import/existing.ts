@@ -1,7 +1,9 @@
 // What exists at a service, as policies to start from: document masks, the sync jobs that masks
 // name, and their names. Reads only, bounded. Called by import-command.ts.
+
 import type { ServiceSettings } from "../../config/policy-set.ts";
 import { policyLimits } from "../../config/rules/policy-limits.ts";
+import { fewAtATime } from "../../core/batcher.ts";
 import type { DeclaredKind } from "../../core/declared-object.ts";
 import { cutText } from "../../core/plain-text.ts";
 import { ServiceError, type SyncService } from "../../service/client.ts";
@@ -47,20 +49,17 @@ async function readSyncJobs(
 ) {
   const existing: Existing[] = [];
   const problems: string[] = [];
-  const left = ids.slice(0, syncJobsMax);
-  const workOff = async () => {
-    for (let id = left.shift(); id !== undefined && !io.signal.aborted; id = left.shift()) {
-      io.progress?.(`${existing.length + 1} of ${ids.length} sync jobs`);
-      try {
-        const { name } = await service.getSyncJobById(id, query, { signal: io.signal });
-        existing.push({ kind: "syncJob", id, name });
-      } catch (error) {
-        if (!(error instanceof ServiceError)) throw error;
-        problems.push(`sync job ${id} cannot be read: ${error.message}`);
-      }
+  const read = async (id: string) => {
+    io.progress?.(`${existing.length + 1} of ${ids.length} sync jobs`);
+    try {
+      const { name } = await service.getSyncJobById(id, query, { signal: io.signal });
+      existing.push({ kind: "syncJob", id, name });
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      problems.push(`sync job ${id} cannot be read: ${error.message}`);
     }
   };
-  await Promise.all(Array.from({ length: syncJobsAtOnce }, workOff));
+  await fewAtATime(ids.slice(0, syncJobsMax), syncJobsAtOnce, read, io.signal);
   if (ids.length > syncJobsMax) problems.push(`only ${syncJobsMax} of ${ids.length} sync jobs were read`);
   if (io.signal.aborted) problems.push("stopped before everything was read");
   const more = problems.length - problemsShown;

@@ -42,12 +42,12 @@ export interface JobSurroundings {
  * comment. `leftOut`: how many calls and schedules are not kept.
  */
 export interface JobPolicies {
-  readonly services: readonly string[];
-  readonly policies: readonly string[];
-  readonly notes: readonly string[];
-  readonly general: readonly string[];
-  readonly count: number;
-  readonly leftOut: number;
+  services: readonly string[];
+  policies: readonly string[];
+  readonly notes: string[];
+  readonly general: string[];
+  count: number;
+  leftOut: number;
 }
 
 /** A service that only the commands describe. */
@@ -56,31 +56,21 @@ interface FoundService {
   readonly calls: Call[];
 }
 
-interface Making {
+interface Making extends JobPolicies {
   readonly given: JobSurroundings;
   readonly found: Map<string, FoundService>;
   readonly names: Set<string>;
-  readonly notes: string[];
-  readonly general: string[];
-  count: number;
-  leftOut: number;
 }
 
 /** Makes the policies of these jobs. */
 export function toPolicies(jobs: readonly ScheduledJob[], given: JobSurroundings): JobPolicies {
   const making: Making = {
-    given,
-    found: new Map(),
-    names: new Set(given.set?.policies.map(({ name }) => name)),
-    notes: [],
-    general: [],
-    count: 0,
-    leftOut: 0,
+    ...{ given, found: new Map(), names: new Set(given.set?.policies.map(({ name }) => name)) },
+    ...{ services: [], policies: [], notes: [], general: [], count: 0, leftOut: 0 },
   };
-  const policies = jobs.flatMap((job) => policiesOf(job, making));
-  const services = [...making.found].map(([baseUrl, service]) => serviceLine(baseUrl, service, making));
-  const { notes, general, count, leftOut } = making;
-  return { services, policies, notes, general, count, leftOut };
+  making.policies = jobs.flatMap((job) => policiesOf(job, making));
+  making.services = [...making.found].map(([baseUrl, service]) => serviceLine(baseUrl, service, making));
+  return making;
 }
 
 function policiesOf(job: ScheduledJob, making: Making): string[] {
@@ -228,17 +218,11 @@ function serviceLine(baseUrl: string, { name, calls }: FoundService, making: Mak
   if (texts.length > 1) say(`its calls take the token from ${texts.join(" and ")}: the first is taken`);
   if (source === undefined) say("put its access token into the environment variable SYNC_TOKEN");
   else say(`the worker needs its access token in ${showToken(source)}`);
-  const token = source === undefined ? { env: "SYNC_TOKEN" } : tokenYaml(source);
+  const token = source?.kind === "file" ? { file: source.path } : { env: source?.variable ?? "SYNC_TOKEN" };
   const form = calls.every(({ pathForm }) => pathForm === "segment") ? { pathForm: "segment" } : {};
   return `  ${name}: ${flow({ baseUrl, token, ...form })}`;
 }
 
-type NamedSource = Exclude<TokenSource, { kind: "literal" }>;
-
-function showToken(source: NamedSource): string {
+function showToken(source: Exclude<TokenSource, { kind: "literal" }>): string {
   return source.kind === "env" ? `the environment variable ${source.variable}` : `the file ${source.path}`;
-}
-
-function tokenYaml(source: NamedSource): object {
-  return source.kind === "env" ? { env: source.variable } : { file: source.path };
 }

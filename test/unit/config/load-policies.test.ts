@@ -46,7 +46,7 @@ describe("a policy file without mistakes", () => {
       limits: { concurrencyMax: 7, requestsPerSecond: 0.5 },
       breaker: { after: 3, probeMs: 30_000 },
       requestTimeoutMs: 30_000,
-      mapping: new Map([["conflictDetails", { id: "item.conflictId" }]]),
+      mapping: { conflictDetails: { id: "item.conflictId" } },
     });
   });
 

@@ -26,7 +26,7 @@ services:
   if (sample !== undefined) await writeFile(join(folder, "activities.json"), sample);
   const loaded = await loadPolicies(join(folder, "policies.yaml"), { variables, checks });
   if (loaded.ok) {
-    expect(loaded.set.services.get("main")?.mapping.get("activities")).not.toHaveProperty("sample");
+    expect(loaded.set.services.get("main")?.mapping.activities).not.toHaveProperty("sample");
     return [];
   }
   return loaded.problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
