@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject } from "../core/json.ts";
 import type { Page, SyncService } from "../service/client.ts";
 import { factsOf, type ListOperation, type Operation, type OperationFacts } from "../service/operations.ts";
 import { type CommandIo, type ExitCode, readInputFile } from "./command-io.ts";
-import { explainServiceError } from "./service-call.ts";
+import { reportFailure } from "./service-call.ts";
 import { safeJson } from "./table.ts";
 
 /** The options as commander parses them. */
@@ -21,16 +21,13 @@ export interface ApiOptions {
 }
 
 /** A valid request. `key` is empty, and `body` is `{}`, where the operation has none. */
-export interface ApiRequest {
+export interface ApiRequest extends Pick<ApiOptions, "all" | "count" | "json"> {
   readonly operation: Operation;
   readonly key: string;
   readonly repository: string | undefined;
   readonly select: readonly string[];
   readonly expand: readonly string[];
   readonly body: JsonObject;
-  readonly isAll: boolean;
-  readonly isCount: boolean;
-  readonly isJson: boolean;
 }
 
 /** Reads the options. @throws UsageError for the first one that does not fit the operation. */
@@ -48,15 +45,13 @@ export async function readApiRequest(operation: Operation, options: ApiOptions, 
     );
   }
   return {
+    ...options,
     operation,
     key,
     repository: options.repository,
     select: readNames("--select", options.select),
     expand: readNames("--expand", options.expand),
     body: options.body === undefined ? {} : await readBody(options.body, io),
-    isAll: options.all === true,
-    isCount: options.count === true,
-    isJson: options.json === true,
   };
 }
 
@@ -171,11 +166,11 @@ const callers: Readonly<Record<Operation, Caller>> = {
 /** Makes the request and prints its answer. @throws ServiceError */
 export async function callOperation(service: SyncService, request: ApiRequest, io: CommandIo): Promise<ExitCode> {
   if (isListRequest(request)) {
-    if (request.isCount) {
+    if (request.count) {
       io.out(String(await service.count(request.operation, request, { signal: io.signal })));
       return 0;
     }
-    if (request.isAll) {
+    if (request.all) {
       for await (const page of service.pages(request.operation, request, { signal: io.signal })) {
         for (const item of page.items) io.out(safeJson(item));
       }
@@ -186,7 +181,7 @@ export async function callOperation(service: SyncService, request: ApiRequest, i
 }
 
 function print(result: Result, request: ApiRequest, io: CommandIo): ExitCode {
-  const write = (value: unknown) => io.out(safeJson(value, request.isJson ? 0 : 2));
+  const write = (value: unknown) => io.out(safeJson(value, request.json ? 0 : 2));
   switch (result.type) {
     case "json":
       write(result.value);
@@ -194,7 +189,7 @@ function print(result: Result, request: ApiRequest, io: CommandIo): ExitCode {
     case "page":
       return printPage(result.page, write, io);
     case "done":
-      if (request.isJson) write({ operation: request.operation, key: toKey(request.key), status: "accepted" });
+      if (request.json) write({ operation: request.operation, key: toKey(request.key), status: "accepted" });
       else io.out(result.what);
       return 0;
     case "deletion":
@@ -210,9 +205,8 @@ function printPage(page: AnyPage, write: (value: unknown) => void, io: CommandIo
   const link = page.nextLink === undefined ? {} : { "@odata.nextLink": page.nextLink.replace(/\?.*$/s, "?[…]") };
   write({ value: page.items, ...link });
   if (page.linkProblem === undefined) return 0;
-  const { lines, exitCode } = explainServiceError(page.linkProblem);
-  for (const line of lines) io.err(line);
-  return exitCode;
+  reportFailure(page.linkProblem, io);
+  return io.exitCode;
 }
 
 function toKey(key: string): number | string {

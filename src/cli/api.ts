@@ -1,9 +1,11 @@
 // `syncline api OPERATION`: calls any of the service's fifteen operations by hand. It asks before
 // it changes something, and records it.
+
 import { Argument, Command, Option } from "commander";
 import { beginChange } from "../actions/record-change.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { defined } from "../core/json.ts";
 import { nearestWord } from "../core/nearest-word.ts";
 import { cutText, showName } from "../core/plain-text.ts";
 import {
@@ -122,21 +124,16 @@ async function write(request: ApiRequest, target: Target, options: ApiCommandOpt
   });
 }
 
+interface Sending {
+  readonly subject: string;
+  readonly request: ApiRequest;
+  readonly options: ApiCommandOptions;
+  readonly io: CommandIo;
+}
+
 /** Sends with a record of it, which says how it ended, also when the service fails. */
-async function sendRecorded(
-  send: () => Promise<ExitCode>,
-  {
-    subject,
-    request,
-    options,
-    io,
-  }: {
-    readonly subject: string;
-    readonly request: ApiRequest;
-    readonly options: ApiCommandOptions;
-    readonly io: CommandIo;
-  },
-): Promise<ExitCode> {
+async function sendRecorded(send: () => Promise<ExitCode>, sending: Sending): Promise<ExitCode> {
+  const { subject, request, options, io } = sending;
   const store = await openRecord(options, io);
   let exitCode: ExitCode = 1;
   try {
@@ -174,7 +171,7 @@ async function isGuardRight(
   io: CommandIo,
 ): Promise<boolean> {
   if (operation !== deletion) return true;
-  const { name } = await client.getSyncJobById(key, repository === undefined ? {} : { repository });
+  const { name } = await client.getSyncJobById(key, defined({ repository }));
   if (name === guard) return true;
   io.err(`sync job ${key} has ${showName(name)}, not ${showName(guard)}: nothing was sent`);
   return false;

@@ -3,7 +3,6 @@
 // log line on standard error.
 import type { Command } from "commander";
 import { type BegunChange, type By, beginChange } from "../actions/record-change.ts";
-import { createService } from "../app/create-service.ts";
 import { type Applied, applyObject } from "../apply/apply-object.ts";
 import { describeBlock, describeChanges, describePrecondition } from "../apply/differences.ts";
 import { systemClock } from "../core/clock.ts";
@@ -67,7 +66,7 @@ export function applyCommand(io: CommandIo): Command {
     .action(async (names: string[], options: ApplyOptions) => {
       const redis = redisTarget(options, io);
       const set = await loadPoliciesOrThrow(options.config, io);
-      const session = { set, names, redis, io, createService, isForgetting: options.retryRefused === true };
+      const session = { set, names, redis, io, isForgetting: options.retryRefused === true };
       await withDeclared(session, async (items, store) => {
         const inspected = await inspectAll(items, io);
         const todo = inspected.filter((item) => stateOf(item) === "differs");

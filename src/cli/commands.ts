@@ -3,8 +3,6 @@
 import type { Command } from "commander";
 import type { CommandIo } from "./command-io.ts";
 
-const createService = async () => (await import("../app/create-service.ts")).createService;
-
 /** What makes each command with all its options. */
 const loaders = {
   dev: async (io) => (await import("./dev.ts")).devCommand(io),
@@ -26,12 +24,9 @@ const loaders = {
   changes: async (io) => (await import("./changes.ts")).changesCommand(io),
   token: async (io) => (await import("./token.ts")).tokenCommand(io),
   feed: async (io) => (await import("./feed.ts")).feedCommand(io),
-  validate: async (io) => {
-    const { validateCommand } = await import("./validate.ts");
-    return validateCommand(io, (await import("./shared-options.ts")).policyChecks);
-  },
+  validate: async (io) => (await import("./validate.ts")).validateCommand(io),
   doctor: async (io) => (await import("./doctor/doctor-command.ts")).doctorCommand(io),
-  plan: async (io) => (await import("./plan.ts")).planCommand(io, await createService()),
+  plan: async (io) => (await import("./plan.ts")).planCommand(io),
   simulate: async (io) => (await import("./simulate.ts")).simulateCommand(io),
   discover: async (io) => (await import("./discover.ts")).discoverCommand(io),
   schema: async (io) => (await import("./schema.ts")).schemaCommand(io),

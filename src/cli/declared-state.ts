@@ -1,5 +1,7 @@
 // The declared state beside the live and the last applied one: `syncline plan --state`, and what
 // `apply` inspects and shows first. Reads only.
+
+import { createService } from "../app/create-service.ts";
 import type { InspectDependencies } from "../apply/contracts.ts";
 import { describeBlock, type FieldDifference, knownValue, showValue } from "../apply/differences.ts";
 import { type Inspection, inspect } from "../apply/inspect.ts";
@@ -16,7 +18,6 @@ import { escapeControls } from "../service/error-body.ts";
 import { DeclaredMemory } from "../store/declared-memory.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import type { CommandIo, ExitCode, Screen } from "./command-io.ts";
-import type { CreateService } from "./doctor/doctor-command.ts";
 import { explainServiceError } from "./service-call.ts";
 import { findPolicy, withStore } from "./shared-options.ts";
 import { paint, showPlace, toTable } from "./table.ts";
@@ -196,7 +197,6 @@ export interface SessionOptions {
   readonly names: readonly string[];
   readonly redis: RedisTarget;
   readonly io: CommandIo;
-  readonly createService: CreateService;
   /** Ignores earlier refusals. */
   readonly isForgetting: boolean;
 }
@@ -209,7 +209,7 @@ export async function withDeclared(
   options: SessionOptions,
   use: (items: readonly DeclaredItem[], store: Store) => Promise<void>,
 ): Promise<void> {
-  const { set, io, createService } = options;
+  const { set, io } = options;
   const policies = declaring(options);
   await withStore(options.redis, async (store) => {
     const clients = new Map<string, SyncService>();

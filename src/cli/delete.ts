@@ -1,12 +1,14 @@
 // `syncline delete`: deletes one sync job by hand, guarded by its exact name. Without --yes it only
 // shows what it would delete. With --yes its task goes the way of a policy's: queue, guard,
 // journal, one DELETE, one outcome.
+
 import type { Command } from "commander";
 import { queueByHand } from "../actions/run.ts";
 import { createService } from "../app/create-service.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
+import { defined } from "../core/json.ts";
 import { showName, someNames } from "../core/plain-text.ts";
 import { deletionByHand, type Task, taskId } from "../model/task.ts";
 import type { SyncService } from "../service/client.ts";
@@ -92,7 +94,7 @@ async function show(
     .filter((policy) => policy.service === service && policy.repository === repository)
     .filter((policy) => syncJobsOf(policy).includes(syncJob))
     .map((policy) => policy.name);
-  const { name } = await client.getSyncJobById(syncJob, repository === undefined ? {} : { repository });
+  const { name } = await client.getSyncJobById(syncJob, defined({ repository }));
   const isMeant = name === guard;
   io.exitCode = isMeant ? 0 : 1;
   if (json) return io.out(JSON.stringify({ v: 1, syncJob, name: name ?? null, isMeant, policies: names }));

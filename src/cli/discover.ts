@@ -10,9 +10,8 @@ import { cutText } from "../core/plain-text.ts";
 import { type FieldFacts, type Line, nameOf } from "../feeds/discover/describe-fields.ts";
 import { type DiscoveredList, discoverService, type UnreadableList } from "../feeds/discover/discover-service.ts";
 import { type ListName, listNames } from "../model/feed.ts";
-import { ServiceError } from "../service/client.ts";
 import type { CommandIo } from "./command-io.ts";
-import { explainServiceError } from "./service-call.ts";
+import { reportFailure, withService } from "./service-call.ts";
 import {
   configOption,
   countArgument,
@@ -70,9 +69,9 @@ async function discover(flags: DiscoverFlags, io: CommandIo): Promise<void> {
     if (event === "request.retried") retries += 1;
   };
   const { variables } = io.settings;
-  const service = createService(settings, { variables, log: { ...silentLog, warn } });
+  const client = createService(settings, { variables, log: { ...silentLog, warn } });
   const requests: Discovery["requests"][number][] = [];
-  try {
+  await withService(client, io, async (service) => {
     const discovered = await discoverService({
       service,
       repository,
@@ -89,19 +88,8 @@ async function discover(flags: DiscoverFlags, io: CommandIo): Promise<void> {
     const discovery: Discovery = { service: name, repository, requests, retries, ...discovered };
     if (flags.json) io.out(discoveryJson(discovery));
     else for (const line of discoveryYaml(discovery)) io.out(line);
-    for (const { error } of discovered.unreadable) fail(error, io);
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    fail(error, io);
-  } finally {
-    service.close();
-  }
-}
-
-function fail(error: ServiceError, io: CommandIo): void {
-  const { lines, exitCode } = explainServiceError(error);
-  for (const line of lines) io.err(line);
-  io.exitCode = exitCode;
+    for (const { error } of discovered.unreadable) reportFailure(error, io);
+  });
 }
 
 function syncJobsOf({ policies }: PolicySet, service: string): string[] {

@@ -5,7 +5,7 @@ import { systemClock } from "../core/clock.ts";
 import { csvLine } from "../core/csv.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
-import { isJsonObject } from "../core/json.ts";
+import { defined, isJsonObject } from "../core/json.ts";
 import { someNames } from "../core/plain-text.ts";
 import { operationOf } from "../feeds/service-list.ts";
 import { type Feed, type ListName, listNames } from "../model/feed.ts";
@@ -210,7 +210,7 @@ async function writePages(service: SyncService, list: ListName, flags: ExportFla
   let columns: readonly string[] | undefined;
   let written = 0;
   let left = 0;
-  const query = repository === undefined ? {} : { repository };
+  const query = defined({ repository });
   for await (const page of service.pages(operationOf[list], query, { signal: io.signal, pagesMax: 100_000 })) {
     if (format === "csv" && columns === undefined) {
       columns = columnsOf(page.items);

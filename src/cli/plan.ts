@@ -14,7 +14,6 @@ import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import { showState } from "./declared-state.ts";
 import { cureOf, type DeletedTarget, readDeleted, tellDeleted } from "./deleted-targets.ts";
-import type { CreateService } from "./doctor/doctor-command.ts";
 import {
   type AssumptionOptions,
   isDurationGiven,
@@ -87,7 +86,7 @@ Examples:
   $ syncline plan --state policies/`;
 
 /** The command `plan`. */
-export function planCommand(io: CommandIo, createService: CreateService): Command {
+export function planCommand(io: CommandIo): Command {
   const command = redisCommand("plan", "set")
     .argument("[policies...]", "only these policies")
     .option(
@@ -115,7 +114,7 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
       refuseIdleOf(chosen, options);
       if (options.state !== undefined) {
         const set = await loadPoliciesOrThrow(pathOf(options), io);
-        const session = { set, names, redis: redisTarget(options, io), io, createService };
+        const session = { set, names, redis: redisTarget(options, io), io };
         return showState(session, { isJson: options.json === true });
       }
       const ahead = await readPoliciesAhead(options, isTimeLine(options), io);

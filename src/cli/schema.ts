@@ -21,26 +21,19 @@ export function schemaCommand(io: CommandIo): Command {
     .addOption(new Option("--metrics", "print the reference page of the metrics instead").conflicts("docs"))
     .option("--check <file>", "print nothing; exit with 1 when the file differs from what would be printed")
     .action(async (options: SchemaOptions) => {
-      const text = textOf(options);
-      if (options.check === undefined) {
-        io.out(text.trimEnd());
-        return;
-      }
-      if ((await readCopy(options.check)) === text) return;
-      io.err(`${options.check} is stale. Run: npm run -s syncline schema${flagOf(options)} > ${options.check}`);
+      const { make, flag } = options.metrics ? pages.metrics : options.docs ? pages.docs : pages.schema;
+      if (options.check === undefined) return io.out(make().trimEnd());
+      if ((await readCopy(options.check)) === make()) return;
+      io.err(`${options.check} is stale. Run: npm run -s syncline schema${flag} > ${options.check}`);
       io.exitCode = 1;
     });
 }
 
-function textOf({ docs, metrics }: SchemaOptions): string {
-  if (metrics) return metricReference();
-  return docs ? policyReference() : policyJsonSchemaText();
-}
-
-function flagOf({ docs, metrics }: SchemaOptions): string {
-  if (metrics) return " -- --metrics";
-  return docs ? " -- --docs" : "";
-}
+const pages = {
+  schema: { make: policyJsonSchemaText, flag: "" },
+  docs: { make: policyReference, flag: " -- --docs" },
+  metrics: { make: metricReference, flag: " -- --metrics" },
+};
 
 /** @throws UsageError when the file exists and cannot be read. A missing file is stale. */
 async function readCopy(file: string): Promise<string | undefined> {

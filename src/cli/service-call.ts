@@ -28,12 +28,17 @@ export async function withService(
     await use(service);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const { lines, exitCode } = explainServiceError(error);
-    for (const line of lines) io.err(line);
-    io.exitCode = exitCode;
+    reportFailure(error, io);
   } finally {
     service.close();
   }
+}
+
+/** Prints why a call failed, and sets the exit code. */
+export function reportFailure(error: ServiceError, io: CommandIo): void {
+  const { lines, exitCode } = explainServiceError(error);
+  for (const line of lines) io.err(line);
+  io.exitCode = exitCode;
 }
 
 const advice: Readonly<Record<ErrorKind, string>> = {

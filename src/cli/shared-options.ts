@@ -134,7 +134,7 @@ export function syncJobArgument(text: string): number {
 }
 
 /** Parses a text of 1 to `max` characters. */
-export function textArgument(max: number): (text: string) => string {
+function textArgument(max: number): (text: string) => string {
   return (text) => {
     if (text.trim() === "" || text.length > max) throw new InvalidArgumentError(`write 1 to ${max} characters`);
     return text;

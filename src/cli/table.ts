@@ -161,15 +161,12 @@ const statusColour = {
   missed: "red",
 } as const satisfies Record<OutcomeStatus, string>;
 
+interface ShownStatus extends Pick<Outcome, "status" | "evidence"> {
+  readonly confidence?: Outcome["confidence"] | undefined;
+}
+
 /** A status in its colour, and why it is not certain: `succeeded (inferred, ambiguous)`. */
-export function showStatus(
-  {
-    status,
-    evidence,
-    confidence,
-  }: Pick<Outcome, "status" | "evidence"> & { readonly confidence?: Outcome["confidence"] | undefined },
-  colours: boolean,
-): string {
+export function showStatus({ status, evidence, confidence }: ShownStatus, colours: boolean): string {
   const isInferred = evidence === "inferred";
   const doubts = [
     ...(isInferred ? [evidence] : []),

@@ -53,12 +53,6 @@ export function timezoneFor(option: string | undefined, policies: readonly Polic
   return zone !== undefined && zones.size === 1 ? zone : new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** An instant with a zone, in milliseconds UTC; undefined for any other text. */
-function parseInstant(text: string): number | undefined {
-  const instantMs = instantPattern.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(instantMs) ? undefined : instantMs;
-}
-
 /** Parses a time into milliseconds UTC. @throws UsageError that names the option. */
 export function parseTime(text: string, option: string, context: TimeContext): number {
   const time = readTime(text, context);
@@ -76,9 +70,9 @@ export function readTime(text: string, context: TimeContext): WrittenTime | unde
   }
   if (text === "now") return exactly(nowMs, 60_000);
   const widthMs = /\d{2}:\d{2}:\d{2}/.test(text) ? 1_000 : 60_000;
-  const instantMs = parseInstant(text);
-  if (instantMs !== undefined) return exactly(instantMs, widthMs);
-  if (clockPattern.test(text)) return nearestOf(text, { baseMs, timezone, side, widthMs });
+  const instantMs = instantPattern.test(text) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(instantMs)) return exactly(instantMs, widthMs);
+  if (clockPattern.test(text)) return nearestOf(text, { nowMs, baseMs, timezone, side }, widthMs);
   const dated = text.replace(/^(yesterday|today|tomorrow)(?= |$)/, (day) =>
     dateOf(nowMs, timezone, dayWords[day] ?? 0),
   );
@@ -106,15 +100,8 @@ function wholeDay(date: string, timezone: string): WrittenTime | undefined {
 }
 
 /** A time of day: the newest one up to the base, or the next one after it. */
-function nearestOf(
-  clock: string,
-  {
-    baseMs,
-    timezone,
-    side,
-    widthMs,
-  }: Required<Pick<TimeContext, "baseMs" | "timezone" | "side">> & { widthMs: number },
-): WrittenTime | undefined {
+function nearestOf(clock: string, near: Required<TimeContext>, widthMs: number): WrittenTime | undefined {
+  const { baseMs, timezone, side } = near;
   const walls = [-2, -1, 0, 1, 2].flatMap((days) => {
     const wall = parseWallTime(`${dateOf(baseMs, timezone, days)}T${clock}`, timezone);
     return wall === undefined ? [] : [{ ...wall, widthMs }];

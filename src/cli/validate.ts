@@ -5,14 +5,13 @@ import { Command } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
 import type { EventCalendar, Policy, PolicySet } from "../config/policy-set.ts";
 import { formatProblem, type Problem } from "../config/problem.ts";
-import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { counted } from "../core/plain-text.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import type { CommandIo } from "./command-io.ts";
-import { configVariable } from "./shared-options.ts";
+import { configVariable, policyChecks } from "./shared-options.ts";
 
 /** A fixed "now", so that the same file gives the same warnings every day. */
 const judgedFromMs = Date.UTC(2026, 0, 1);
@@ -20,14 +19,14 @@ const judgedFromMs = Date.UTC(2026, 0, 1);
 const slotsLookedAtMax = 400;
 
 /** The command `validate`. Exit code 2 when anything is wrong; warnings do not change it. */
-export function validateCommand(io: CommandIo, checks: PolicyChecks): Command {
+export function validateCommand(io: CommandIo): Command {
   return new Command("validate")
     .argument("[path...]", `policy files, or folders of *.yaml and *.yml files; default: ${configVariable}`)
     .option("--json", "print one JSON object")
     .action(async (named: string[], options: { readonly json?: boolean }) => {
       const paths = named.length > 0 ? named : [io.settings.variables[configVariable] ?? ""];
       if (paths[0] === "") throw new UsageError(`name a policy file or a folder, or set ${configVariable}`);
-      const totals = await validateAll(paths, io, checks);
+      const totals = await validateAll(paths, io);
       if (totals.problems.length > 0) io.exitCode = 2;
       if (options.json) printJson(totals, io);
       else printText(totals, io);
@@ -37,13 +36,13 @@ export function validateCommand(io: CommandIo, checks: PolicyChecks): Command {
 type Totals = Awaited<ReturnType<typeof validateAll>>;
 
 /** All problems, and the warnings of the paths without problems. */
-async function validateAll(paths: readonly string[], io: CommandIo, checks: PolicyChecks) {
+async function validateAll(paths: readonly string[], io: CommandIo) {
   const problems: Problem[] = [];
   const warnings: PolicyWarning[] = [];
   const files = new Set<string>();
   let [policies, services] = [0, 0];
   for (const path of paths) {
-    const loaded = await loadPolicies(path, { variables: io.settings.variables, checks });
+    const loaded = await loadPolicies(path, { variables: io.settings.variables, checks: policyChecks });
     for (const file of loaded.ok ? loaded.set.files : loaded.files) files.add(file);
     if (loaded.ok) {
       policies += loaded.set.policies.length;

@@ -382,23 +382,16 @@ function withChainRoots(policies: readonly UnrootedPolicy[]): Policy[] {
   });
 }
 
-function hashContent({
-  services,
-  sinks,
-  calendars = new Map(),
-  policies,
-  byHand,
-  notifications,
-}: Omit<PolicySet, "contentHash" | "files">): string {
-  const byName = <Item extends { readonly name: string }>(items: readonly Item[]) =>
-    items.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+function hashContent(set: Omit<PolicySet, "contentHash" | "files">): string {
+  const { services, sinks, calendars = new Map(), policies, ...rest } = set;
+  const byName = <Item extends { readonly name: string }>(items: Iterable<Item>) =>
+    [...items].sort((a, b) => (a.name < b.name ? -1 : 1));
   const content = {
-    services: byName([...services.values()]),
+    ...rest,
+    services: byName(services.values()),
     policies: byName(policies).map((policy) => ({ ...plainPolicy(policy), where: undefined })),
-    sinks: byName([...sinks.values()]),
-    calendars: byName([...calendars.values()]).map(({ name, hash }) => ({ name, hash })),
-    byHand,
-    notifications,
+    sinks: byName(sinks.values()),
+    calendars: byName(calendars.values()).map(({ name, hash }) => ({ name, hash })),
   };
   return hashText(canonicalJson(content), 64);
 }

@@ -1,8 +1,6 @@
 // Makes texts fit for an outcome, a notice or a terminal: one line, no secrets, limited length.
 import { withoutSecrets } from "./secrets.ts";
 
-const namesShownMax = 20;
-
 /** Puts a text on one line, without secrets and control characters, cut to `charactersMax`. */
 export function toPlainText(text: string, charactersMax: number): string {
   return cutText(withoutSecrets(text).replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " "), charactersMax);
@@ -15,7 +13,7 @@ export function cutText(text: string, charactersMax: number): string {
 }
 
 /** Lists the first names: `a, b and 180 more`. `all`: what shows the rest, such as `--json`. */
-export function someNames(names: readonly string[], all?: string, most = namesShownMax): string {
+export function someNames(names: readonly string[], all?: string, most = 20): string {
   const shown = names.slice(0, most).join(", ");
   if (names.length <= most) return shown;
   return `${shown} and ${names.length - most} more${all === undefined ? "" : ` (${all} shows all)`}`;

@@ -217,15 +217,8 @@ export function auditSum(reports: readonly AuditReport[], off: number): string {
 }
 
 /** A report for machines, without its findings. */
-export function auditToJson({
-  policy,
-  audit,
-  outcomesSinceMs,
-  inFlight,
-  notes,
-  findings,
-  missed,
-}: AuditReport): object {
+export function auditToJson(report: AuditReport): object {
+  const { policy, audit, outcomesSinceMs, inFlight, notes, findings, missed } = report;
   if (audit === undefined) return { policy, slots: 0, notes };
   return {
     policy,

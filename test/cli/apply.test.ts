@@ -6,13 +6,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createService } from "../../src/app/create-service.ts";
 import { applyCommand } from "../../src/cli/apply.ts";
 import type { CommandIo } from "../../src/cli/command-io.ts";
-import type { CreateService } from "../../src/cli/doctor/doctor-command.ts";
 import { importCommand } from "../../src/cli/import/import-command.ts";
 import { planCommand } from "../../src/cli/plan.ts";
-import { policyChecks } from "../../src/cli/shared-options.ts";
 import { validateCommand } from "../../src/cli/validate.ts";
 import { readSettings } from "../../src/config/settings.ts";
 import { UsageError } from "../../src/core/errors.ts";
@@ -23,11 +20,11 @@ import { redisForTest } from "../support/redis.ts";
 
 const redis = redisForTest();
 const example = fileURLToPath(new URL("../../config/apply.yaml", import.meta.url));
-const makers: Readonly<Record<string, (io: CommandIo, create: CreateService) => Command>> = {
+const makers: Readonly<Record<string, (io: CommandIo) => Command>> = {
   plan: planCommand,
   apply: applyCommand,
   import: importCommand,
-  validate: (io) => validateCommand(io, policyChecks),
+  validate: validateCommand,
 };
 let sandbox: Sandbox;
 let folder: string;
@@ -66,7 +63,7 @@ async function run(args: readonly string[], more: Partial<CommandIo> = {}): Prom
     ? []
     : ["--redis-url", redis.url, "--prefix", `${redis.prefix}-${houses}`];
   try {
-    await makers[name]?.(io, createService)
+    await makers[name]?.(io)
       .exitOverride()
       .parseAsync([...rest, ...keys], { from: "user" });
   } catch (error) {

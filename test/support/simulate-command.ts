@@ -6,10 +6,7 @@ import { simulateCommand } from "../../src/cli/simulate.ts";
 import { readSettings } from "../../src/config/settings.ts";
 
 const makers: Readonly<Record<string, (io: CommandIo) => Command>> = {
-  plan: (io) =>
-    planCommand(io, () => {
-      throw new Error("no service here");
-    }),
+  plan: planCommand,
   simulate: simulateCommand,
 };
 

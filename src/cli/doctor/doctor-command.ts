@@ -43,9 +43,6 @@ const answerWithinMs = 5_000;
 /** The same limit as in app/redis-guard.ts, which warns of it, too. */
 const skewMsMax = 1_000;
 
-/** Makes the client of a service. */
-export type CreateService = typeof createService;
-
 interface DoctorOptions extends SetOptions {
   readonly service?: string;
   readonly webAuth?: string;

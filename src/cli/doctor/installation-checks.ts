@@ -4,7 +4,7 @@ import { versions } from "node:process";
 import type { Policy, PolicySet } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { showInstant } from "../../core/instant.ts";
-import { counted } from "../../core/plain-text.ts";
+import { counted, someNames } from "../../core/plain-text.ts";
 import { isAbout, type Pause, showSubject } from "../../model/pause.ts";
 import { showFeed, showPresence } from "../../queries/service-words.ts";
 import { isStuck } from "../../queries/sinks.ts";
@@ -128,6 +128,7 @@ function judgeSinks({ sinks, nowMs }: Status): readonly Finding[] {
 }
 
 const shownMax = 3;
+const firstOf = (names: readonly string[]) => someNames(names, undefined, shownMax);
 
 /** A policy's next slot; undefined: its schedule has none any more. */
 export interface NextSlot {
@@ -154,7 +155,7 @@ function checkZones({ policies }: PolicySet): Finding {
     schedule === undefined || schedule.kind === "every" ? ["UTC"] : [schedule.timezone],
   );
   const rules = `known to this Node, by the rules of tzdata ${versions["tz"] ?? "(no version)"}`;
-  return findingsOf("zones").ok(`${firstOf([...new Set(zones)].toSorted())}: ${rules}`);
+  return findingsOf("zones").ok(`${firstOf([...new Set(zones)].sort())}: ${rules}`);
 }
 
 function checkSlots(slots: readonly NextSlot[]): readonly Finding[] {
@@ -192,11 +193,6 @@ function checkMappings({ services, policies }: PolicySet): readonly Finding[] {
     return [warning(what, cure)];
   });
   return withinLines(findings);
-}
-
-function firstOf(names: readonly string[]): string {
-  const more = names.length > shownMax ? ` and ${names.length - shownMax} more` : "";
-  return `${names.slice(0, shownMax).join(", ")}${more}`;
 }
 
 function isFollowed({ action, follow }: Policy): boolean {

@@ -4,6 +4,7 @@
 import { matchesMask, type Policy, type ServiceSettings } from "../../config/policy-set.ts";
 import { fewAtATime } from "../../core/batcher.ts";
 import { systemClock } from "../../core/clock.ts";
+import { defined } from "../../core/json.ts";
 import { showName } from "../../core/plain-text.ts";
 import { type ActivePredicate, createActivePredicate } from "../../feeds/mapping.ts";
 import { type Mask, ServiceError, type SyncJob, type SyncService } from "../../service/client.ts";
@@ -37,7 +38,7 @@ export async function checkService(check: ServiceCheck): Promise<readonly Findin
   const beganMs = systemClock.monotonicMs();
   try {
     check.progress(`${subject}: reaching it`);
-    await client.getTriggers(queryOf(repositories[0]), { signal: check.signal });
+    await client.getTriggers(defined({ repository: repositories[0] }), { signal: check.signal });
   } catch (error) {
     if (error instanceof ServiceError) return [describeFailure(subject, error, settings.baseUrl)];
     throw error;
@@ -90,7 +91,7 @@ async function checkTriggers(check: ServiceCheck, repository: string | undefined
   const unread = "without the triggers it is not known whether the service starts runs by itself";
   return orUnread(warning, unread, async () => {
     let [count, active] = [0, 0];
-    for await (const { items } of client.pages("GetTriggers", queryOf(repository), { signal, itemsMax })) {
+    for await (const { items } of client.pages("GetTriggers", defined({ repository }), { signal, itemsMax })) {
       count += items.length;
       active += items.filter(({ isActive }) => isActive === true).length;
     }
@@ -116,7 +117,7 @@ async function checkMasks(
   const masks: Mask[] = [];
   const unread = "the policies with fromMasks start nothing until they can be read";
   const failure = await orUnread(findingsOf("masks", place).problem, unread, async () => {
-    for await (const { items } of client.pages("GetJobMasks", queryOf(repository), { signal, itemsMax }))
+    for await (const { items } of client.pages("GetJobMasks", defined({ repository }), { signal, itemsMax }))
       masks.push(...items);
     return undefined;
   });
@@ -156,10 +157,6 @@ async function orUnread<T>(
   }
 }
 
-function queryOf(repository: string | undefined): { readonly repository?: string } {
-  return repository === undefined ? {} : { repository };
-}
-
 interface Named {
   readonly id: number;
   readonly repository: string | undefined;
@@ -182,7 +179,7 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
   const read = async (named: Named, index: number) => {
     progress(`${settings.name}: sync job ${index + 1} of ${wanted.length}`);
     try {
-      const query = { ...queryOf(named.repository), ...select };
+      const query = { ...defined({ repository: named.repository }), ...select };
       const syncJob = await client.getSyncJobById(named.id, query, { signal });
       found += 1;
       silent = 0;

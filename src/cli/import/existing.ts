@@ -5,6 +5,7 @@ import type { ServiceSettings } from "../../config/policy-set.ts";
 import { policyLimits } from "../../config/rules/policy-limits.ts";
 import { fewAtATime } from "../../core/batcher.ts";
 import type { DeclaredKind } from "../../core/declared-object.ts";
+import { defined } from "../../core/json.ts";
 import { cutText } from "../../core/plain-text.ts";
 import { ServiceError, type SyncService } from "../../service/client.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -27,7 +28,7 @@ interface Existing {
 export async function readExisting(service: SyncService, repository: string | undefined, io: CommandIo) {
   const masks = new Map<string, Existing>();
   const syncJobIds = new Set<string>();
-  const query = repository === undefined ? {} : { repository };
+  const query = defined({ repository });
   for await (const page of service.pages("GetJobMasks", query, { signal: io.signal, itemsMax: masksMax })) {
     for (const { maskId, name, type, syncJobId } of page.items) {
       if (syncJobId !== undefined && syncJobId !== null) syncJobIds.add(String(syncJobId));

@@ -1,7 +1,9 @@
 // Reads scheduled jobs: CronJobs of Kubernetes manifests, and the lines of a crontab. Of each the
 // schedule, zone, command and variables. Pure; called by import-command.ts.
+
 import * as z from "zod";
 import { formatDuration, parseDuration } from "../../core/duration.ts";
+import { defined } from "../../core/json.ts";
 import type { ReadJobs, ScheduledJob } from "./job-policies.ts";
 
 const keyRef = z.looseObject({ name: z.string(), key: z.string() });
@@ -90,10 +92,7 @@ function toJob({ metadata, spec }: CronJob): ScheduledJob {
     timezone: spec.timeZone,
     command: containers.map(commandOf).join("\n"),
     variables: new Map(env.flatMap(({ name: one, value }) => (value === undefined ? [] : [[one, value] as const]))),
-    settings: {
-      ...(spec.concurrencyPolicy === undefined ? {} : { overlap: overlaps[spec.concurrencyPolicy] }),
-      ...(catchUpWindow === undefined ? {} : { catchUpWindow }),
-    },
+    settings: defined({ overlap: spec.concurrencyPolicy && overlaps[spec.concurrencyPolicy], catchUpWindow }),
     isSuspended: spec.suspend === true,
     notes: [...notesOf(spec), ...containers.flatMap(containerNotes)],
   };

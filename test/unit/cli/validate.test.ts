@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { CommandIo } from "../../../src/cli/command-io.ts";
 import { validateCommand } from "../../../src/cli/validate.ts";
 import { readSettings } from "../../../src/config/settings.ts";
-import { checks, fileWith, folderOf, variables } from "../config/policy-fixture.ts";
+import { fileWith, folderOf, variables } from "../config/policy-fixture.ts";
 
 const good = fileWith("  - { name: a, service: main, poll: { list: masks } }");
 const bad = fileWith("  - { name: a, service: main, poll: { list: mask } }");
@@ -21,7 +21,7 @@ async function validate(files: Readonly<Record<string, string>>, options: { args
     exitCode: 0,
   };
   const paths = Object.keys(files).map((name) => join(folder, name));
-  await validateCommand(io, checks).parseAsync([...(options.args ?? []), ...paths], { from: "user" });
+  await validateCommand(io).parseAsync([...(options.args ?? []), ...paths], { from: "user" });
   return { text: lines.join("\n").replaceAll(`${folder}/`, ""), exitCode: io.exitCode };
 }
 
