@@ -1,7 +1,7 @@
-import type { Page } from "playwright-core";
-import { describe, expect, it } from "vitest";
+// What people change on the pages: each act by keyboard alone and without a script.
+import type { Locator, Page } from "playwright-core";
+import { expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { Changes } from "../../src/store/changes.ts";
 import { createToken } from "../../src/web/tokens.ts";
 import { browserForTest, overflowOf } from "../support/browser.ts";
 import { webForTest } from "../support/web-fixture.ts";
@@ -25,92 +25,181 @@ async function open(path: string, { token } = boss): Promise<Page> {
   return page;
 }
 
-/** Follows a link and fills the form behind it by keyboard alone. */
-async function act(page: Page, link: string, fill: (page: Page) => Promise<void> = async () => {}): Promise<void> {
-  await page.getByRole("link", { name: link }).press("Enter");
-  await page.waitForURL(/\?of=/);
-  await fill(page);
-  await page.getByLabel("Why").focus();
-  await page.keyboard.type("ticket 7");
-  await page.keyboard.press("Enter");
-  await page.waitForURL(/done=/);
+const tabsMax = 120;
+
+/** Goes there by the Tab key, and sees where it is. */
+async function tabTo(page: Page, there: Locator): Promise<void> {
+  const isThere = () => there.evaluate((one) => one.matches(":focus-visible"));
+  for (let tabs = 0; !(await isThere()); tabs += 1) {
+    expect(tabs, `${there} within ${tabsMax} tabs`).toBeLessThan(tabsMax);
+    await page.keyboard.press("Tab");
+  }
+  expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
 }
 
-const saidOn = (page: Page) => page.locator(".done").innerText();
-const newest = async () => (await new Changes(web.store).newest(1))[0];
+/** What a person does: opens a link, fills fields by typing, sends the form with Enter. */
+interface Act {
+  /** Where the link stands; undefined: where the act before has led. */
+  readonly from?: string;
+  readonly link: string;
+  /** What the form says before. */
+  readonly says: RegExp;
+  readonly fields?: Readonly<Record<string, string>>;
+  /** Where it leads, and what the page says of it there. */
+  readonly to: RegExp;
+  readonly done: RegExp;
+  readonly shows?: RegExp;
+}
 
-describe("by keyboard and without a script", () => {
-  it("pauses a policy, shows what falls away, and resumes it", async () => {
-    const page = await open("/policies/invoices");
-    await act(page, "Pause policy invoices…", async () => {
-      expect(await page.locator("main").innerText()).toMatch(/2[34] slots of 1 policy in the next 24 hours/);
-      await page.getByLabel("Ends by itself").selectOption("8h");
-      await page.setViewportSize({ width: 320, height: 700 });
-      expect(await overflowOf(page)).toBe(0);
-    });
-    expect(await saidOn(page)).toMatch(/pause policy invoices: ticket 7/);
-    expect(await page.locator("main").innerText()).toMatch(/paused by boss .*until .*: ticket 7/);
-    await act(page, "Resume policy invoices…");
-    expect(await saidOn(page)).toMatch(/resume policy invoices: ticket 7/);
-    expect(await newest()).toMatchObject({ what: "resume", actor: "boss", reason: "ticket 7" });
-  });
+async function act(page: Page, title: string, { from, link, says, fields = {}, to, done, shows }: Act): Promise<void> {
+  if (from !== undefined) await page.goto(base + from);
+  await tabTo(page, page.getByRole("link", { name: link, exact: true }));
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\?of=/);
+  expect(await page.locator("main").innerText(), title).toMatch(says);
+  expect(await overflowOf(page), title).toBe(0);
+  for (const [label, text] of Object.entries({ ...fields, Why: "ticket 7" })) {
+    await tabTo(page, page.getByLabel(label));
+    await page.keyboard.type(text);
+  }
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/done=/);
+  expect(page.url(), title).toMatch(to);
+  expect(await page.locator(".done").innerText(), title).toMatch(done);
+  expect(await page.evaluate("document.activeElement.className"), title).toContain("done");
+  if (shows !== undefined) expect(await page.locator("main").innerText(), title).toMatch(shows);
+}
 
-  it("runs a policy, leads to its task, and cancels that", async () => {
-    const page = await open("/policies/suspended");
-    await act(page, "Run now…", async () => {
-      expect(await page.locator("main").innerText()).toMatch(/run sync job 42, at main, repository HR/);
-      expect(await page.locator("main").innerText()).toContain("The pause stays");
-    });
-    expect(page.url()).toMatch(/\/tasks\/suspended__run__42__m\d+\?done=/);
-    await act(page, "Cancel…");
-    expect(await saidOn(page)).toMatch(/cancel task suspended__run__42__m/);
-  });
+/** The task of the failed list that ended so. */
+async function failedTask(status: string): Promise<string> {
+  const asked = await web.ask("/api/v1/failed", { headers: { authorization: `Bearer ${boss.token}` } });
+  const { items } = (await asked.json()) as { items: { id: string; outcome: { status: string } }[] };
+  return `/tasks/${items.find(({ outcome }) => outcome.status === status)?.id}`;
+}
 
-  it("does a failed task over, and another that may have run only with a tick", async () => {
-    const { items } = await (
-      await fetch(`${base}/api/v1/failed`, { headers: { authorization: `Bearer ${boss.token}` } })
-    )
-      .json()
-      .then((body) => body as { items: { id: string; outcome: { status: string } }[] });
-    const of = (status: string) => items.find(({ outcome }) => outcome.status === status)?.id ?? "";
-    const page = await open(`/tasks/${of("unknown")}`);
-    await act(page, "Replay…", async () => {
-      await page.getByLabel("Why").fill("x");
-      // The browser keeps the form; the server asks for the tick, too.
-      await page.keyboard.press("Enter");
-      expect(page.url()).toContain("/replay?of=");
-      await page.getByLabel("Why").fill("");
-      await page.getByLabel("Send it although it may have run").press("Space");
-    });
-    expect(page.url()).toMatch(/\/tasks\/archive__run__42__m/);
-    await page.goto(`${base}/tasks/${of("failed")}`);
-    await act(page, "Discard…");
-    expect(await saidOn(page)).toContain("failed discard");
-  });
+const acts: Readonly<Record<string, Act>> = {
+  "pauses a policy and shows until when": {
+    from: "/policies/invoices",
+    link: "Pause…",
+    says: /2[34] slots of 1 policy in the next 24 hours/,
+    fields: { "Ends by itself": "for 8" },
+    to: /policies\/invoices\?/,
+    done: /pause policy invoices: ticket 7/,
+    shows: /paused by boss .*until .*: ticket 7/,
+  },
+  "resumes it": {
+    link: "Resume…",
+    says: /paused by boss/,
+    to: /policies\/invoices\?/,
+    done: /resume policy invoices: ticket 7/,
+  },
+  "runs a policy, and leads to its task": {
+    from: "/policies/suspended",
+    link: "Run now…",
+    says: /run sync job 42, at main, repository HR.*The pause stays/s,
+    to: /\/tasks\/suspended__run__42__m\d+\?/,
+    done: /run policy suspended/,
+  },
+  "cancels that task": {
+    link: "Cancel…",
+    says: /the service has no way to stop a run/,
+    to: /\/tasks\/suspended__run__42__m\d+\?/,
+    done: /cancel task suspended__run__42__m/,
+  },
+  "runs a sync job that has no policy": {
+    from: "/by-hand",
+    link: "Run a sync job…",
+    says: /without a policy/,
+    fields: { "Number of the sync job": "77" },
+    to: /\/tasks\/\S+__run__77__m\d+\?/,
+    done: /run sync job 77 of main: ticket 7/,
+  },
+  "does over what may have run, with a tick": {
+    from: await failedTask("unknown"),
+    link: "Replay…",
+    says: /Nothing proves that its start did not run/,
+    fields: { "Send it although it may have run": " " },
+    to: /\/tasks\/archive__run__42__m/,
+    done: /failed replay/,
+  },
+  "takes a failure off the list": {
+    from: await failedTask("failed"),
+    link: "Discard…",
+    says: /It is not done over/,
+    to: /\/tasks\/invoices__run__42__\d+\?/,
+    done: /failed discard/,
+  },
+  "takes note of a failure": {
+    from: "/policies/personnel",
+    link: "Acknowledge…",
+    says: /Notices go on/,
+    to: /policies\/personnel\?/,
+    done: /acknowledge policy personnel/,
+    shows: /acknowledged by boss.*ticket 7/,
+  },
+  "takes that back": {
+    link: "Take back the acknowledgement…",
+    says: /needs a person again/,
+    to: /policies\/personnel\?/,
+    done: /acknowledge --end policy personnel/,
+  },
+  "pauses a service": {
+    from: "/services",
+    link: "Pause service main…",
+    says: /slots of 8 policies/,
+    to: /\/services\?/,
+    done: /pause service main/,
+  },
+  "resumes a service": {
+    link: "Resume service main…",
+    says: /paused by boss/,
+    to: /\/services\?/,
+    done: /resume service main/,
+  },
+  "pauses all, with their number": {
+    from: "/policies",
+    link: "Pause all policies…",
+    says: /It is 8 policies/,
+    fields: { "How many policies": "8" },
+    to: /\/policies\?/,
+    done: /pause all policies: ticket 7/,
+  },
+  "resumes all": {
+    link: "Resume all policies…",
+    says: /paused by boss/,
+    to: /\/policies\?/,
+    done: /resume all policies: ticket 7/,
+  },
+};
 
-  it("notes that a failure is known, and takes it back", async () => {
-    const page = await open("/policies/personnel");
-    await act(page, "Acknowledge…");
-    expect(await page.locator("main").innerText()).toContain("ticket 7");
-    await act(page, "Take back the acknowledgement…");
-    expect(await newest()).toMatchObject({ what: "acknowledge --end" });
-  });
+it("does every act by keyboard alone, without a script, at 320 px, from sign-in to sign-out", async () => {
+  const page = await browser.open("/policies", { javaScriptEnabled: false, viewport: { width: 320, height: 700 } });
+  await tabTo(page, page.getByLabel("Token"));
+  await page.keyboard.type(boss.token);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${base}/policies`);
+  for (const [title, one] of Object.entries(acts)) await act(page, title, one);
+  await tabTo(page, page.getByRole("button", { name: "Sign out" }));
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${base}/sign-in`);
+  await page.goto(`${base}/policies`);
+  expect(page.url()).toBe(`${base}/sign-in?next=%2Fpolicies`);
+});
 
-  it("pauses everything only when the number of policies is typed", async () => {
-    const page = await open("/policies");
-    await page.getByRole("link", { name: "Pause all policies…" }).press("Enter");
-    await page.getByLabel("How many policies").fill("7");
-    await page.getByLabel("Why").fill("move");
-    await page.keyboard.press("Enter");
-    expect(await page.getByRole("alert").innerText()).toContain("type 8, the number of policies");
-    expect(await page.getByLabel("Why").inputValue()).toBe("move");
-    await page.getByLabel("How many policies").fill("8");
-    await page.getByLabel("How many policies").focus();
-    await page.keyboard.press("Enter");
-    await page.waitForURL(/done=/);
-    expect(await saidOn(page)).toContain("pause all policies: move");
-    await act(page, "Resume all policies…");
-  });
+it("keeps what was typed when something is wrong with it", async () => {
+  const page = await open("/pause?of=all");
+  await page.getByLabel("How many policies").fill("7");
+  await page.getByLabel("Why").fill("move");
+  await page.keyboard.press("Enter");
+  expect(await page.getByRole("alert").innerText()).toContain("type 8, the number of policies");
+  expect(await page.getByLabel("Why").inputValue()).toBe("move");
+  await page.goto(`${base}/run-sync-job?of=`);
+  await page.getByLabel("Number of the sync job").fill("x1");
+  await page.getByLabel("Repository").fill("HR");
+  await page.getByLabel("Why").fill("move");
+  await page.keyboard.press("Enter");
+  expect(await page.getByRole("alert").innerText()).toContain("type the number of the sync job");
+  expect(await page.getByLabel("Repository").inputValue()).toBe("HR");
 });
 
 it("shows no way to change anything to a caller who may only look", async () => {

@@ -23,7 +23,9 @@ import {
   pauseSubject,
   replayFailed,
   resumeSubject,
+  runOne,
   runPolicy,
+  type Started,
   taskInFlight,
 } from "../acts.ts";
 import { subjectOf } from "../api/change-operations.ts";
@@ -34,27 +36,28 @@ import { badRequest, conflict, notFound, type Problem, useProblem, WebError } fr
 import type { WebEnv } from "../web-env.ts";
 import { page } from "./layout.ts";
 import { type Html, mark, tag } from "./marks.ts";
-import { actionText, fullTime, policyLink, policyPath, table, taskPath, when } from "./parts.ts";
+import { actionText, fullTime, options, policyLink, policyPath, table, taskPath, when } from "./parts.ts";
 
 /** The fields of a form that was sent. */
 type Form = Readonly<Record<string, string>>;
 
-/** What a form says before its reason and its button. `back`: where nothing is changed. */
+/** What a form says before its reason and its button. */
 interface View {
   readonly title: string;
-  readonly verb: string;
-  readonly back: string;
   readonly lead: Html;
   readonly fields?: Html;
 }
 
 /**
  * One page. `subject`: what the address names. `form`: what was sent and refused, or nothing.
- * `act` answers where the effect is seen.
+ * `back`: where the subject is seen, and what was done unless `act` answers another place.
  */
 interface ActPage {
+  readonly verb: string;
+  readonly back: (subject: string) => string;
   readonly view: (acting: KeyedActing, subject: string, form: Form) => Promise<View>;
-  readonly act: (acting: KeyedActing, subject: string, form: Form) => Promise<Done>;
+  // biome-ignore lint/suspicious/noConfusingVoidType: most acts answer nothing
+  readonly act: (acting: KeyedActing, subject: string, form: Form) => Promise<Done | void>;
 }
 
 /** `requestId`: of the request that did it, when that was an earlier one. */
@@ -66,50 +69,47 @@ interface Done {
 const formBytesMax = 16_384;
 const previewMs = 86_400_000;
 const previewShown = 5;
-const durations = {
+const durations: Readonly<Record<string, string>> = {
   "1h": "for 1 hour",
   "4h": "for 4 hours",
   "8h": "for 8 hours",
   "1d": "for a day",
   "7d": "for a week",
+  "": "never: until it is resumed",
 };
 
 const actPages: Readonly<Record<string, ActPage>> = {
   "/pause": {
+    verb: "Pause",
+    back: subjectPath,
     view: async (acting, target, form) => {
       const subject = subjectOf(target);
       checkSubject(acting, subject);
       const own = acting.context.set.policies.filter((policy) => isAbout(subject, policy));
-      const ends = Object.entries(durations).map(
-        ([value, words]) =>
-          html`<option value="${value}"${value === (form["for"] ?? "4h") ? html` selected` : ""}>${words}</option>`,
-      );
       const count =
         subject.scope !== "all"
           ? ""
           : html`<label>How many policies this pauses, as a number <input name="count" inputmode="numeric" autocomplete="off" required></label><p class="quiet">It is ${counted(own.length, "policy", "policies")}.</p>`;
       return {
         title: `Pause ${showSubject(subject)}`,
-        verb: "Pause",
-        back: subjectPath(subject),
         lead: html`<p>A slot that comes due meanwhile ends as skipped, with your reason. What is queued or runs goes on.</p>${await preview(acting, subject)}`,
-        fields: html`<label>Ends by itself <select name="for">${ends}<option value=""${form["for"] === "" ? html` selected` : ""}>never: until it is resumed</option></select></label>${count}`,
+        fields: html`<label>Ends by itself <select name="for">${options(Object.entries(durations), form["for"] ?? "4h")}</select></label>${count}`,
       };
     },
     act: async (acting, target, form) => {
       const subject = subjectOf(target);
-      const { set } = acting.context;
-      if (subject.scope === "all" && form["count"]?.trim() !== `${set.policies.length}`)
-        throw badRequest([{ pointer: "/count", detail: `type ${set.policies.length}, the number of policies` }]);
+      const { length } = acting.context.set.policies;
+      if (subject.scope === "all" && form["count"]?.trim() !== `${length}`)
+        throw badRequest([{ pointer: "/count", detail: `type ${length}, the number of policies` }]);
       const time = form["for"] ?? "";
-      if (time !== "" && !(time in durations))
-        throw badRequest([{ pointer: "/for", detail: "choose one of the ends" }]);
+      if (durations[time] === undefined) throw badRequest([{ pointer: "/for", detail: "choose one of the ends" }]);
       const untilMs = time === "" ? null : (await readNowMs(acting.context)) + parseDuration(time);
       await pauseSubject(acting, subject, untilMs, reasonIn(form, noteCharactersMax));
-      return { to: subjectPath(subject) };
     },
   },
   "/resume": {
+    verb: "Resume",
+    back: subjectPath,
     view: async (acting, target) => {
       const subject = subjectOf(target);
       checkSubject(acting, subject);
@@ -123,68 +123,78 @@ const actPages: Readonly<Record<string, ActPage>> = {
       );
       return {
         title: `Resume ${showSubject(subject)}`,
-        verb: "Resume",
-        back: subjectPath(subject),
         lead: html`${words}<p>Its next slot starts again. Those in between stay skipped.</p>`,
         fields: html`<label class="tick"><input type="checkbox" name="catchUp" value="yes"> Also start the newest skipped slot now, if it is not too old</label>`,
       };
     },
     act: async (acting, target, form) => {
-      const subject = subjectOf(target);
-      await resumeSubject(acting, subject, { reason: reasonIn(form), catchUp: form["catchUp"] === "yes" });
-      return { to: subjectPath(subject) };
+      const wish = { reason: reasonIn(form), catchUp: form["catchUp"] === "yes" };
+      await resumeSubject(acting, subjectOf(target), wish);
     },
   },
-  "/run": { view: viewRun, act: run },
+  "/run": {
+    verb: "Run now",
+    back: policyPath,
+    view: viewRun,
+    act: async (acting, name, form) =>
+      startedAt(await runPolicy(acting, name, reasonIn(form)), `${policyPath(name)}/by-hand`),
+  },
+  "/run-sync-job": {
+    verb: "Run now",
+    back: () => "/by-hand",
+    view: async ({ context: { set } }, _, form) => ({
+      title: "Run a sync job",
+      lead: html`<p>For a sync job without a policy: it starts now, as the <code>defaults</code> of the policy files say.</p>`,
+      fields: html`<label>Service <select name="service">${options([...set.services.keys()], form["service"])}</select></label>
+<label>Repository, unless the service chooses <input name="repository" value="${form["repository"] ?? ""}" maxlength="200" autocomplete="off"></label>
+<label>Number of the sync job <input name="syncJob" value="${form["syncJob"] ?? ""}" inputmode="numeric" maxlength="15" autocomplete="off" required></label>`,
+    }),
+    act: async (acting, _, { service = "", repository = "", syncJob = "", ...form }) => {
+      if (!/^[1-9]\d{0,14}$/.test(syncJob))
+        throw badRequest([{ pointer: "/syncJob", detail: "type the number of the sync job" }]);
+      const place = { service, repository: repository.trim() || undefined, syncJob: Number(syncJob) };
+      return startedAt(await runOne(acting, place, reasonIn(form)), "/by-hand");
+    },
+  },
   "/acknowledge": {
+    verb: "Acknowledge",
+    back: policyPath,
     view: async ({ context }, name) => ({
       title: `Acknowledge ${policyOf(context, name).name}`,
-      verb: "Acknowledge",
-      back: policyPath(name),
       lead: html`<p>It then stands below what is new, with your note, until it is well again or gets worse. Notices go on.</p>`,
     }),
-    act: async (acting, name, form) => {
-      await acknowledgePolicy(acting, name, reasonIn(form));
-      return { to: policyPath(name) };
-    },
+    act: async (acting, name, form) => void (await acknowledgePolicy(acting, name, reasonIn(form))),
   },
   "/unacknowledge": {
+    verb: "Take back",
+    back: policyPath,
     view: async ({ context }, name) => ({
       title: `Take back the acknowledgement of ${policyOf(context, name).name}`,
-      verb: "Take back",
-      back: policyPath(name),
       lead: html`<p>It then stands among what needs a person again.</p>`,
     }),
-    act: async (acting, name, form) => {
-      await endPolicyAcknowledgement(acting, name, reasonIn(form));
-      return { to: policyPath(name) };
-    },
+    act: (acting, name, form) => endPolicyAcknowledgement(acting, name, reasonIn(form)),
   },
-  "/replay": { view: viewReplay, act: doReplay },
+  "/replay": { verb: "Replay", back: taskPath, view: viewReplay, act: doReplay },
   "/discard": {
+    verb: "Discard",
+    back: taskPath,
     view: async (acting, id) => ({
       title: "Take off the failed list",
-      verb: "Discard",
-      back: taskPath(id),
       lead: html`${await failedFacts(acting, id)}<p>It is not done over. Its outcome stays in the history.</p>`,
     }),
     act: async (acting, id, form) => {
       const { left } = await discardFailed(acting, { ids: [id] }, reasonIn(form));
       for (const { why } of left) throw conflict(why);
-      return { to: taskPath(id) };
     },
   },
   "/cancel": {
+    verb: "Cancel the task",
+    back: taskPath,
     view: async ({ context }, id) => ({
       title: `Cancel ${(await taskInFlight(context, id)).id}`,
-      verb: "Cancel the task",
-      back: taskPath(id),
       lead: html`<p>If nothing was sent yet, nothing is sent any more. If it was, Syncline stops to follow it: the service has no way to stop a run, so it goes on there, and the next slot may start another beside it.</p>`,
     }),
-    act: async (acting, id, form) => {
-      await cancelTask(acting, id, reasonIn(form));
-      return { to: taskPath(id) };
-    },
+    act: async (acting, id, form) => void (await cancelTask(acting, id, reasonIn(form))),
   },
 };
 
@@ -198,7 +208,8 @@ export function addActPages(app: Hono<WebEnv>): void {
         Object.entries(sent).filter((pair): pair is [string, string] => typeof pair[1] === "string"),
       );
       try {
-        const { to, requestId = c.get("requestId") } = await one.act(actingOf(c, form["key"]), aboutOf(c), form);
+        const done = await one.act(actingOf(c, form["key"]), aboutOf(c), form);
+        const { to, requestId = c.get("requestId") } = done ?? { to: one.back(aboutOf(c)) };
         return c.redirect(`${to}${to.includes("?") ? "&" : "?"}done=${requestId}#done`, 303);
       } catch (error) {
         const wrong = wrongForm(error);
@@ -240,7 +251,7 @@ async function showForm(
   one: ActPage,
   { form, wrong }: { readonly form: Form; readonly wrong?: Problem } = { form: {} },
 ) {
-  const { title, verb, back, lead, fields = "" } = await one.view(actingOf(c), aboutOf(c), form);
+  const { title, lead, fields = "" } = await one.view(actingOf(c), aboutOf(c), form);
   const said = wrong?.errors?.map(({ detail }) => detail).join("; ") ?? wrong?.detail;
   const error =
     said === undefined
@@ -251,7 +262,7 @@ async function showForm(
 <input type="hidden" name="key" value="${c.get("requestId")}">
 ${fields}
 <label>Why, for the record of changes <input name="reason" value="${form["reason"] ?? ""}" required maxlength="${noteCharactersMax}" autocomplete="off"${said === undefined ? "" : html` aria-describedby="wrong"`}></label>
-<p class="acts"><button>${verb}</button> <a href="${back}">Change nothing</a></p>
+<p class="acts"><button>${one.verb}</button> <a href="${one.back(aboutOf(c))}">Change nothing</a></p>
 </form></section>`;
   return c.html(
     page({ title, caller: c.get("caller"), canSignOut: hasSession(c), isStatic: true }, content),
@@ -265,11 +276,11 @@ function reasonIn(form: Form, most = reasonCharactersMax): string {
   throw badRequest([{ pointer: "/reason", detail: `say why, in at most ${most} characters` }]);
 }
 
-function subjectPath({ scope, name }: PauseSubject): string {
+function subjectPath(target: string): string {
+  const { scope, name } = subjectOf(target);
   if (scope === "policy") return policyPath(name);
-  return scope === "service"
-    ? "/services"
-    : `/policies${scope === "label" ? `?label=${encodeURIComponent(name)}` : ""}`;
+  if (scope === "service") return "/services";
+  return scope === "label" ? `/policies?label=${encodeURIComponent(name)}` : "/policies";
 }
 
 /** The slots of the next 24 hours that a pause from now on skips. */
@@ -301,16 +312,13 @@ async function viewRun({ context }: KeyedActing, name: string): Promise<View> {
       : html`<p class="notice">${mark("paused")} This run starts all the same. The pause stays.</p>`;
   return {
     title: `Run ${name} now`,
-    verb: "Run now",
-    back: policyPath(name),
     lead: html`<p>Sends now: ${actionText(policy)}, at ${policy.service}${policy.repository === undefined ? "" : `, repository ${policy.repository}`}.</p>${paused}${now}`,
   };
 }
 
-async function run(acting: KeyedActing, name: string, form: Form): Promise<Done> {
-  const { tasks, requestId } = await runPolicy(acting, name, reasonIn(form));
-  const [only] = tasks;
-  return { to: tasks.length === 1 && only !== undefined ? taskPath(only) : `${policyPath(name)}/by-hand`, requestId };
+/** The page of the only task, or the one that lists them. */
+function startedAt({ tasks: [only, ...others], requestId }: Started, list: string): Done {
+  return { to: only === undefined || others.length > 0 ? list : taskPath(only), requestId };
 }
 
 async function failedTask({ context }: KeyedActing, id: string) {
@@ -331,7 +339,7 @@ async function viewReplay(acting: KeyedActing, id: string): Promise<View> {
       ? html`<p class="notice">${mark(status)} Nothing proves that its start did not run, so a second one may run beside it. Look at the service first.</p><label class="tick"><input type="checkbox" name="force" value="yes" required> Send it although it may have run</label>`
       : html``;
   const lead = html`${await failedFacts(acting, id)}<p>A new task by hand does it over, now.</p>`;
-  return { title: "Replay", verb: "Replay", back: taskPath(id), lead, fields: force };
+  return { title: "Replay", lead, fields: force };
 }
 
 async function doReplay(acting: KeyedActing, id: string, form: Form): Promise<Done> {

@@ -4,23 +4,28 @@ import { runByHand } from "../../model/task.ts";
 import type { HandRun } from "../../queries/records.ts";
 import { targetWords } from "../../queries/task-words.ts";
 import { type Html, mark } from "./marks.ts";
-import { nothing, policyLink, table, taskPath, tookText, when } from "./parts.ts";
+import { actLink, nothing, policyLink, table, taskPath, tookText, when } from "./parts.ts";
 
 /** How many runs by hand a page shows. */
 export const handRunsShown = 100;
 
-/** Shows runs by hand. `policy` undefined: those of sync jobs without one. */
-export function handRunsPage(runs: readonly HandRun[], policy: string | undefined, nowMs: number): Html {
+/** Shows runs by hand. `policy` undefined: those of sync jobs without one, which `mayOperate` starts. */
+export function handRunsPage(
+  runs: readonly HandRun[],
+  policy: string | undefined,
+  { nowMs, mayOperate }: { readonly nowMs: number; readonly mayOperate: boolean },
+): Html {
   const crumbs = html`<a href="/policies">Policies</a>${policy === undefined ? "" : html` / ${policyLink(policy)}`}`;
   const words =
     policy === undefined
-      ? html`Sync jobs that were started or deleted without a policy, with <code>syncline run --sync-job</code> or <code>syncline delete</code>.`
+      ? "Sync jobs that a person started or deleted without a policy."
       : "Every start that a person asked for, beside those of its slots.";
+  const act = policy === undefined && mayOperate ? actLink("run-sync-job", "", "Run a sync job…") : "";
   const more =
     runs.length === handRunsShown ? html`<p class="quiet">The newest ${handRunsShown}; the API has all.</p>` : "";
   return html`<p class="crumbs">${crumbs}</p>
 <h1>${policy === undefined ? "Without a policy" : "By hand"}</h1>
-<p class="quiet">${words}</p>
+<p class="acts"><span class="quiet">${words}</span>${act}</p>
 ${handRunTable(runs, nowMs)}${more}`;
 }
 

@@ -78,11 +78,14 @@ export function actLink(act: string, of: string, words: string): Html {
   return html`<a class="act" href="/${act}?of=${encodeURIComponent(of)}">${words}</a> `;
 }
 
-/** A link to pause a subject, or to resume it where one of these pauses is its own. */
+/**
+ * A link to pause a subject, or to resume it where one of these pauses is its own. A policy's
+ * stands on its own page, which names it.
+ */
 export function pauseLink(subject: PauseSubject, pauses: readonly Pause[]): Html {
-  const act = pauses.some((one) => subjectKey(one) === subjectKey(subject)) ? "resume" : "pause";
+  const act = pauses.some((one) => subjectKey(one) === subjectKey(subject)) ? "Resume" : "Pause";
   const of = subject.scope === "all" ? "all" : `${subject.scope}:${subject.name}`;
-  return actLink(act, of, `${act === "pause" ? "Pause" : "Resume"} ${showSubject(subject)}…`);
+  return actLink(act.toLowerCase(), of, subject.scope === "policy" ? `${act}…` : `${act} ${showSubject(subject)}…`);
 }
 
 /** When a policy is due, in short. */
@@ -154,6 +157,17 @@ export function table(
       html`<tr role="row">${known.map(([label, kind], index) => html`<td role="cell" class="${kind}" data-label="${label}">${cells[index]}</td>`)}</tr>`,
   );
   return html`<table role="table" class="${isBrief ? "brief" : ""}"><caption class="hidden">${caption}</caption><thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table>`;
+}
+
+/** The choices of a field: values, or pairs of a value and its words. */
+export function options(
+  choices: readonly (string | readonly [value: string, words: string])[],
+  chosen: string | undefined,
+): Html[] {
+  return choices.map((choice) => {
+    const [value, words] = typeof choice === "string" ? [choice, choice] : choice;
+    return html`<option value="${value}"${value === chosen ? html` selected` : ""}>${words}</option>`;
+  });
 }
 
 /** A part of a page under a heading of its own. */

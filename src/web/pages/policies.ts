@@ -6,7 +6,18 @@ import { describePolicy } from "../../queries/attention.ts";
 import { type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
-import { actionText, pageLinks, pauseLink, policyLink, runPath, scheduleText, table, tookText, when } from "./parts.ts";
+import {
+  actionText,
+  options,
+  pageLinks,
+  pauseLink,
+  policyLink,
+  runPath,
+  scheduleText,
+  table,
+  tookText,
+  when,
+} from "./parts.ts";
 import { legend, strip } from "./pictures.ts";
 
 /** How many slots a strip shows. */
@@ -112,19 +123,19 @@ function outcomeCell(line: PolicyLine, nowMs: number): Html | string {
 }
 
 function filterForm(lines: readonly PolicyLine[], { q, health, service, label }: PolicyFilter): Html {
+  const any = ["", "any"] as const;
   const services = [...new Set(lines.map(({ policy }) => policy.service))].toSorted();
   const labels = lines.flatMap(({ policy }) => Object.entries(policy.labels ?? {}).map((pair) => pair.join("=")));
-  const option = (value: string, text: string, chosen: string) =>
-    html`<option value="${value}"${value === chosen ? html` selected` : ""}>${text}</option>`;
   const known = [...new Set(labels)].toSorted().slice(0, 200);
+  const healths = policyHealths.map((one) => [one, wordOf(one)] as const);
   const labelField =
     known.length === 0
       ? ""
-      : html`<label>Label <select name="label">${option("", "any", label)}${known.map((one) => option(one, one, label))}</select></label>`;
+      : html`<label>Label <select name="label">${options([any, ...known], label)}</select></label>`;
   return html`<form class="filters" role="search" method="get" action="/policies" data-instant>
 <label class="grow">Search <input type="search" name="q" value="${q}" maxlength="100" autocomplete="off"></label>
-<label>Health <select name="health">${option("", "any", health ?? "")}${policyHealths.map((one) => option(one, wordOf(one), health ?? ""))}</select></label>
-<label>Service <select name="service">${option("", "any", service)}${services.map((one) => option(one, one, service))}</select></label>
+<label>Health <select name="health">${options([any, ...healths], health)}</select></label>
+<label>Service <select name="service">${options([any, ...services], service)}</select></label>
 ${labelField}
 <button>Filter</button>
 </form>`;

@@ -172,9 +172,10 @@ async function task({ context, looks, param, may }: Asked): Promise<Page> {
   return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: runPage(view, may("operate")) };
 }
 
-async function handRuns({ context, looks }: Asked, name: string | undefined): Promise<Page> {
+async function handRuns({ context, looks, may }: Asked, name: string | undefined): Promise<Page> {
   const runs = await looks.of(`by hand ${name ?? "-"}`, context, (at) => readHandRuns(at, name, handRunsShown));
-  return { title: "By hand", here: "policies", content: handRunsPage(runs, name, await readNowMs(context)) };
+  const view = { nowMs: await readNowMs(context), mayOperate: may("operate") };
+  return { title: "By hand", here: "policies", content: handRunsPage(runs, name, view) };
 }
 
 async function nextDay({ context, looks }: Asked): Promise<Page> {
