@@ -7,7 +7,7 @@ import { afterAll, expect, it } from "vitest";
 import { browserForTest } from "../support/browser.ts";
 import { commandFixture } from "../support/command-fixture.ts";
 
-/** What stands before the replicas: sends each request to one of them, or says that none answers. */
+/** Stands before the replicas: sends each request to one of them, or says that none answers. */
 class Ingress {
   /** The replica's port. */
   port = 0;

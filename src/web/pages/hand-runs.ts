@@ -9,7 +9,10 @@ import { actLink, nothing, policyLink, table, taskPath, tookText, when } from ".
 /** How many runs by hand a page shows. */
 export const handRunsShown = 100;
 
-/** Shows runs by hand. `policy` undefined: those of sync jobs without one, which `mayOperate` starts. */
+/**
+ * Shows runs by hand. `policy` undefined: those of sync jobs without one. `mayOperate`: the asker
+ * may start one.
+ */
 export function handRunsPage(
   runs: readonly HandRun[],
   policy: string | undefined,
