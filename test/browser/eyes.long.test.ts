@@ -24,7 +24,18 @@ const { slots } = (await asked.json()) as { slots: { slot: string }[] };
 const slot = slots.at(-1)?.slot ?? "";
 const longest = `${"unbroken".repeat(8).slice(0, 60)}-40`;
 const failed = `invoices__run__42__${Date.parse(slot) / 1_000}`;
-const overviews = ["/", "/policies", "/next", "/by-hand", "/feeds", "/audit", "/services", "/changes"];
+const overviews = [
+  "/",
+  "/policies",
+  "/failed",
+  "/next",
+  "/next?at=03:20",
+  "/by-hand",
+  "/feeds",
+  "/audit",
+  "/services",
+  "/changes",
+];
 const views = [
   ...overviews,
   ...["/policies/contracts-nightly", `/policies/${longest}?days=90`, "/policies/suspended"],
@@ -33,7 +44,13 @@ const views = [
 ];
 const forms = [
   ...[`/pause?of=policy:${longest}`, "/pause?of=all", "/resume?of=policy:suspended", `/run?of=${longest}`],
-  ...["/acknowledge?of=invoices", "/unacknowledge?of=approvals", `/replay?of=${failed}`, `/discard?of=${failed}`],
+  ...[
+    "/run-sync-job?of=",
+    "/acknowledge?of=invoices",
+    "/unacknowledge?of=approvals",
+    `/replay?of=${failed}`,
+    `/discard?of=${failed}`,
+  ],
 ];
 
 /** Opens a page as an admin. `isFine`: what its console may say. */

@@ -70,6 +70,33 @@ describe("the first page", () => {
   });
 });
 
+describe("a new operator", () => {
+  it("learns what failed tonight and why, and comes to do it over", async () => {
+    const page = await browser.open("/");
+    await page.getByRole("link", { name: "Failed" }).click();
+    const row = page.getByRole("row").filter({ hasText: "invoices" }).first();
+    expect(await row.innerText()).toMatch(/failed\s+invoices\s+main, 42\s+HTTP 500: .*server-error.*ago/s);
+    await row.getByRole("link", { name: "HTTP 500" }).click();
+    expect(await page.locator("main").innerText()).toMatch(/came due.*the start was sent.*evidence\s+direct/s);
+  });
+
+  it("learns who paused a policy, until when, and why", async () => {
+    const page = await browser.open("/?");
+    await page.getByRole("link", { name: "1 paused" }).click();
+    await page.getByRole("link", { name: "suspended" }).click();
+    expect(await page.locator("main").innerText()).toMatch(/paused by ana@desk since .*, until it is resumed: </);
+  });
+
+  it("learns what runs in the hour from 02:00, without a script", async () => {
+    const page = await browser.open("/next", { javaScriptEnabled: false });
+    await page.getByLabel("The hour from").fill("02:00");
+    await page.getByRole("button", { name: "Show" }).click();
+    const slots = page.getByRole("table", { name: "Slots ahead, in order" });
+    expect(await page.locator("#slots ~ details summary").innerText()).toBe("7 in the hour from 02:00 UTC");
+    expect(await slots.getByRole("row").filter({ hasText: "suspended" }).innerText()).toContain("skipped");
+  });
+});
+
 describe("the list of policies", () => {
   it("filters while one types, and keeps the filter in the address", async () => {
     const page = await browser.open("/policies");

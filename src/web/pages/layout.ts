@@ -20,6 +20,7 @@ export interface Frame {
 const places = {
   now: ["/", "Now"],
   policies: ["/policies", "Policies"],
+  failed: ["/failed", "Failed"],
   next: ["/next", "Next 24 h"],
   feeds: ["/feeds", "Feeds"],
   services: ["/services", "Services"],

@@ -1,8 +1,11 @@
 // The next 24 hours: a lane a policy, or counts where there are many; what falls away, which runs
 // meet, and about how many requests each service gets an hour.
 import { html } from "hono/html";
+import type { Policy } from "../../config/policy-set.ts";
 import { showClock } from "../../core/instant.ts";
 import { counted, someNames } from "../../core/plain-text.ts";
+import { isAbout, type Pause } from "../../model/pause.ts";
+import type { slotsWithin } from "../../queries/coming-slots.ts";
 import { hoursOf, type NextDay, type ServiceAhead } from "../../queries/next-day.ts";
 import { actionWords } from "../../queries/task-words.ts";
 import { clashesOf, endOf, expectedWords, runningWords, type TimeLine } from "../../queries/time-line.ts";
@@ -19,8 +22,14 @@ const rowsShown = 200;
 
 type SlotRow = TimeLine["rows"][number];
 
+/** An hour that a person asks for, with the pauses that may skip its slots. */
+export interface HourAhead extends ReturnType<typeof slotsWithin> {
+  readonly fromMs: number;
+  readonly pauses: readonly Pause[];
+}
+
 /** Shows the time ahead. */
-export function nextDayPage(day: NextDay): Html {
+export function nextDayPage(day: NextDay, hour: HourAhead | undefined): Html {
   const { services, line, nowMs, timezone, peaks } = day;
   const sum = (of: "slots" | "away" | "meets") => services.reduce((total, { all }) => total + all[of], 0);
   const policies = services.reduce((total, one) => total + one.policies.size, 0);
@@ -48,7 +57,7 @@ ${line.running.slice(0, runningShownMax).map((run) => html`<p class="quiet">${ru
 ${services.length === 0 ? html`<p class="none">No policy has a slot in this time.</p>` : services.map((one) => serviceSection(one, day))}
 ${untimed}
 ${(peaks[0]?.starts ?? 0) > 1 ? peakTable(day) : ""}
-${line.rows.length === 0 ? "" : slotTable(day)}`;
+${line.rows.length === 0 ? "" : slotTable(day, hour)}`;
 }
 
 function serviceSection(one: ServiceAhead, day: NextDay): Html {
@@ -150,21 +159,39 @@ function peakTable({ peaks, timezone, nowMs }: NextDay): Html {
   return section("peaks", "Busiest minutes", table("Busiest minutes", columns, rows));
 }
 
-function slotTable({ line, timezone, nowMs }: NextDay): Html {
-  const rows = line.rows.slice(0, rowsShown).map((row) => {
-    const endsMs = endOf(row, line);
+/** The slots of the hour that is asked for, else the first ones; what is expected of those near. */
+function slotTable({ line, timezone, nowMs }: NextDay, hour: HourAhead | undefined): Html {
+  const key = (policy: Policy, slotMs: number) => `${slotMs} ${policy.name}`;
+  const foreseen = new Map(line.rows.map((row) => [key(row.policy, row.slotMs), row]));
+  const slots = hour?.slots ?? line.rows;
+  const rows = slots.slice(0, rowsShown).map(({ policy, slotMs }) => {
+    const row = foreseen.get(key(policy, slotMs));
+    const isPaused = hour?.pauses.some((pause) => isAbout(pause, policy) && (pause.untilMs ?? slotMs) >= slotMs);
+    const away = row === undefined ? (isPaused ? "skipped" : "started") : row.state;
+    const endsMs = row && endOf(row, line);
     return [
-      showClock(row.slotMs, timezone, nowMs),
-      policyLink(row.policy.name),
-      row.state === "started" ? actionWords(row.policy.action) : mark(row.state === "missed" ? "missed" : row.state),
+      showClock(slotMs, timezone, nowMs),
+      policyLink(policy.name),
+      away === "started" ? actionWords(policy.action) : mark(away),
       endsMs === undefined ? "" : showClock(endsMs, timezone, nowMs),
-      expectedWords(row, line, timezone),
+      row === undefined ? "" : expectedWords(row, line, timezone),
     ];
   });
   const columns = ["due", "policy", "starts", "ends about", ["expected", "wide"]] as const;
   const more =
-    line.rows.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} slots; the API has more.</p>` : "";
-  const words = `${rows.length === 1 ? "The slot" : `The ${rows.length} slots`} in order`;
-  const all = table("Slots ahead, in order", columns, rows);
-  return section("slots", "Slots", html`<details><summary>${words}</summary>${all}${more}</details>`);
+    slots.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} slots; the API has more.</p>` : "";
+  const from = hour === undefined ? "" : showClock(hour.fromMs, timezone, hour.fromMs);
+  const words = hour === undefined ? `The first ${rows.length} in order` : `${slots.length} in the hour from ${from}`;
+  const form = html`<form class="filters" method="get" action="/next#slots"><label>The hour from <input type="time" name="at" step="900" value="${from.slice(0, 5)}" required></label><button>Show</button></form>`;
+  const all = table("Slots ahead, in order", columns, rows, { none: "No slot comes due then." });
+  const open = html`<details${hour === undefined ? "" : html` open`}><summary>${words}</summary>${all}${more}</details>`;
+  return section("slots", "Slots", html`${form}${open}`);
+}
+
+/** When a clock of the zone shows this quarter of an hour in the time ahead; undefined: never. */
+export function instantAt({ range, timezone }: NextDay, clock: string): number | undefined {
+  const [, hour = "", minute = ""] = /^(\d\d):(\d\d)$/.exec(clock) ?? [];
+  const quarter = `${hour}:${String(Math.floor(Number(minute) / 15) * 15).padStart(2, "0")}`;
+  const quarters = Array.from({ length: hoursAhead * 4 }, (_, index) => range.fromMs + index * 900_000);
+  return quarters.find((ms) => showClock(ms, timezone, ms).startsWith(quarter));
 }

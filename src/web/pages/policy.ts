@@ -92,7 +92,8 @@ ${byHand.length === 0 ? "" : section("by-hand", "By hand", html`${handRunTable(b
 /** When the sync job, list or object that speaks for the policy ended, and how sure that is. */
 function lastFacts({ last, lastGoodMs, lastBadMs }: NonNullable<PolicyLine["worst"]>, nowMs: number): Html {
   const sure = last.confidence === undefined ? "" : `, ${last.confidence}`;
-  return html`<p class="quiet facts"><span>last ${last.status} ${when(last.finishedMs, nowMs)}, evidence ${last.evidence}${sure}</span> <span>last good ${when(lastGoodMs, nowMs)}</span> <span>last bad ${when(lastBadMs, nowMs)}</span></p>`;
+  const bad = lastBadMs === undefined ? "" : html` <span>last bad ${when(lastBadMs, nowMs)}</span>`;
+  return html`<p class="quiet facts"><span>last ${last.status} ${when(last.finishedMs, nowMs)}, evidence ${last.evidence}${sure}</span> <span>last good ${when(lastGoodMs, nowMs)}</span>${bad}</p>`;
 }
 
 function acts({ policy: { name }, health, pauses, acknowledged }: PolicyLine): Html {
@@ -115,9 +116,9 @@ function nextSlots({ policy, pauses }: PolicyLine, coming: readonly ComingSlot[]
   ]);
   const columns = [["due", "wide"], "when", "note"] as const;
   const none = policy.after === undefined ? "None: it runs by hand only." : "None is ahead.";
-  const first = table("Next slots", columns, rows.slice(0, comingOpen), { none });
+  const first = table("Next slots", columns, rows.slice(0, comingOpen), { none, isBrief: true });
   if (rows.length <= comingOpen) return first;
-  const later = table("Slots after those", columns, rows.slice(comingOpen));
+  const later = table("Slots after those", columns, rows.slice(comingOpen), { isBrief: true });
   return html`${first}<details><summary>${rows.length - comingOpen} more</summary>${later}</details>`;
 }
 

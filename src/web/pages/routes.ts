@@ -4,17 +4,19 @@ import { html } from "hono/html";
 import { reaches, type Scope } from "../../model/scope.ts";
 import { readAttention } from "../../queries/attention.ts";
 import { readAudits } from "../../queries/audit-policy.ts";
-import { comingSlots } from "../../queries/coming-slots.ts";
+import { comingSlots, slotsWithin } from "../../queries/coming-slots.ts";
 import { readFeedItems, readFeeds } from "../../queries/feeds.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
   readChangeOf,
   readChanges,
   readChangesOf,
+  readFailedTasks,
   readHandRuns,
   readLine,
   readNewestOutcomes,
   readNowMs,
+  readPausesInForce,
   readStoryAt,
   readTaskAt,
 } from "../../queries/records.ts";
@@ -29,11 +31,12 @@ import type { WebEnv } from "../web-env.ts";
 import { addActPages, doneLine } from "./acts.ts";
 import { auditPage, auditRowsMax, readAuditFilter, spanOf } from "./audit.ts";
 import { changesPage, changesShown } from "./changes.ts";
+import { failedPage } from "./failed.ts";
 import { feedPage, feedsPage, itemsShown } from "./feeds.ts";
 import { handRunsPage, handRunsShown } from "./hand-runs.ts";
 import { type Frame, page } from "./layout.ts";
 import type { Html } from "./marks.ts";
-import { hoursAhead, nextDayPage } from "./next-day.ts";
+import { hoursAhead, instantAt, nextDayPage } from "./next-day.ts";
 import { nowPage, nowTitle } from "./now.ts";
 import { policiesPage, readFilter, selectLines, stripSlots } from "./policies.ts";
 import { policyPage, policySlots } from "./policy.ts";
@@ -66,6 +69,7 @@ const pages: Readonly<Record<string, (asked: Asked) => Promise<Page>>> = {
   "/policies/:name/days/:date": day,
   "/policies/:name/slots/:instant": slot,
   "/tasks/:id": task,
+  "/failed": failed,
   "/by-hand": (asked) => handRuns(asked, undefined),
   "/next": nextDay,
   "/feeds": feeds,
@@ -178,9 +182,15 @@ async function handRuns({ context, looks, may }: Asked, name: string | undefined
   return { title: "By hand", here: "policies", content: handRunsPage(runs, name, view) };
 }
 
-async function nextDay({ context, looks }: Asked): Promise<Page> {
+async function nextDay({ context, looks, query }: Asked): Promise<Page> {
   const day = await lookAhead(looks, context, hoursAhead);
-  return { title: "Next 24 hours", here: "next", content: nextDayPage(day) };
+  const fromMs = instantAt(day, query["at"] ?? "");
+  const readHour = async (at: QueryContext, start: number) => ({
+    ...slotsWithin(at.set.policies, start - 1, start + 3_600_000 - 1),
+    ...{ fromMs: start, pauses: await readPausesInForce(at) },
+  });
+  const hour = fromMs && (await looks.of(`hour ${fromMs}`, context, (at) => readHour(at, fromMs), heldLong));
+  return { title: "Next 24 hours", here: "next", content: nextDayPage(day, hour || undefined) };
 }
 
 async function feeds({ context, looks }: Asked): Promise<Page> {
@@ -208,6 +218,11 @@ async function audit({ context, looks, query }: Asked): Promise<Page> {
 async function services({ context, looks, may }: Asked): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   return { title: "Services", here: "services", content: servicesPage(attention, context, may("admin")) };
+}
+
+async function failed({ context, looks }: Asked): Promise<Page> {
+  const tasks = await looks.of("failed", context, readFailedTasks);
+  return { title: "Failed", here: "failed", content: failedPage(tasks, await readNowMs(context)) };
 }
 
 async function changes({ context, looks }: Asked): Promise<Page> {
