@@ -40,6 +40,7 @@ try {
   mkdirSync(folder, { recursive: true });
   for (const [name, path] of Object.entries(pictures)) {
     await page.goto(new URL(path, replica.dashboard).href);
+    await page.locator("[data-live=yes]").waitFor();
     await page.screenshot({ path: join(folder, name) });
   }
 } finally {
