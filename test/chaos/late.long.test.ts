@@ -1,0 +1,102 @@
+// Late is told once a day over real processes and a real Redis, whichever of them is killed when.
+// Each process dies at a command about notices, drawn by seed: it judges, saves or delivers then.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { expect, it, onTestFinished } from "vitest";
+import { localDate } from "../../src/core/instant.ts";
+import { freshDeadlines } from "../../src/schedule/deadlines.ts";
+import { folderForTest } from "../support/folder.ts";
+import { Syncline } from "../support/processes.ts";
+import { Receiver } from "../support/receiver.ts";
+import { redisForTest, storeForTest } from "../support/redis.ts";
+import { signingSecret } from "../support/sink-fixture.ts";
+import { createRandom } from "./seeded-random.ts";
+
+const target = redisForTest();
+const store = await storeForTest(target);
+const names = Array.from({ length: 20 }, (_, index) => `p${index}`);
+const deaths = 6;
+
+it.each([1, 2])(
+  "late is told once a day over killed processes (seed %i)",
+  async (seed) => {
+    const random = createRandom(seed);
+    const prefix = `${target.prefix}-${seed}`;
+    const key = (...parts: string[]) => [prefix, "notifications", ...parts].join(":");
+    const hook = await new Receiver().start();
+    onTestFinished(() => hook.stop());
+    const file = policyFile(hook.url);
+    // As if judged 25 minutes ago: two deadlines of each policy have been missed since.
+    const within = { kind: "within", withinMs: 60_000 } as const;
+    const judgedMs = Date.now() - 25 * 60_000;
+    const state = JSON.stringify(freshDeadlines(within, judgedMs));
+    await store.redis.hset(key("deadlines"), Object.fromEntries(names.map((name) => [name, state])));
+    const monitor = await new Redis(target.url).monitor();
+    onTestFinished(() => monitor.disconnect());
+    let onCommand = (_text: string) => {};
+    monitor.on("monitor", (_time: string, args: string[]) => onCommand(args.slice(0, 5).join(" ")));
+
+    const start = () => {
+      const args = ["serve", "--config", file, "--prefix", prefix, "--roles", "worker", "--take-over-after", "2s"];
+      const one = new Syncline(args, { REDIS_URL: target.url, TEST_TOKEN: "x" });
+      onTestFinished(() => one.kill("SIGKILL"));
+      return one;
+    };
+    /** Resolves at a later command about notices. */
+    const atCommand = (count: number) =>
+      new Promise<void>((resolve) => {
+        let seen = 0;
+        onCommand = (text) => {
+          if (text.includes(`${prefix}:notifications`) || text.includes("sink.hook")) seen += 1;
+          if (seen >= count) resolve();
+        };
+      });
+    for (let death = 0; death < deaths; death += 1) {
+      const isOver = atCommand(random.integer(1, 120));
+      const one = start();
+      await isOver;
+      one.kill("SIGKILL");
+      await one.ended();
+      // As if the 15 s of its lease were over.
+      await store.redis.del(key("lease"));
+    }
+    const told = () => new Map(hook.received.map(({ id, body }) => [id, JSON.parse(body)]));
+    const last = start();
+    await hook.until(() => new Set(hook.accepted).size >= names.length);
+    // One more judgement, by the last process, and nothing of it waits.
+    await expect
+      .poll(async () => JSON.parse((await store.redis.hget(key("deadlines"), "p0")) ?? "{}").judgedMs, {
+        timeout: 30_000,
+      })
+      .toBeGreaterThan(Date.now() - 60_000);
+    last.kill("SIGTERM");
+    await last.ended();
+    expect(await store.redis.hlen(key("outbox"))).toBe(0);
+    const days = [...told().values()].map(
+      ({ subject, type, data }) => `${subject} ${type} ${localDate(Date.parse(data.deadline), "UTC")}`,
+    );
+    expect([...new Set(days)].toSorted()).toEqual(days.toSorted());
+    expect(new Set(days.map((day) => day.split(" ")[0]))).toEqual(new Set(names));
+  },
+  120_000,
+);
+
+function policyFile(url: string): string {
+  const folder = folderForTest();
+  writeFileSync(join(folder, "secret"), signingSecret);
+  const policies = names.map(
+    (name, index) =>
+      `  - { name: ${name}, service: main, run: { syncJobs: [${index}] }, schedule: { every: 10m }, expect: { within: 1m }, notify: [hook] }\n`,
+  );
+  const file = join(folder, "p.yaml");
+  writeFileSync(
+    file,
+    `apiVersion: syncline/v1
+services: { main: { baseUrl: "http://127.0.0.1:1", token: { env: TEST_TOKEN } } }
+sinks: { hook: { webhook: { url: "${url}", secretFile: secret } } }
+policies:
+${policies.join("")}`,
+  );
+  return file;
+}
