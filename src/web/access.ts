@@ -130,6 +130,12 @@ export class Access {
     return { byToken: this.#tokens !== undefined, byOidc: provider?.oidc !== undefined };
   }
 
+  /** Where people's browsers see this server, if that is configured: `https://…` without a path. */
+  async publicOrigin(): Promise<string | undefined> {
+    const { settings } = (await this.#provider?.()) ?? {};
+    return settings?.oidc && new URL(settings.oidc.publicUrl).origin;
+  }
+
   /** Begins a session by a token; answers its id. @throws Denied when the token is not good. */
   async signIn(token: string): Promise<string> {
     const hash = hashOfToken(token);

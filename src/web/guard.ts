@@ -80,14 +80,14 @@ export function guardCallers(parts: GuardParts): MiddlewareHandler<WebEnv> {
     checkPace(c, asked, nameOf(c), `more than ${requests.perSecond} requests a second`);
     if (found instanceof Denied) throw found;
     if (isSafe(c)) return next();
-    if (isSigning(c)) checkOrigin(c);
+    if (isSigning(c)) await checkOrigin(c, access);
     else if (access === undefined || parts.isReadOnly) {
       c.header("allow", "GET, HEAD");
       throw readOnly;
     }
     // A stranger is asked to sign in, whatever the request.
     if (isSigning(c) || caller === undefined) return next();
-    checkOrigin(c);
+    await checkOrigin(c, access);
     checkScope(caller, "operate");
     checkPace(c, changed, nameOf(c), `more than ${changes.perSecond} change a second`);
     return next();
@@ -109,13 +109,15 @@ export function checkPace(c: Context<WebEnv>, limit: RateLimit, caller: string, 
 
 /**
  * What changes something comes from a page of this server, or from a program with a token. Browsers
- * say where a request comes from, and no page can forge it.
+ * say where a request comes from, and no page can forge it: old ones by `Origin` only.
  */
-function checkOrigin(c: Context<WebEnv>): void {
-  const site = c.req.header("sec-fetch-site");
+async function checkOrigin(c: Context<WebEnv>, access: Access | undefined): Promise<void> {
+  const [site, origin] = [c.req.header("sec-fetch-site"), c.req.header("origin")];
+  if (site === "same-origin" || site === "none") return;
+  if (site === undefined && origin !== undefined && origin === (await access?.publicOrigin())) return;
   // A browser's token may come from a proxy, whatever page the request is from.
-  const isProgram = site === undefined && tokenOf(c) !== undefined && c.req.header("cookie") === undefined;
-  if (site === "same-origin" || site === "none" || isProgram) return;
+  const isProgram = site === undefined && origin === undefined;
+  if (isProgram && tokenOf(c) !== undefined && c.req.header("cookie") === undefined) return;
   const detail = "this request came from another site, or its way is not secure";
   const hint = "use the page itself, by HTTPS; programs send a token and no cookie";
   throw new WebError({ status: 403, name: "refused", title: "Not from here", detail, hint });

@@ -158,6 +158,37 @@ describe("a change is refused, and the attempt recorded", () => {
     expect((await send("DELETE", "/pauses/policy:invoices?reason=x")).status).toBe(200);
   });
 
+  it("unless its page, its own address, or a program's token says where it comes from", async () => {
+    const oidc =
+      'oidc: { issuer: "https://id.example.com", clientId: a, clientSecretFile: /no/such/file, publicUrl: "https://syncline.example.com" }';
+    const auth = () => `${oidc}\ngrants: [{ claim: groups, value: a, scope: read }]\n`;
+    const own = await webForTest({ story: {}, tokens, auth, clock });
+    const allowed: string[] = [];
+    for (const site of [undefined, "same-origin", "none", "same-site", "cross-site", "x"])
+      for (const origin of [
+        undefined,
+        "https://syncline.example.com",
+        "https://evil.example.com",
+        "http://syncline.example.com",
+        "null",
+      ])
+        for (const cookie of [undefined, "a=b"]) {
+          const named = { "sec-fetch-site": site, origin, cookie, authorization: `Bearer ${ana.token}` };
+          const headers = Object.entries(named).filter((pair): pair is [string, string] => pair[1] !== undefined);
+          const { status } = await own.ask("/api/v1/pauses/policy:gone?reason=x", { method: "DELETE", headers });
+          // Past the guard, there is no such policy.
+          expect([403, 404]).toContain(status);
+          if (status === 404) allowed.push(`${site} ${origin} ${cookie}`);
+        }
+    const byPage = allowed.filter((one) => /^(same-origin|none) /.test(one));
+    expect(byPage).toHaveLength(20);
+    expect(allowed.filter((one) => !byPage.includes(one))).toEqual([
+      "undefined undefined undefined",
+      "undefined https://syncline.example.com undefined",
+      "undefined https://syncline.example.com a=b",
+    ]);
+  });
+
   it("when the scope is too small", async () => {
     const all = { target: "all", reason: "x" };
     expect((await post("/pauses", { target: "policy:invoices", reason: "x" }, { by: reader.token })).status).toBe(403);
