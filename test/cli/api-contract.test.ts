@@ -1,6 +1,6 @@
 // The API keeps what docs/reference/openapi.json says: a real process answers requests that are
 // generated from it, and each answer has a status, a type and a body that it lists.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
@@ -103,4 +103,22 @@ it("answers each generated request as openapi.json says", async () => {
   );
   expect(all.filter((id) => !done.has(id))).toEqual([]);
   expect(requests.length).toBeGreaterThan(all.length * 10);
+  // The examples of docs/reference/api.md: this installation has what most of them name.
+  const page = readFileSync(new URL("../../docs/reference/api.md", import.meta.url), "utf8");
+  const examples = [...page.matchAll(/^curl .*"\$SYNCLINE\/([^"]+)".*$/gm)];
+  const answers = examples.map(async ([line, path], index) => {
+    const body = /--json '(.*)'$/.exec(line)?.[1];
+    const answer = await fetch(`${url}${path}`, {
+      method: /-X (\w+)/.exec(line)?.[1] ?? (body === undefined ? "GET" : "POST"),
+      headers: {
+        authorization: `Bearer ${callers[index]?.token}`,
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...(line.includes("idempotency-key") && { "idempotency-key": crypto.randomUUID() }),
+      },
+      ...(body !== undefined && { body }),
+    });
+    return [line, [200, 404, 409].includes(answer.status) ? "" : await answer.text()];
+  });
+  expect((await Promise.all(answers)).filter(([, wrong]) => wrong !== "")).toEqual([]);
+  expect(examples).toHaveLength(all.length);
 });

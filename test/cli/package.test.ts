@@ -45,7 +45,7 @@ process.stdout.write(kind);
 `;
     await writeFile(join(folder, "package.json"), '{ "type": "module" }');
     await writeFile(join(folder, "try.ts"), program);
-    await symlink(join(root, "node_modules", "@types"), join(folder, "node_modules", "@types"));
+    await symlink(join(root, "node_modules", "@types"), join(folder, "node_modules", "@types")).catch(() => {});
     await run(
       tsc,
       [
@@ -64,6 +64,27 @@ process.stdout.write(kind);
     );
     const { stdout } = await run(process.execPath, ["try.ts"], { cwd: folder });
     expect(stdout).toBe("unreachable");
+  }, 60_000);
+
+  it("has the types of the API as syncline/api, for a client of ten lines", async () => {
+    const program = `import type { Operations, Problem } from "syncline/api";
+type Read = { [Name in keyof Operations]: Operations[Name]["method"] extends "GET" ? Name : never }[keyof Operations];
+async function get<Name extends Read>(url: Operations[Name]["url"], query: Operations[Name]["query"]) {
+  const answer = await fetch("http://127.0.0.1:9" + url + "?" + new URLSearchParams(query as Record<string, string>));
+  if (!answer.ok) throw new Error(((await answer.json()) as Problem).detail);
+  return (await answer.json()) as Operations[Name]["answer"];
+}
+const { items, next } = await get<"listPolicies">("/api/v1/policies", { health: "failing", limit: 5 });
+const lines: string[] = items.map(({ name, since }) => name + (since ?? "") + (next ?? ""));
+// @ts-expect-error: there is no such health.
+await get<"listPolicies">("/api/v1/policies", { health: "fine" });
+process.stdout.write(lines.join());
+`;
+    await writeFile(join(folder, "package.json"), '{ "type": "module" }');
+    await writeFile(join(folder, "try-api.ts"), program);
+    await symlink(join(root, "node_modules", "@types"), join(folder, "node_modules", "@types")).catch(() => {});
+    const strict = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2024", "--types", "node"];
+    await run(tsc, [...strict, "try-api.ts"], { cwd: folder });
   }, 60_000);
 
   it("holds neither sources nor tests", async () => {

@@ -83,6 +83,8 @@ const selected = {
   ...{ all: z.literal(true).optional(), corrected: z.literal(true).optional() },
 };
 
+const ofPolicy = { examples: [{ policy: "invoices", reason: "ticket 7" }] };
+
 /** The subject that a target such as `policy:invoices` names. */
 export function subjectOf(target: string): PauseSubject {
   if (target === "all") return { scope: "all", name: "" };
@@ -200,7 +202,7 @@ export const changeOperations: readonly ChangeOperation[] = [
     summary: "Do over what is on the failed list: name ids, or a policy, a label, a sink or all",
     needs: "operate",
     isKeyed: true,
-    body: z.strictObject({ ...selected, force: z.boolean().default(false), reason }),
+    body: z.strictObject({ ...selected, force: z.boolean().default(false), reason }).meta(ofPolicy),
     answer: schemas.dealtSchema,
     act: (acting, { force: isForced, reason: why, ids = [], ...group }) =>
       replayFailed(acting, { ids, ...group }, { reason: why, isForced }),
@@ -211,7 +213,7 @@ export const changeOperations: readonly ChangeOperation[] = [
     name: "discardFailed",
     summary: "Take entries off the failed list; outcomes stay in the history",
     needs: "operate",
-    body: z.strictObject({ ...selected, reason }),
+    body: z.strictObject({ ...selected, reason }).meta(ofPolicy),
     answer: schemas.dealtSchema,
     act: (acting, { reason: why, ids = [], ...group }) => discardFailed(acting, { ids, ...group }, why),
   }),

@@ -29,9 +29,9 @@ const changeProblems = {
 type Described = Pick<Operation, "name" | "summary" | "inPath" | "query" | "answer" | "isList">;
 
 /** The description, as an object that JSON can hold. */
-export function describeApi(): JsonObject {
-  const paths: Record<string, JsonObject> = {};
-  const add = (path: string, method: string, described: JsonObject) => {
+export function describeApi() {
+  const paths: Record<string, Record<string, ReturnType<typeof describe>>> = {};
+  const add = (path: string, method: string, described: ReturnType<typeof describe>) => {
     paths[`/api/v1${path}`] = { ...paths[`/api/v1${path}`], [method]: described };
   };
   for (const operation of operations) add(operation.path, "get", describe(operation));
@@ -53,7 +53,7 @@ export function describeApi(): JsonObject {
   };
 }
 
-function describeChange(operation: ChangeOperation): JsonObject {
+function describeChange(operation: ChangeOperation) {
   const { needs, isKeyed, body } = operation;
   const { parameters, responses, ...rest } = describe({ ...operation, isList: false });
   const key = { name: "Idempotency-Key", in: "header", required: true, schema: { type: "string", maxLength: 128 } };
@@ -89,13 +89,13 @@ function problemsAs(told: Readonly<Record<number, string>>): JsonObject {
   return Object.fromEntries(Object.entries(told).map(([status, description]) => [status, { description, content }]));
 }
 
-function parametersOf(schema: z.ZodObject, where: "path" | "query"): JsonObject[] {
+function parametersOf(schema: z.ZodObject, where: "path" | "query") {
   const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: "input" });
   return Object.entries(properties).map(([name, one]) => ({
     name,
-    in: where,
+    in: where as string,
     required: where === "path" || required.includes(name),
-    schema: one,
+    schema: one as unknown,
   }));
 }
 

@@ -29,6 +29,7 @@ import { heldLong, type Looks, lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { addActPages, doneLine } from "./acts.ts";
+import { apiPage } from "./api.ts";
 import { auditPage, auditRowsMax, readAuditFilter, spanOf } from "./audit.ts";
 import { changesPage, changesShown } from "./changes.ts";
 import { failedPage } from "./failed.ts";
@@ -77,6 +78,7 @@ const pages: Readonly<Record<string, (asked: Asked) => Promise<Page>>> = {
   "/audit": audit,
   "/services": services,
   "/changes": changes,
+  "/api": async () => ({ title: "API", content: apiPage() }),
 };
 
 /** Adds the pages. */

@@ -9,6 +9,7 @@ import { changeOperations } from "../../../src/web/api/change-operations.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { createWebApp } from "../../../src/web/web-app.ts";
 import { testOutcome } from "../../support/outcomes.ts";
+import { stateOfRedis } from "../../support/redis-state.ts";
 import { webForTest } from "../../support/web-fixture.ts";
 
 const ana = createToken({ name: "ana", scope: "operate", services: [] });
@@ -41,27 +42,6 @@ function dying(stepsLeft: { count: number }) {
     producer: wrap(context.producer),
     notices: wrap(context.notices),
   };
-}
-
-/** One text for all that Redis holds, without records, keys of requests and instants of replays. */
-async function stateOfRedis(): Promise<string> {
-  const script = `local found, text = redis.call('KEYS', ARGV[1]), ''
-    table.sort(found)
-    for _, key in ipairs(found) do
-      local type, held = redis.call('TYPE', key).ok, nil
-      if type == 'hash' then
-        -- A dump may change its order while the hash is only read.
-        local entries = redis.call('HGETALL', key)
-        held = {}
-        for i = 1, #entries, 2 do table.insert(held, entries[i] .. '=' .. entries[i + 1]) end
-        table.sort(held)
-        held = table.concat(held, ' ')
-      end
-      local isNote = key:find(':changes$') or key:find(':request[-]key:') or key:find(':failed[-]replays:')
-      if not isNote then text = redis.sha1hex(text .. key .. (held or redis.call('DUMP', key))) end
-    end
-    return text`;
-  return String(await store.redis.eval(script, 0, `${store.key("*")}`));
 }
 
 const request = async (app: ReturnType<typeof createWebApp>, [method, path, body]: Sent, key: string) => {
@@ -129,11 +109,11 @@ describe("a process that dies after any step of a change", () => {
         const reason = `${name}-killed-after-${steps}`;
         const sent = await operations[name]?.(reason);
         if (sent === undefined) throw new Error(`say here what ${name} is sent`);
-        const before = await stateOfRedis();
+        const before = await stateOfRedis(store);
         const left = { count: steps };
         const app = createWebApp({ ...web.parts, context: () => dying(left) });
         const { status } = await request(app, sent, reason);
-        const isChanged = (await stateOfRedis()) !== before;
+        const isChanged = (await stateOfRedis(store)) !== before;
         const record = (await changes()).find((change) => change.reason === reason);
         if (isChanged) expect([steps, record?.actor, record?.what !== undefined]).toEqual([steps, "ana", true]);
         if (record && !record.isBegun) expect([steps, isChanged]).toEqual([steps, true]);
