@@ -109,7 +109,7 @@ export function simulateCommand(io: CommandIo): Command {
     });
 }
 
-interface HandRunContext {
+interface SimulationContext {
   readonly set: PolicySet;
   readonly time: VirtualTime;
   readonly timezone: string;
@@ -118,7 +118,7 @@ interface HandRunContext {
   readonly io: CommandIo;
 }
 
-async function run(policies: readonly Policy[], context: HandRunContext): Promise<SimulationReport | undefined> {
+async function run(policies: readonly Policy[], context: SimulationContext): Promise<SimulationReport | undefined> {
   const { set, time, timezone, assumptions, options, io } = context;
   const beganMs = systemClock.monotonicMs();
   const totals = new Totals(policies, options.problems);
