@@ -5,6 +5,7 @@ import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { UsageError } from "../core/errors.ts";
+import type { HttpServer } from "../core/http-server.ts";
 import { closedLabels } from "../ops/metric-labels.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { QueryContext } from "../queries/query-context.ts";
@@ -17,7 +18,6 @@ import type { AuthFile, FollowedFile } from "../web/access.ts";
 import type { Refusal } from "../web/guard.ts";
 import type { WebParts } from "../web/web-app.ts";
 import type { WebMeter } from "../web/web-meter.ts";
-import type { WebServer } from "../web/web-server.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 
 /** Where the web server listens, and who may ask. */
@@ -53,7 +53,7 @@ export function createWeb(
   const readStates = rememberStates(store, () => guard.losses);
   const context = () => ({ ...given(), readStates });
   const load = { variables, checks };
-  let server: WebServer | undefined;
+  let server: HttpServer | undefined;
   const recordRefusal = async ({ actor, what, why, ...from }: Refusal) => {
     const change = { actor, what: "refused", subject: what, reason: null, before: null, after: { why }, from };
     await new Changes(store).add(change);

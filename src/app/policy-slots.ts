@@ -3,7 +3,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
-import { LastSuccesses } from "../store/policy-states.ts";
+import { readLastSuccesses } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 
@@ -24,7 +24,7 @@ export async function readSuccesses(
   const names = policies.map(({ name }) => name);
   const [nowMs, successes, keptSince, all] = await Promise.all([
     redisTimeMs(store),
-    new LastSuccesses(store).of(names),
+    readLastSuccesses(store, names),
     new SlotLedger(store).keptSince(names),
     pauses(),
   ]);

@@ -2,11 +2,10 @@
 // answers. cli/serve.ts starts it first and stops it last. `/livez` says only that the event loop
 // turns: a process that waits for Redis must not be killed for it. `/readyz` says whether the
 // process does its work.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { UsageError } from "../core/errors.ts";
+import { type HttpServer, startHttpServer } from "../core/http-server.ts";
 
 /** Whether a process does its work, and if not, why. */
 export interface Readiness {
@@ -35,53 +34,28 @@ export interface HealthOptions {
   readonly routes?: Readonly<Record<string, () => Promise<HealthAnswer> | HealthAnswer>>;
 }
 
-/** A listening health server. */
-export interface HealthServer {
-  readonly port: number;
-  stop(): Promise<void>;
-}
-
-const requestMsMax = 5_000;
-const connectionsMax = 64;
-const headerBytesMax = 8_192;
+const limits = { requestMsMax: 5_000, headerBytesMax: 8_192, connectionsMax: 64 };
 /** Longer answers are compressed for clients that accept it; in practice only /metrics. */
 const compressedFrom = 1_024;
 
 const compress = promisify(gzip);
 
 /** Starts the server. @throws UsageError when the port is taken or not allowed. */
-export async function startHealthServer(options: HealthOptions): Promise<HealthServer> {
+export async function startHealthServer(options: HealthOptions): Promise<HttpServer> {
   const routes: NonNullable<HealthOptions["routes"]> = {
     "/livez": () => ({ status: 200, contentType: "text/plain", body: "ok\n" }),
     "/readyz": () => toAnswer(options.readiness()),
     ...options.routes,
   };
-  const server = createServer(
-    {
-      maxHeaderSize: headerBytesMax,
-      requestTimeout: requestMsMax,
-      headersTimeout: requestMsMax,
-      keepAliveTimeout: requestMsMax,
-    },
-    (request, response) => {
-      // Discards the request's body.
-      request.resume();
-      answer(request, routes)
-        .catch(() => ({ status: 500, contentType: "text/plain", body: "this failed\n" }))
-        .then((given) => send(request, response, given))
-        .catch(() => response.destroy());
-    },
-  );
-  server.maxConnections = connectionsMax;
-  const port = await listen(server, options);
-  return {
-    port,
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  const { port, host } = options;
+  return startHttpServer({ name: "the health server", port, host, ...limits }, (request, response) => {
+    // Discards the request's body.
+    request.resume();
+    answer(request, routes)
+      .catch(() => ({ status: 500, contentType: "text/plain", body: "this failed\n" }))
+      .then((given) => send(request, response, given))
+      .catch(() => response.destroy());
+  });
 }
 
 async function answer(request: IncomingMessage, routes: NonNullable<HealthOptions["routes"]>): Promise<HealthAnswer> {
@@ -124,18 +98,4 @@ function takesGzip(accepted: string | string[] | undefined): boolean {
 function toAnswer({ ready, reasons, facts }: Readiness): HealthAnswer {
   const body = `${JSON.stringify({ ready, reasons, ...facts })}\n`;
   return { status: ready ? 200 : 503, contentType: "application/json", body };
-}
-
-function listen(server: Server, { port, host }: HealthOptions): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.on("error", (error) => {
-      const reason = "code" in error ? String(error.code) : error.message;
-      reject(new UsageError(`the health server cannot listen on ${host ?? "all addresses"}, port ${port} (${reason})`));
-    });
-    server.listen(port, host, () => resolve(toPort(server.address(), port)));
-  });
-}
-
-function toPort(address: AddressInfo | string | null, asked: number): number {
-  return typeof address === "object" && address !== null ? address.port : asked;
 }

@@ -2,27 +2,21 @@
 // returns its delivery to the head and starts a cool-down of the queue, so nothing overtakes it and
 // no worker is blocked. A killed process's delivery goes back to the head, too. Decides nothing
 // itself.
-import { type Job, RateLimitError, UnrecoverableError, Worker } from "bullmq";
+import { type Job, RateLimitError, UnrecoverableError } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
-import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
+import { createRateLimitedLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { withoutSecrets } from "../core/secrets.ts";
 import { type Delivery, type DeliveryTry, type DeliveryVerdict, parseDelivery } from "../model/notice.ts";
-import type { RedisTarget } from "../store/connect.ts";
 import type { NoticeQueues } from "./notice-queues.ts";
-import { queueConnection, sinkQueueName } from "./queues.ts";
-import { stopWorker } from "./stop-worker.ts";
+import { sinkQueueName } from "./queues.ts";
+import { type ConsumerBase, createWorker } from "./worker.ts";
 
 /** What a consumer needs. */
-export interface NoticeConsumerOptions {
-  readonly target: RedisTarget;
+export interface NoticeConsumerOptions extends ConsumerBase {
   readonly sink: string;
   readonly queues: Pick<NoticeQueues, "hold" | "inOneLine">;
-  /** How long a worker may stay silent before another one takes its delivery. */
-  readonly takeOverAfterMs: number;
-  readonly drainMs: number;
-  readonly log: EventLog;
   /** Makes one try. */
   readonly process: (delivery: Delivery, attempt: DeliveryTry) => Promise<DeliveryVerdict>;
   /** A delivery went to the failed list. */
@@ -41,63 +35,36 @@ const bugAgainMs = 5_000;
 const graceMs = 1_000;
 
 /** Makes the consumer of one sink's queue. */
-export function createNoticeConsumer(options: NoticeConsumerOptions): Component {
-  const { sink, queues, log, drainMs } = options;
+export function createNoticeConsumer(given: NoticeConsumerOptions): Component {
+  const log = createRateLimitedLog(given.log, systemClock, "queue");
+  const { sink, queues, gaveUp } = given;
   const queue = sinkQueueName(sink);
-  let worker: Worker | undefined;
-  const stopping = new AbortController();
-  return {
-    name: `consumer ${queue}`,
-    start: async () => {
+  return createWorker(
+    { ...given, log },
+    {
+      queue,
+      graceMs,
+      options: { concurrency: 1, maxStalledCount, limiter: noLimit, maximumRateLimitDelay: coolDownCheckMs },
       // First of all: without it two workers would deliver side by side.
-      await queues.inOneLine(sink);
-      if (stopping.signal.aborted) return;
-      worker = createWorker(options, stopping.signal);
-      await worker.waitUntilReady();
+      before: () => queues.inOneLine(sink),
+      process: async (job, { signal, isStopping }) => {
+        const verdict: DeliveryVerdict = isStopping
+          ? { verdict: "back" }
+          : await attempt(job, given, signal).catch((error: unknown) => onBug(error, given));
+        return applyVerdict(verdict, given);
+      },
+      listen: (worker) => {
+        worker.on("failed", (job, error) => {
+          if (job === undefined) return;
+          try {
+            gaveUp(parseDelivery(job.data), error.message);
+          } catch {
+            log.error("sink.unreadable", { queue, message: error.message });
+          }
+        });
+      },
     },
-    stop: async () => {
-      const drained = worker;
-      worker = undefined;
-      stopping.abort();
-      if (drained !== undefined) await stopWorker(drained, { queue, graceMs, drainMs, log });
-    },
-  };
-}
-
-function createWorker(options: NoticeConsumerOptions, stopping: AbortSignal): Worker {
-  const { target, sink, takeOverAfterMs, gaveUp } = options;
-  const queue = sinkQueueName(sink);
-  const log = createRateLimitedLog(options.log, systemClock, "queue");
-  // Three parameters: only then BullMQ passes the signal.
-  const processor = async (job: Job<unknown>, _token: string | undefined, signal: AbortSignal | undefined) => {
-    const cancel = signal ?? new AbortController().signal;
-    const verdict: DeliveryVerdict = stopping.aborted
-      ? { verdict: "back" }
-      : await attempt(job, options, cancel).catch((error: unknown) => onBug(error, options));
-    return applyVerdict(verdict, options);
-  };
-  const { connection, release } = queueConnection(target, "worker");
-  const worker = new Worker(queue, processor, {
-    connection,
-    prefix: target.prefix,
-    concurrency: 1,
-    lockDuration: takeOverAfterMs,
-    stalledInterval: Math.ceil(takeOverAfterMs / 2),
-    maxStalledCount,
-    limiter: noLimit,
-    maximumRateLimitDelay: coolDownCheckMs,
-  });
-  worker.once("closed", release);
-  worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
-  worker.on("failed", (job, error) => {
-    if (job === undefined) return;
-    try {
-      gaveUp(parseDelivery(job.data), error.message);
-    } catch {
-      log.error("sink.unreadable", { queue, message: error.message });
-    }
-  });
-  return worker;
+  );
 }
 
 async function attempt(

@@ -23,7 +23,6 @@ const batchMax = 200;
 const recordScript = createScript("slots/record", (answer) => asList(answer).map(toRecordAnswer));
 const watermarksScript = createScript("slots/watermarks", asTexts);
 const forgetScript = createScript("slots/forget", asNothing);
-const keepScript = createScript("slots/keep", asNothing);
 const startSkippedScript = createScript("slots/start-skipped", asFlag);
 
 /** Slots between two instants, both included. */
@@ -99,8 +98,11 @@ export class SlotLedger {
   async tidy(known: ReadonlySet<string>, nowMs: number): Promise<void> {
     const unknown = (await this.policies()).filter((policy) => !known.has(policy));
     await this.#forget(unknown, nowMs - slotRecordsForMs);
-    for (const batch of batchesOf([...known], batchMax))
-      await keepScript(this.#store, this.#recordKeys(batch.map((policy) => ({ policy }))), []);
+    // A replica that does not know these may have let their records expire.
+    for (const batch of batchesOf([...known], batchMax)) {
+      const keys = this.#recordKeys(batch.map((policy) => ({ policy })));
+      await Promise.all(keys.map((key) => this.#store.redis.persist(key)));
+    }
   }
 
   /** Returns at most 1,000 steps whose scheduler died before it confirmed them. */

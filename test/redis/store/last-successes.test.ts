@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import { History } from "../../../src/store/history.ts";
-import { LastSuccesses } from "../../../src/store/policy-states.ts";
+import { readLastSuccesses } from "../../../src/store/policy-states.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { storeForTest } from "../../support/redis.ts";
 
@@ -20,29 +20,26 @@ function end(policy: string, { atMs, ...changes }: { atMs: number } & Partial<Ou
 
 describe("the last successes", () => {
   it("keep the newest, in any order of writing, and expire by themselves", async () => {
-    const successes = new LastSuccesses(store);
     for (const atMs of [2_000, 5_000, 3_000]) await end("nightly", { atMs });
-    expect([...(await successes.of(["nightly", "never"]))]).toEqual([["nightly", beganMs + 5_000]]);
-    expect(await successes.of([])).toEqual(new Map());
+    expect([...(await readLastSuccesses(store, ["nightly", "never"]))]).toEqual([["nightly", beganMs + 5_000]]);
+    expect(await readLastSuccesses(store, [])).toEqual(new Map());
     const lastsMs = await store.redis.pttl(store.key("last-success", "nightly"));
     expect(lastsMs).toBeGreaterThan(399 * 86_400_000);
   });
 
   it("are those of outcomes that say that the policy works, once an outcome", async () => {
-    const successes = new LastSuccesses(store);
     await end("sick", { atMs: 2_000, taskId: "first" });
     await end("sick", { atMs: 3_000, status: "failed" });
     await end("sick", { atMs: 4_000, status: "skipped" });
     await end("sick", { atMs: 5_000, taskId: "first" });
-    expect([...(await successes.of(["sick"]))]).toEqual([["sick", beganMs + 2_000]]);
+    expect([...(await readLastSuccesses(store, ["sick"]))]).toEqual([["sick", beganMs + 2_000]]);
     await end("sick", { atMs: 6_000, status: "failed", reason: "expectation-not-met" });
-    expect([...(await successes.of(["sick"]))]).toEqual([["sick", beganMs + 6_000]]);
+    expect([...(await readLastSuccesses(store, ["sick"]))]).toEqual([["sick", beganMs + 6_000]]);
   });
 
   it("are found for more policies than one command takes", async () => {
-    const successes = new LastSuccesses(store);
     const names = Array.from({ length: 1_001 }, (_, index) => `p${index}`);
     await end("p1000", { atMs: 7_000 });
-    expect([...(await successes.of(names))]).toEqual([["p1000", beganMs + 7_000]]);
+    expect([...(await readLastSuccesses(store, names))]).toEqual([["p1000", beganMs + 7_000]]);
   });
 });

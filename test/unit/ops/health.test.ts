@@ -1,9 +1,10 @@
 import { connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { UsageError } from "../../../src/core/errors.ts";
-import { type HealthServer, type Readiness, startHealthServer } from "../../../src/ops/health.ts";
+import type { HttpServer } from "../../../src/core/http-server.ts";
+import { type Readiness, startHealthServer } from "../../../src/ops/health.ts";
 
-let server: HealthServer | undefined;
+let server: HttpServer | undefined;
 afterEach(() => server?.stop());
 
 const ready: Readiness = { ready: true, reasons: [], facts: { roles: ["worker"] } };

@@ -1,0 +1,50 @@
+// An HTTP server with limits of connections, headers and times: the health server (ops/health.ts)
+// and the web server (web/web-server.ts) listen by it.
+import { createServer, type RequestListener } from "node:http";
+import { UsageError } from "./errors.ts";
+
+/** Where a server listens, and its limits. */
+export interface HttpServerOptions {
+  /** For the error: `the health server`. */
+  readonly name: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** The address to listen on; undefined: all. */
+  readonly host: string | undefined;
+  /** How long a request, its headers and an idle connection may take. */
+  readonly requestMsMax: number;
+  readonly headerBytesMax: number;
+  readonly connectionsMax: number;
+  /** What to do about a taken port; empty: nothing is said. */
+  readonly hint?: string;
+}
+
+/** A listening server. */
+export interface HttpServer {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+/** Starts a server. @throws UsageError when the port is taken or not allowed. */
+export async function startHttpServer(options: HttpServerOptions, listener: RequestListener): Promise<HttpServer> {
+  const { name, port, host, requestMsMax, headerBytesMax, connectionsMax, hint = "" } = options;
+  const times = { requestTimeout: requestMsMax, headersTimeout: requestMsMax, keepAliveTimeout: requestMsMax };
+  const server = createServer({ maxHeaderSize: headerBytesMax, ...times }, listener);
+  server.maxConnections = connectionsMax;
+  await new Promise<void>((resolve, reject) => {
+    server.on("error", (error) => {
+      const reason = "code" in error ? String(error.code) : error.message;
+      reject(new UsageError(`${name} cannot listen on ${host ?? "all addresses"}, port ${port} (${reason})${hint}`));
+    });
+    server.listen(port, host, resolve);
+  });
+  const address = server.address();
+  return {
+    port: typeof address === "object" && address !== null ? address.port : port,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
