@@ -33,9 +33,9 @@ import { Quarantines } from "../store/pauses.ts";
 import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
 import { tasksInFlight } from "../store/start-entry.ts";
 import { endAbandoned } from "../tasks/finish.ts";
+import { createWakingWalk } from "../tasks/followed-lists.ts";
 import { createProcessTask, type ProcessDependencies } from "../tasks/process-task.ts";
 import { createDeletionWatch, createQuarantineWatch, createRecorder, RecentOutcomes } from "../tasks/recorder.ts";
-import { createWakingWalk } from "../tasks/wake-runs.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 import type { ServiceConsumers } from "./running-services.ts";
 
@@ -74,7 +74,7 @@ export function createConsumers(options: ConsumerOptions): (settings: ServiceSet
   };
   const count = createQuarantineWatch(new Quarantines(store), (name) => deps.policy(name)?.quarantine, log);
   const noteDeletion = createDeletionWatch(new DeletedSyncJobs(store));
-  const alsoTell = async (outcome: Outcome) => {
+  const alsoPublish = async (outcome: Outcome) => {
     await count(outcome);
     await noteDeletion(outcome);
   };
@@ -86,7 +86,7 @@ export function createConsumers(options: ConsumerOptions): (settings: ServiceSet
   const written = new History(store, { isNotified: isNotifiedPolicy, timezoneOf: zoneOf, limits });
   const history = new RecentOutcomes(written, { clock: systemClock, log });
   guard.whenAnother((lastSeenMs) => history.restore(lastSeenMs));
-  const recorder = createRecorder(history, log, alsoTell);
+  const recorder = createRecorder(history, log, alsoPublish);
   const processTask = createProcessTask(deps, recorder);
   const wakingWalk = createWakingWalk({
     ...deps,

@@ -1,7 +1,6 @@
 // How each policy's last poll ended, and what the last judged one observed. history.ts writes it
 // with the poll's outcome, so that a crash loses or repeats no finding.
-import type { Feed } from "../model/feed.ts";
-import { feedId } from "../model/feed.ts";
+import { type Feed, feedId } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { Store } from "./redis.ts";
 
@@ -24,15 +23,15 @@ export interface PollMemory {
   /** How the last poll ended; undefined before the first one. */
   readonly state: PollState | undefined;
   /** The observation of the last judged poll; undefined before the first one. */
-  readonly sight: PollObservation | undefined;
+  readonly observation: PollObservation | undefined;
 }
 
-/** What a poll's outcome changes. `revision`: the one it rests on. `sight`: when it was judged. */
+/** What a poll's outcome changes. `revision`: the one it rests on. `observation`: if it was judged. */
 export interface PollNote {
   readonly revision: number;
   readonly feed: Feed;
   readonly state: PollState;
-  readonly sight: PollObservation | undefined;
+  readonly observation: PollObservation | undefined;
 }
 
 /** Key of a policy's poll memory. */
@@ -41,9 +40,9 @@ export function pollMemoryKey({ key }: Pick<Store, "key">, policy: string): stri
 }
 
 /** The arguments of a poll, as lua/outcome/record.lua takes them. */
-export function pollNoteArgs({ revision, feed, state, sight }: PollNote): (string | number | Buffer)[] {
-  const seen = sight?.seen;
-  const saw = sight === undefined ? ["", ""] : [sight.count, sight.atMs];
+export function pollNoteArgs({ revision, feed, state, observation }: PollNote): (string | number | Buffer)[] {
+  const seen = observation?.seen;
+  const saw = observation === undefined ? ["", ""] : [observation.count, observation.atMs];
   return [revision, feedId(feed), state, ...saw, seen === undefined ? 0 : 1, seen ?? ""];
 }
 
@@ -64,7 +63,7 @@ export class PollStore {
     return {
       revision: Number(revision ?? 0),
       state: isSameList ? toState(state) : undefined,
-      sight:
+      observation:
         isSameList && count !== undefined
           ? { count: Number(count), atMs: Number(atMs), seen: fields[5] ?? undefined }
           : undefined,

@@ -33,7 +33,7 @@ export async function stepPoll(task: Task, deps: PollDependencies, attempt: Atte
   const basis = await deps.polls.read(task.policy, feed);
   const wish = {
     ...({ feed, service, kind: expectation.readsItems ? "items" : "count", signal: attempt.signal } as const),
-    ...{ sinceMs: task.slotMs, afterMs: basis.sight?.atMs ?? 0 },
+    ...{ sinceMs: task.slotMs, afterMs: basis.observation?.atMs ?? 0 },
     // The slot of a follower is older than its turn.
     turnOf: policy.after === undefined ? undefined : task.id,
   };
@@ -54,7 +54,7 @@ function judgeRead(
   if (read.answer === "too-long") return tooLong;
   const { list, beganAtMs } = read;
   const { seesNew, looksBack } = expectation;
-  const ending = judgeList(expectation, list, looksBack ? basis.sight : undefined);
+  const ending = judgeList(expectation, list, looksBack ? basis.observation : undefined);
   const seen = seesNew ? packSeen(list.items.map(({ facts }) => facts)) : undefined;
   const observation: PollObservation = { count: list.count, atMs: beganAtMs, seen };
   // An unjudged list leaves no observation: what is new in it is still new at the next poll.
@@ -95,7 +95,7 @@ export async function pollChange(
   const { state: before = "good", revision } = ending.poll?.basis ?? (await deps.polls.read(task.policy, feed));
   const state = stateOf(ending);
   const changed = state !== before || (state === "bad" && ending.poll?.isNews === true);
-  return { changed, note: { revision, feed, state, sight: ending.poll?.observation } };
+  return { changed, note: { revision, feed, state, observation: ending.poll?.observation } };
 }
 
 function stateOf({ status }: Pick<Outcome, "status">): PollState {

@@ -134,7 +134,7 @@ async function followRun(
     from: { state: "answered" },
   } as const;
   if (policy.follow.until === "accepted")
-    return complete({ ...(await tellAccepted(task, deps, entry)), status: "accepted", ...sent });
+    return complete({ ...(await acceptedEnding(task, deps, entry)), status: "accepted", ...sent });
   const deadlineMs = sentAtMs + policy.follow.deadlineMs;
   // Only a walk after the deadline shows whether the run had ended by then.
   await follow(task, deps, { nowMs, hurry: nowMs >= deadlineMs });
@@ -149,7 +149,7 @@ async function followRun(
   const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, isAnswered, finishSeenAtMs, approvals });
   if (ending !== undefined)
     return complete({ ...ending, ...(await conflictChange(task, deps, { entry, appeared, ending })), ...sent });
-  await tellLong(task, policy, { deps, entry, nowMs, sentAtMs });
+  await noteIfLong(task, policy, { deps, entry, nowMs, sentAtMs });
   const { attributable } = appeared;
   const { blockedAfterMs, unreadableForMs } = policy.follow;
   const patienceMs = Math.min(blockedAfterMs ?? unreadableForMs, unreadableForMs);
@@ -158,7 +158,7 @@ async function followRun(
 }
 
 /** Tells once that a run is unusually long and goes on. It reads what is usual once a run. */
-async function tellLong(
+async function noteIfLong(
   task: Task,
   policy: Policy,
   {
@@ -190,7 +190,7 @@ async function tellLong(
 }
 
 /** Why a start counts as accepted: the service said so, or an activity shows it. */
-async function tellAccepted(
+async function acceptedEnding(
   task: Task,
   deps: RunDependencies,
   entry: StartEntry,

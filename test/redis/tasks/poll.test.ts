@@ -199,8 +199,8 @@ describe("what is remembered", () => {
     expect(await store.redis.pttl(key)).toBeGreaterThan(399 * 86_400_000);
     const feed = { service: "main", repository: "HR", list: "approvals" } as const;
     const memory = await new PollStore(store).read("kept", feed);
-    expect(memory).toMatchObject({ revision: 1, state: "good", sight: { count: 2 } });
+    expect(memory).toMatchObject({ revision: 1, state: "good", observation: { count: 2 } });
     const other = await new PollStore(store).read("kept", { ...feed, list: "triggers" });
-    expect(other).toEqual({ revision: 1, state: undefined, sight: undefined });
+    expect(other).toEqual({ revision: 1, state: undefined, observation: undefined });
   });
 });

@@ -4,7 +4,7 @@
 -- Answers the entry: fields and values in turn.
 local entryKey, leaseKey = unpack(KEYS)
 local claimant, retentionMs, task, leaseMs = unpack(ARGV)
---- @include "claim"
+--- @include "start"
 --- @include "lease"
 claim(entryKey, claimant, retentionMs)
 local state = redis.call('HGET', entryKey, 'state')

@@ -4,7 +4,7 @@
 -- ARGV: claimant, task
 local entryKey, inFlightKey = unpack(KEYS)
 local claimant, task = unpack(ARGV)
---- @include "take-back"
+--- @include "start"
 local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'sends')
 if entry[1] ~= 'sending' or entry[2] ~= claimant then return end
 local sends = entry[3] - 1

@@ -7,8 +7,7 @@
 -- count of intents, and the limiter's answer ('' without one).
 local entryKey, inFlightKey, watchKey, lossesKey, leaseKey, feedKey = unpack(KEYS, 1, 6)
 local claimant, startBy, term, slot, asking, task, retentionMs, inFlightMs, leaseMs, notesFeed = unpack(ARGV, 1, 10)
---- @include "claim"
---- @include "take-back"
+--- @include "start"
 --- @include "lease"
 --- @include "fence"
 --- @include "limiter-acquire"

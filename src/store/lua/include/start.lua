@@ -7,3 +7,11 @@ local function claim(entryKey, claimant, retentionMs)
   redis.call('HSETNX', entryKey, 'claimedAtMs', now)
   redis.call('PEXPIRE', entryKey, retentionMs)
 end
+
+-- Takes back the only permission of a start.
+local function takeBack(entryKey, inFlightKey, task)
+  redis.call('HSET', entryKey, 'state', 'claimed')
+  redis.call('HDEL', entryKey, 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'doubt')
+  redis.call('HDEL', entryKey, 'limitedUntilMs', 'unreadableAtMs')
+  redis.call('HDEL', inFlightKey, task)
+end
