@@ -1,5 +1,5 @@
--- Permits one more request after `sends` unanswered ones, the newest of `sender`. With another sender
--- in the entry, that request was taken back, and a newer one may be under way: nothing is permitted.
+-- Permits one more request after `sends` unanswered ones, the newest of `sender`. Another sender in
+-- the entry: that request was taken back, and a newer one may be under way, so none is permitted.
 -- KEYS: entry, in flight, watch, losses
 -- ARGV: claimant, startBy, term, slot, asking, sends, sender
 -- Answers as start/send.
