@@ -26,7 +26,7 @@ export interface PollMemory {
   readonly observation: PollObservation | undefined;
 }
 
-/** What a poll's outcome changes. `revision`: the one it rests on. `observation`: if it was judged. */
+/** What a poll's outcome changes. `revision`: its basis. `observation`: if it was judged. */
 export interface PollNote {
   readonly revision: number;
   readonly feed: Feed;

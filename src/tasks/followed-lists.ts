@@ -1,4 +1,4 @@
-// The followed lists of a task: which they are, waiting for their walks, and leaving; and waking the
+// The followed lists of a task: which they are, waiting for their walks, leaving; and waking the
 // runs whose end a walk of the activities has just seen. A lost wake-up costs only time: every run
 // checks by itself (follow-pace.ts). Reads nothing of the service.
 import type { ItemMapper } from "../feeds/mapping.ts";
