@@ -1,6 +1,6 @@
 // `syncline completion SHELL`: a script that completes commands, options and their values, made
 // from the definitions of all commands; and names of policies, which it asks Redis for.
-import { Argument, type Command } from "commander";
+import { Argument, type Command, InvalidArgumentError } from "commander";
 import { findRunningSet } from "../queries/policy-set.ts";
 import type { CommandIo } from "./command-io.ts";
 import { type RedisOptions, redisCommand, redisTarget, withStore } from "./shared-options.ts";
@@ -20,10 +20,12 @@ type Shell = keyof typeof scripts;
 export function completionCommand(io: CommandIo, loadAll: () => Promise<readonly Command[]>): Command {
   return redisCommand("completion")
     .addArgument(
-      new Argument("<shell>", "bash, zsh or fish; policies prints their names").choices([
-        ...Object.keys(scripts),
-        "policies",
-      ]),
+      new Argument("<shell>", "bash, zsh or fish").choices(Object.keys(scripts)).argParser((word) => {
+        // The scripts ask for the names of policies.
+        if (word !== "policies" && !Object.hasOwn(scripts, word))
+          throw new InvalidArgumentError("It is bash, zsh or fish.");
+        return word;
+      }),
     )
     .addHelpText("after", help)
     .action(async (shell: Shell | "policies", options: RedisOptions) => {

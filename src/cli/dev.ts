@@ -10,7 +10,7 @@ import type { Settings } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { errorText, OutOfReachError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
-import { showInstant } from "../core/instant.ts";
+import { showBoth } from "../core/instant.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { createSlotSource, dueSlots } from "../schedule/slots.ts";
 import { defaultPrefix } from "../store/redis.ts";
@@ -130,7 +130,7 @@ function nextSlot(policy: Policy): string {
     source === undefined ? [] : dueSlots(source, systemClock.nowMs() + readyWithinMs, Number.POSITIVE_INFINITY, 1);
   if (slotMs === undefined) return policy.after === undefined ? "only by hand" : `after ${policy.after.policy}`;
   const { schedule } = policy;
-  return showInstant(slotMs, schedule === undefined || schedule.kind === "every" ? undefined : schedule.timezone);
+  return showBoth(slotMs, schedule === undefined || schedule.kind === "every" ? "UTC" : schedule.timezone);
 }
 
 /** What a person types in another terminal to look at this Syncline. */

@@ -188,7 +188,8 @@ export async function readPoliciesAhead(
       return { set, known: wantsKnown ? await readKnownAhead(store, set) : undefined };
     });
   } catch (error) {
-    if (config === undefined || !(error instanceof OutOfReachError)) throw error;
+    if (!(error instanceof OutOfReachError)) throw error;
+    if (config === undefined) throw new OutOfReachError(`${error.message} Or name policy files with --config.`);
     io.err(`${error.message} Neither pauses nor usual durations are known.`);
     return { set: await loadPoliciesOrThrow(config, io), known: undefined };
   }

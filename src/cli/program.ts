@@ -155,6 +155,7 @@ function inPlainWords(text: string, command: Command): string {
   return text
     .replace(" is invalid. ", " is invalid: ")
     .replace(/command-argument value ('.*?') is invalid for argument '(\w+)'[:.]/s, "$2 $1:")
+    .replace(/too many arguments for 'api'.*/, (said) => `${said} An id goes by --key, a repository by --repository.`)
     .replace(/missing required argument '(\w+)'/, (_, name: string) => {
       return `say which ${name}: ${places.find((one) => one.name() === name)?.description}`;
     })

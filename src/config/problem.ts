@@ -32,7 +32,8 @@ export interface ReportOptions {
 /** Reports a problem about the value (or key) at a path. */
 export type Report = (path: Path, message: string, options?: ReportOptions) => void;
 
-const sourceCharactersMax = 120;
+/** With the number of the line, it fits into 80 columns. */
+const sourceCharactersMax = 68;
 
 /** A problem about a whole file or folder. */
 export function problemOfFile(file: string, message: string, hint?: string): Problem {

@@ -8,7 +8,9 @@ import { Syncline, syncline } from "../support/processes.ts";
 it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => {
   const dev = new Syncline(["dev"]);
   await dev.until(({ event }) => event === "serve.ready");
-  expect(dev.err).toMatch(/next slots\n {2}contracts-nightly: \d{4}-\d\d-\d\d 02:30:00 CES?T\n {2}invoices: /);
+  expect(dev.err).toMatch(
+    /next slots\n {2}contracts-nightly: \d{4}-\d\d-\d\d 0[01]:30:00Z \(\d{4}-\d\d-\d\d 02:30:00 CES?T\)\n {2}invoices: /,
+  );
   const exported = [...dev.err.matchAll(/(\w+)='([^']*)'/g)].map(([, name = "", value = ""]) => [name, value]);
   const environment: Record<string, string> = Object.fromEntries(exported);
   const [run] = /(?<= syncline (?:-- )?)run .*/.exec(dev.err) ?? [""];
