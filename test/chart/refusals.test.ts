@@ -29,7 +29,7 @@ const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
   [
     "a policy file that is no YAML by name",
     { policies: { files: { "a.txt": "x" } } },
-    ['policies.files: "a.txt" cannot be a policy file', "the ending .yaml or .yml"],
+    ['policies.files: "a.txt" cannot be a policy file', "the ending .yaml, .yml or .ics"],
   ],
   ["a secret whose name cannot be", { secrets: ["My Secret"] }, ["/secrets/0", "does not match pattern"]],
   ["the same secret twice", { secrets: ["a", "a"] }, ["/secrets", "items at 0 and 1 are equal"]],

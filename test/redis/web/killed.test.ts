@@ -136,7 +136,7 @@ describe("a process that dies after any step of a change", () => {
       const tasks = (await inFlight()).filter((id) => !before.has(id));
       return { told: again.body.done.length + again.body.left.length, left, tasks: tasks.length };
     };
-    for (let steps = 0; steps < 20; steps += 1)
+    for (let steps = 0; steps < 60; steps += 1)
       expect([steps, await queued(steps)]).toEqual([steps, { told: 1, left: false, tasks: 1 }]);
   });
 });
