@@ -2,6 +2,7 @@
 import { html } from "hono/html";
 import { counted } from "../../core/plain-text.ts";
 import type { Outcome } from "../../model/outcome.ts";
+import type { Pause } from "../../model/pause.ts";
 import type { Attention, AttentionItem } from "../../queries/attention.ts";
 import { type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import { taskWords } from "../../queries/task-words.ts";
@@ -15,10 +16,10 @@ const nextMax = 10;
 export function nowPage(attention: Attention, newest: readonly Outcome[]): Html {
   const { lines, nowMs } = attention;
   const { fresh, known } = itemsOf(attention);
-  const acknowledged = known.length === 0 ? "" : section("known", "Acknowledged", attentionList(known, nowMs));
+  const acknowledged = known.length === 0 ? "" : section("known", "Acknowledged", attentionList(known, attention));
   return html`<h1>${headline(attention)}</h1>
 ${healthCounts(attention)}
-${fresh.length === 0 ? "" : attentionList(fresh, nowMs)}${acknowledged}
+${fresh.length === 0 ? "" : attentionList(fresh, attention)}${acknowledged}
 <div class="columns">
 ${section("next", "Next", nextSlots(lines, nowMs))}
 ${section("ended", "Just ended", justEnded(newest, attention))}
@@ -52,23 +53,29 @@ function healthCounts({ counts }: Attention): Html {
 
 const aboutWord = { installation: "installation", service: "service", sink: "sink", list: "list", policy: "" };
 
-function attentionList(items: readonly AttentionItem[], nowMs: number): Html {
+function attentionList(items: readonly AttentionItem[], { lines, nowMs }: Attention): Html {
+  const owners = new Map(lines.map(({ policy }) => [policy.name, policy.owner]));
+  const show = (item: AttentionItem) =>
+    attentionItem(item, item.about === "policy" ? owners.get(item.name) : undefined, nowMs);
   const more = items.length - itemsMax;
   const all = html`<p class="quiet">and ${more} more: <a href="/policies">all policies, worst first</a></p>`;
-  return html`<ul class="attention">${items.slice(0, itemsMax).map((item) => attentionItem(item, nowMs))}</ul>${more > 0 ? all : ""}`;
+  return html`<ul class="attention">${items.slice(0, itemsMax).map(show)}</ul>${more > 0 ? all : ""}`;
 }
 
-function attentionItem(item: AttentionItem, nowMs: number): Html {
+function attentionItem(item: AttentionItem, owner: string | undefined, nowMs: number): Html {
   const { about, name, what, sinceMs, lastGoodMs, slotMs, nextStep } = item;
   const isPolicy = about === "policy";
   const title = isPolicy ? policyLink(name) : html`<span class="name">${aboutWord[about]} ${name}</span>`;
   const run =
     isPolicy && slotMs !== undefined ? html` <a class="go" href="${slotPath(name, slotMs)}">Open the run</a>` : "";
   const since = sinceMs === undefined ? "" : html`<span>since ${when(sinceMs, nowMs)}</span>`;
-  const good = isPolicy
-    ? html`<span>last good ${lastGoodMs === undefined ? "never" : when(lastGoodMs, nowMs)}</span>`
-    : "";
-  return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${good}</p><p class="step">${withCode(nextStep)}${run}</p></li>`;
+  // A run with new conflicts has ended well: then it is no word of comfort.
+  const good =
+    isPolicy && (lastGoodMs ?? 0) < (sinceMs ?? nowMs)
+      ? html`<span>last good ${lastGoodMs === undefined ? "never" : when(lastGoodMs, nowMs)}</span>`
+      : "";
+  const who = owner === undefined ? "" : html`<span>owner ${owner}</span>`;
+  return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${good} ${who}</p><p class="step">${withCode(nextStep)}${run}</p></li>`;
 }
 
 /** Words between backquotes are commands. */
@@ -95,10 +102,15 @@ function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
     .slice(0, nextMax);
   const rows = coming.map(({ policy, nextMs, pauses }) => [
     when(nextMs, nowMs),
-    html`${policyLink(policy.name)}<span class="under">${pauses.length === 0 ? actionText(policy) : mark("paused", "paused: will be skipped")}</span>`,
+    html`${policyLink(policy.name)}<span class="under">${pauses.length === 0 ? actionText(policy) : mark("paused", pauseNote(pauses, nextMs))}</span>`,
   ]);
   const none = "No policy has a slot ahead.";
   return table("The next slots of all policies", ["due", ["policy", "wide"]], rows, { none, isBrief: true });
+}
+
+function pauseNote(pauses: readonly Pause[], nextMs: number): string {
+  const isOver = pauses.every(({ untilMs }) => untilMs !== null && untilMs <= nextMs);
+  return isOver ? "paused until then" : "paused: will be skipped";
 }
 
 function justEnded(newest: readonly Outcome[], { nowMs, lines }: Attention): Html {

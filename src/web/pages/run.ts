@@ -36,13 +36,19 @@ export function runPage({ policy, story, usualMs, nowMs }: RunView, mayOperate: 
   return html`<p class="crumbs">${crumbs(policy, story)}</p>
 <h1>${titleOf(story)} ${slotMs === undefined ? "" : showInstant(slotMs, zone)}</h1>
 ${notASlot}
-${verdict === "started" && tasks.length === 1 ? "" : html`<p class="state">${stateOf(story)} ${verdict}</p>`}
+${verdict === "started" && tasks.length > 0 ? "" : html`<p class="state">${stateOf(story)} ${verdict}</p>`}
 ${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "blocked now")} ${held}</p>`}
 ${pauses.map(({ actor, note }) => html`<p class="notice">${mark("paused", "paused now")} by ${actor}: ${note}</p>`)}
 ${covers.length === 0 ? "" : html`<p>It stands for ${covers.length} older: ${covers.slice(-5).map((one) => html`${fullTime(Date.parse(one), zone)} `)}${covers.length > 5 ? "and more" : ""}</p>`}
-${tasks.slice(0, tasksMax).map((task) => taskSection(task, { zone, usualMs, nowMs, mayOperate }))}
+${worstFirst(tasks).map((task) => taskSection(task, { zone, usualMs, nowMs, mayOperate }))}
 ${more}
 ${policy === undefined ? "" : html`<nav class="pages" aria-label="Slots around">${slotLink(policy, previous, "Slot before")} ${slotLink(policy, next, "Slot after")}</nav>`}`;
+}
+
+/** What needs a look stands first. */
+function worstFirst(tasks: readonly TaskStory[]): readonly TaskStory[] {
+  const isBad = ({ outcome }: TaskStory) => outcome !== null && ["bad", "warn"].includes(toneOf(outcome.status));
+  return [...tasks.filter(isBad), ...tasks.filter((task) => !isBad(task))].slice(0, tasksMax);
 }
 
 function crumbs(policy: Policy | undefined, { origin }: SlotStory): Html {
