@@ -89,11 +89,14 @@ const dealtWith = "another command has dealt with it meanwhile";
 
 function describe(name: string, plans: readonly Plan[]) {
   const recorded = plans.slice(0, recordedMax);
+  const [first] = recorded;
+  const isOneTask = plans.length === 1 && first?.item.type === "task";
   return {
-    what: `failed ${name}`,
-    subject: `${plans.length} of the failed list`,
+    what: name,
+    subject: isOneTask ? `task ${first.item.id}` : `${plans.length} of the failed list`,
     before: recorded.map(({ item }) => describeFailed(item)),
-    after: recorded.map(({ item, into }) => ({ id: item.id, into })),
+    // New tasks only: by their ids the change is found that made them.
+    after: { tasks: recorded.flatMap(({ into }) => into ?? []) },
   };
 }
 

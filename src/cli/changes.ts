@@ -4,9 +4,8 @@ import type { Command } from "commander";
 import type { By } from "../actions/record-change.ts";
 import { showInstant } from "../core/instant.ts";
 import { type Change, describeReason } from "../model/change.ts";
-import { parseTaskId } from "../model/task.ts";
 import { isChangeAbout } from "../queries/records.ts";
-import { taskWords } from "../queries/task-words.ts";
+import { subjectWords } from "../queries/task-words.ts";
 import { Changes, changesMax } from "../store/changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import {
@@ -62,12 +61,6 @@ function changesTable(changes: readonly Change[], screen: Screen): string {
     return [showInstant(Date.parse(at)), actor, what, subjectWords(subject, Date.parse(at)), describeReason(change)];
   });
   return toTable(["at", "by", "what", "subject", "reason"], rows, screen);
-}
-
-/** A task as people say it, not by its id. */
-function subjectWords(subject: string, besideMs: number): string {
-  const task = parseTaskId(subject.replace(/^task /, ""));
-  return task === undefined ? subject : `${task.policy}: ${taskWords(task, undefined, besideMs)}`;
 }
 
 /** The person who gives the command, and why. */

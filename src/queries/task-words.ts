@@ -4,7 +4,7 @@ import { type Action, targetsOf } from "../config/policy-set.ts";
 import { declaredKinds } from "../core/declared-object.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
-import { isFromMasks, type Task, targetFromMasks } from "../model/task.ts";
+import { isFromMasks, parseTaskId, type Task, targetFromMasks } from "../model/task.ts";
 
 /** The parts of a task that name it. */
 export type NamedTask = Pick<Task, "kind" | "target" | "slotMs" | "origin">;
@@ -16,6 +16,12 @@ export type NamedTask = Pick<Task, "kind" | "target" | "slotMs" | "origin">;
 export function taskWords(task: NamedTask, timezone: string | undefined, besideMs: number): string {
   const when = showClock(task.slotMs, timezone, besideMs);
   return `${targetWords(task)}, ${task.origin === "manual" ? "by hand" : "slot"} ${when}`;
+}
+
+/** The subject of a change, a task as people say it. */
+export function subjectWords(subject: string, besideMs: number): string {
+  const task = parseTaskId(subject.replace(/^task /, ""));
+  return task === undefined ? subject : `${task.policy}: ${taskWords(task, undefined, besideMs)}`;
 }
 
 /** What a task does: `sync job 4`, `activate sync job 4`, `poll approvals`. */

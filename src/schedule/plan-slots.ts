@@ -94,8 +94,8 @@ function staleInputOf(
   const { policy, withinMs } = needs;
   const goodMs = inputs.get(policy);
   if (goodMs !== undefined && nowMs - goodMs <= withinMs) return undefined;
-  const last = goodMs === undefined ? "not yet, as far as is known" : `last at ${showInstant(goodMs)}`;
-  return { reason: "stale-input", note: `${policy} ended well ${last}, not within ${formatDuration(withinMs)}` };
+  const last = goodMs === undefined ? "no good end is known" : `the last good end was at ${showInstant(goodMs)}`;
+  return { reason: "stale-input", note: `${policy} has not ended well within ${formatDuration(withinMs)}: ${last}` };
 }
 
 interface OpenMoment {

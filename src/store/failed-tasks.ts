@@ -44,6 +44,13 @@ export class FailedTasks {
     });
   }
 
+  /** Which of a policy's tasks are on the list: not dealt with yet. */
+  async listed(policy: string, taskIds: readonly string[]): Promise<ReadonlySet<string>> {
+    if (taskIds.length === 0) return new Set();
+    const places = await this.#store.redis.zmscore(failedKey(this.#store, policy), ...taskIds);
+    return new Set(taskIds.filter((_, index) => places[index] != null));
+  }
+
   /**
    * Answers the instant that names the task which replays this one: `atMs`, or what a command
    * before had, which died or goes on. Undefined: the task is no longer on the list.

@@ -104,7 +104,7 @@ const acts: Readonly<Record<string, Act>> = {
     link: "Cancel…",
     says: /the service has no way to stop a run/,
     to: /\/tasks\/suspended__run__42__m\d+\?/,
-    done: /cancel task suspended__run__42__m/,
+    done: /cancel suspended: sync job 42/,
   },
   "runs a sync job that has no policy": {
     from: "/by-hand",
@@ -120,14 +120,14 @@ const acts: Readonly<Record<string, Act>> = {
     says: /Nothing proves that its start did not run/,
     fields: { "Send it although it may have run": " " },
     to: /\/tasks\/archive__run__42__m/,
-    done: /failed replay/,
+    done: /replay archive: sync job 42/,
   },
   "takes a failure off the list": {
     from: await failedTask("failed"),
     link: "Discard…",
     says: /It is not done over/,
     to: /\/tasks\/invoices__run__42__\d+\?/,
-    done: /failed discard/,
+    done: /discard invoices: sync job 42/,
   },
   "takes note of a failure": {
     from: "/policies/personnel",

@@ -114,11 +114,12 @@ describe("syncline failed, tasks", () => {
     const changes = await json(prefix, "changes");
     expect(changes.value).toMatchObject([
       {
-        what: "failed replay",
+        what: "replay",
+        subject: `task ${failed}`,
         reason: "disk was full",
         actor: expect.stringMatching(/.+@.+/),
         before: [{ id: failed, was: "failed (refused)" }],
-        after: [{ id: failed, into }],
+        after: { tasks: [into] },
       },
     ]);
   });
@@ -185,7 +186,7 @@ describe("syncline failed, deliveries", () => {
     expect(hook.accepted).toEqual(["a", "c"]);
     expect(await listed(target.prefix)).toEqual([]);
     const { out } = await fixture.command(target.prefix, "changes");
-    expect(out).toMatch(/failed replay .*mended/);
+    expect(out).toMatch(/replay .*mended/);
     await hook.stop();
   });
 });

@@ -12,6 +12,7 @@ import { isAbout, noteCharactersMax, type PauseSubject, showSubject } from "../.
 import { slotsWithin } from "../../queries/coming-slots.ts";
 import { readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
 import { readRunningOf } from "../../queries/running.ts";
+import { subjectWords } from "../../queries/task-words.ts";
 import {
   acknowledgePolicy,
   cancelTask,
@@ -226,7 +227,7 @@ export function doneLine(change: Change | undefined): Html {
   const words =
     change === undefined
       ? "This stands no longer among the newest changes."
-      : html`${change.what} ${change.subject}: ${describeReason(change)}`;
+      : html`${change.what} ${subjectWords(change.subject, Date.parse(change.at))}: ${describeReason(change)}`;
   return html`<p class="notice done" id="done" role="status" tabindex="-1">${mark("ok", "done")} ${words}</p>`;
 }
 

@@ -1,8 +1,9 @@
 // What was changed or tried by hand, newest first.
 import { html } from "hono/html";
 import { type Change, describeReason } from "../../model/change.ts";
+import { subjectWords } from "../../queries/task-words.ts";
 import { type Html, tag } from "./marks.ts";
-import { nothing, table, when } from "./parts.ts";
+import { nothing, table, taskPath, when } from "./parts.ts";
 
 /** How many changes the page shows. */
 export const changesShown = 200;
@@ -13,7 +14,7 @@ export function changesPage(changes: readonly Change[], isNarrowed: boolean, now
     when(Date.parse(at), nowMs),
     html`<span class="name">${actor}</span>`,
     what === "refused" ? tag("warn", "bar", "refused") : what,
-    subject,
+    subjectOf(subject, Date.parse(at)),
     describeReason(rest) || nothing,
   ]);
   const none = isNarrowed
@@ -23,4 +24,10 @@ export function changesPage(changes: readonly Change[], isNarrowed: boolean, now
   const more =
     changes.length === changesShown ? html`<p class="quiet">The newest ${changesShown}; the API has all.</p>` : "";
   return html`<h1>Changes</h1>${table("Changes by hand, newest first", columns, rows, { none })}${more}`;
+}
+
+function subjectOf(subject: string, atMs: number): Html | string {
+  const id = /^task (.+)$/.exec(subject)?.[1];
+  const words = subjectWords(subject, atMs);
+  return id === undefined ? words : html`<a href="${taskPath(id)}">${words}</a>`;
 }

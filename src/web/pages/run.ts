@@ -19,10 +19,12 @@ export interface RunView {
   readonly story: SlotStory;
   readonly usualMs: number | undefined;
   readonly nowMs: number;
+  /** Its tasks on the failed list. */
+  readonly failed: ReadonlySet<string>;
 }
 
 /** Shows the story. `mayOperate`: the asker may change something. */
-export function runPage({ policy, story, usualMs, nowMs }: RunView, mayOperate: boolean): Html {
+export function runPage({ policy, story, usualMs, nowMs, failed }: RunView, mayOperate: boolean): Html {
   const { slot, verdict, covers, tasks, held, pauses, previous, next, isSlot, reasons } = story;
   const zone = policy?.closed.timezone ?? "UTC";
   const slotMs = slot === null ? undefined : Date.parse(slot);
@@ -40,7 +42,7 @@ ${verdict === "started" && tasks.length > 0 ? "" : html`<p class="state">${state
 ${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "blocked now")} ${held}</p>`}
 ${pauses.map(({ actor, note }) => html`<p class="notice">${mark("paused", "paused now")} by ${actor}: ${note}</p>`)}
 ${covers.length === 0 ? "" : html`<p>It stands for ${covers.length} older: ${covers.slice(-5).map((one) => html`${fullTime(Date.parse(one), zone)} `)}${covers.length > 5 ? "and more" : ""}</p>`}
-${worstFirst(tasks).map((task) => taskSection(task, { zone, usualMs, nowMs, mayOperate }))}
+${worstFirst(tasks).map((task) => taskSection(task, { zone, usualMs, nowMs, failed, mayOperate }))}
 ${more}
 ${policy === undefined ? "" : html`<nav class="pages" aria-label="Slots around">${slotLink(policy, previous, "Slot before")} ${slotLink(policy, next, "Slot after")}</nav>`}`;
 }
@@ -80,12 +82,12 @@ function stateOf({ record, tasks, origin }: SlotStory): Html {
   return tasks.length === 1 && only?.outcome != null ? mark(only.outcome.status) : mark("started", "started");
 }
 
-interface TaskView extends Pick<RunView, "usualMs" | "nowMs"> {
+interface TaskView extends Pick<RunView, "usualMs" | "nowMs" | "failed"> {
   readonly zone: string;
   readonly mayOperate: boolean;
 }
 
-function taskSection(task: TaskStory, { zone, usualMs, nowMs, mayOperate }: TaskView): Html {
+function taskSection(task: TaskStory, { zone, usualMs, nowMs, failed, mayOperate }: TaskView): Html {
   const dueMs = Date.parse(task.due);
   const sentMs = task.sent === null ? undefined : Date.parse(task.sent);
   const endMs = task.finished === null ? nowMs : Date.parse(task.finished);
@@ -97,13 +99,15 @@ ${timeLine({ dueMs, sentMs, endMs, usualMs, tone })}
 ${compare(task, usualMs)}
 <ol class="steps">${steps(task, zone)}</ol>
 ${outcomeFacts(task)}
-${mayOperate ? acts(task) : ""}
+${mayOperate ? acts(task, failed.has(task.taskId)) : ""}
 <p class="quiet"><a href="${taskPath(task.taskId)}"><code>${task.taskId}</code></a></p></section>`;
 }
 
-function acts({ taskId, outcome, isInFlight }: TaskStory): Html | "" {
+function acts({ taskId, outcome, isInFlight }: TaskStory, isFailed: boolean): Html | "" {
   if (isInFlight) return html`<p class="acts">${actLink("cancel", taskId, "Cancel…")}</p>`;
   if (outcome === null || replayable[outcome.status] === undefined) return "";
+  if (!isFailed)
+    return html`<p class="quiet">It is not on the failed list: <a href="/changes">Changes</a> says who dealt with it.</p>`;
   return html`<p class="acts">${actLink("replay", taskId, "Replay…")}${actLink("discard", taskId, "Discard…")}</p>`;
 }
 

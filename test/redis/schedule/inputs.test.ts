@@ -54,7 +54,7 @@ it("skips a slot unless every sync job of its input ended well recently", async 
     return [state, detail, note].filter(Boolean).join(" ");
   };
   await Promise.all(replicas.map((one) => one.runOnce()));
-  const never = "skipped stale-input orders ended well not yet, as far as is known, not within 10m";
+  const never = "skipped stale-input orders has not ended well within 10m: no good end is known";
   expect(await lookAt(1)).toBe(never);
   await end("1", 1.5);
   expect(await lookAt(2)).toBe(never);
@@ -63,11 +63,13 @@ it("skips a slot unless every sync job of its input ended well recently", async 
   await end("2", 3.5, { status: "conflicts", reason: "new-conflicts", newConflicts: 3 });
   expect(await lookAt(4)).toBe("started");
   expect(await lookAt(11)).toBe("started");
-  expect(await lookAt(12)).toBe("skipped stale-input orders ended well last at 2026-11-21 00:01:30Z, not within 10m");
+  expect(await lookAt(12)).toBe(
+    "skipped stale-input orders has not ended well within 10m: the last good end was at 2026-11-21 00:01:30Z",
+  );
   await end("1", 12.1, { status: "failed", reason: "refused" });
-  expect(await lookAt(13)).toContain("last at 2026-11-21 00:01:30Z");
+  expect(await lookAt(13)).toContain("was at 2026-11-21 00:01:30Z");
   await end("1", 13.1, { evidence: "inferred", origin: "manual" });
-  expect(await lookAt(13.5 + 0.5)).toContain("last at 2026-11-21 00:03:30Z");
+  expect(await lookAt(13.5 + 0.5)).toContain("was at 2026-11-21 00:03:30Z");
   await end("2", 14.5);
   expect(await lookAt(15)).toBe("started");
 });

@@ -81,6 +81,6 @@ it("skips slots whose input is not fresh, and assumes it fresh at the beginning"
   const pause = "hourly=2026-12-01T06:30/2026-12-01T12:30";
   expect(await skipped("--duration", "5m", "--pause", pause)).toEqual([
     4,
-    "hourly ended well last at 2026-12-01 06:05:00Z, not within 3h",
+    "hourly has not ended well within 3h: the last good end was at 2026-12-01 06:05:00Z",
   ]);
 });
