@@ -64,7 +64,10 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
     const context = narrowTo(parts.context(), caller.services);
     c.set("query", context);
     c.set("acting", { context, caller, by: byOf(c, caller, parts.log), load: parts.load });
-    return next();
+    await next();
+    // Those who changed something see it on their next page.
+    if (!["GET", "HEAD"].includes(c.req.method)) looks.forget();
+    return undefined;
   });
   app.get("/events", (c) => streamChanges(c, parts.live, nameOf(c)));
   app.use(etag({ weak: true }));

@@ -75,6 +75,16 @@ describe("each change", () => {
     );
   });
 
+  it("shows a change on the next page, however fresh the page before was", async () => {
+    const still = await webForTest({ tokens, clock: { ...systemClock, monotonicMs: () => 0 } });
+    const headers = { authorization: `Bearer ${ana.token}`, "content-type": "application/json" };
+    const page = async () => (await still.ask("/policies/invoices", { headers })).text();
+    expect(await page()).toContain("Acknowledge…");
+    const body = JSON.stringify({ reason: "ticket 7" });
+    await still.ask("/api/v1/policies/invoices/acknowledgement", { method: "PUT", headers, body });
+    expect(await page()).toContain("Take back the acknowledgement…");
+  });
+
   it("needs a reason, and says what is wrong with a request, and where", async () => {
     expect((await post("/pauses", { target: "policy:invoices" })).body.errors).toMatchObject([{ pointer: "/reason" }]);
     expect((await post("/pauses", { target: "invoices", reason: "x" })).body.errors).toMatchObject([
