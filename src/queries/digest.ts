@@ -40,7 +40,6 @@ const lineCharactersMax = 200;
 const titleCharactersMax = 300;
 /** Keeps a notice under 16 KiB. */
 const charactersMax = 10_000;
-const longPauseMs = 86_400_000;
 
 /** Reads a digest. */
 export async function readDigest(
@@ -65,7 +64,7 @@ export async function readDigest(
       "more that need a person",
     ),
     ...wellAgain(report, attention.lines),
-    ...longPaused(attention.lines, nowMs),
+    ...pausedLines(attention.lines, question),
     ...(await openConflicts(context, policies, timezone)),
     ...(by === undefined ? [] : groupLines(by, attention.lines, report)),
   ];
@@ -159,12 +158,14 @@ function wellAgain({ policies }: Report, lines: readonly PolicyLine[]): string[]
   return [`bad or missed before, and well now: ${someNames(named)}`];
 }
 
-function longPaused(lines: readonly PolicyLine[], nowMs: number): string[] {
+/** What people hold back: of no use to those who wait for it, however well it is. */
+function pausedLines(lines: readonly PolicyLine[], { timezone, nowMs }: DigestQuestion): string[] {
   const pauses = lines.flatMap(({ pauses }) => pauses).filter(({ cause }) => cause === undefined);
-  const long = new Map(pauses.flatMap((one) => (nowMs - one.sinceMs > longPauseMs ? [[showSubject(one), one]] : [])));
-  const texts = [...long].map(
-    ([subject, { sinceMs, actor, note }]) =>
-      `${subject}: paused for ${formatRoughly(nowMs - sinceMs, Math.floor)} by ${actor}: ${note}`,
+  const texts = [...new Map(pauses.map((one) => [showSubject(one), one]))].map(
+    ([subject, { sinceMs, untilMs, actor, note }]) => {
+      const until = untilMs === null ? "" : ` until ${showNear(untilMs, timezone, nowMs)}`;
+      return `${subject}: paused for ${formatRoughly(nowMs - sinceMs, Math.floor)}${until} by ${actor}: ${note}`;
+    },
   );
   return firstOf(texts, partsMax, "more pauses");
 }
