@@ -56,12 +56,11 @@ const peaksShown = 5;
 /** Events between two turns of others: a few milliseconds. */
 const eventsAtOnce = 500;
 
-/** Looks ahead so many hours, from the hour that goes on. */
+/** Looks ahead so many hours from now; what it counts begins with the hour that goes on. */
 export async function readNextDay({ store, set, readStates }: QueryContext, hours: number): Promise<NextDay> {
   const nowMs = await redisTimeMs(store);
   const { pauses, usualMs, running } = await readKnownAhead(store, set, readStates);
-  const hourFromMs = Math.floor(nowMs / hourMs) * hourMs;
-  const shown = { fromMs: hourFromMs, toMs: hourFromMs + hours * hourMs };
+  const shown = { fromMs: Math.floor(nowMs / hourMs) * hourMs, toMs: nowMs + hours * hourMs };
   const range = { fromMs: nowMs, toMs: shown.toMs - 1 };
   const counts = new Counts(shown);
   const assumptions = assume(usualMs);
@@ -142,9 +141,8 @@ class Counts {
     const known = this.#services.get(service);
     if (known !== undefined) return known;
     const { fromMs, toMs } = this.#range;
-    const quarters = Array.from({ length: Math.ceil((toMs - fromMs) / quarterMs) }, (_, index) =>
-      emptyStretch(fromMs + index * quarterMs),
-    );
+    const hours = Math.floor((toMs - fromMs) / hourMs) + 1;
+    const quarters = Array.from({ length: hours * 4 }, (_, index) => emptyStretch(fromMs + index * quarterMs));
     const made = { policies: new Set<string>(), quarters };
     this.#services.set(service, made);
     return made;

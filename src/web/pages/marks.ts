@@ -67,6 +67,12 @@ export function mark(marked: Marked, word: string = wordOf(marked)): Html {
   return tag(tone, shape, word);
 }
 
+/** What to say beside a mark: words that begin with its own go on without it. */
+export function besideMark(marked: Marked, words: string): string {
+  const word = wordOf(marked);
+  return words.startsWith(word) ? words.slice(word.length).replace(/^[;, ]+/, "") : words;
+}
+
 /** A mark for what is no ending and no condition, such as an open breaker. */
 export function tag(tone: Tone, shape: keyof typeof shapes, word: string): Html {
   return html`<span class="mark ${tone}"><svg viewBox="0 0 12 12" aria-hidden="true"><path d="${shapes[shape]}"/></svg>${word}</span>`;

@@ -15,6 +15,8 @@ import { countLane, type LaneBar, slotLane } from "./pictures.ts";
 
 /** How many hours the page looks ahead. */
 export const hoursAhead = 24;
+/** A lane begins with the hour that goes on. */
+const laneMs = (hoursAhead + 1) * 3_600_000;
 const lanesMax = 25;
 const slotsOfLaneMax = 300;
 const runningShownMax = 10;
@@ -54,10 +56,10 @@ export function nextDayPage(day: NextDay, hour: HourAhead | undefined): Html {
 ${cut}
 <p class="quiet">Planned as the scheduler will, with pauses in force and the usual durations, as of ${showClock(nowMs, timezone, nowMs)}. Times are in ${timezone}.</p>
 ${line.running.slice(0, runningShownMax).map((run) => html`<p class="quiet">${runningWords(run, timezone, nowMs)}</p>`)}
+${line.rows.length === 0 ? "" : slotTable(day, hour)}
 ${services.length === 0 ? html`<p class="none">No policy has a slot in this time.</p>` : services.map((one) => serviceSection(one, day))}
 ${untimed}
-${(peaks[0]?.starts ?? 0) > 1 ? peakTable(day) : ""}
-${line.rows.length === 0 ? "" : slotTable(day, hour)}`;
+${(peaks[0]?.starts ?? 0) > 1 ? peakTable(day) : ""}`;
 }
 
 function serviceSection(one: ServiceAhead, day: NextDay): Html {
@@ -99,7 +101,7 @@ ${hourTable(one, hours, day)}</section>`;
 
 /** Where now is, from 0 to 1. */
 function placeOf({ range, nowMs }: NextDay): { readonly now: number } {
-  return { now: (nowMs - range.fromMs) / (range.toMs - range.fromMs) };
+  return { now: (nowMs - range.fromMs) / laneMs };
 }
 
 function axis({ range, timezone, nowMs }: NextDay): Html {
@@ -116,7 +118,7 @@ function laneRow(name: Html | string, picture: Html): Html {
 
 function policyLanes(rows: readonly SlotRow[], day: NextDay): Html[] {
   const { range, line } = day;
-  const at = (ms: number) => (ms - range.fromMs) / (range.toMs - range.fromMs);
+  const at = (ms: number) => (ms - range.fromMs) / laneMs;
   const byPolicy = [...Map.groupBy(rows, ({ policy }) => policy)].toSorted(([a], [b]) => (a.name < b.name ? -1 : 1));
   return byPolicy.map(([policy, own]) => {
     const bars = own.slice(0, slotsOfLaneMax).map((row): LaneBar => {

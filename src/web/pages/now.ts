@@ -6,7 +6,7 @@ import type { Pause } from "../../model/pause.ts";
 import type { Attention, AttentionItem } from "../../queries/attention.ts";
 import { type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import { taskWords } from "../../queries/task-words.ts";
-import { type Html, type Marked, mark, tag, toneOf, wordOf } from "./marks.ts";
+import { besideMark, type Html, type Marked, mark, tag, toneOf, wordOf } from "./marks.ts";
 import { actionText, policyLink, section, slotPath, table, taskPath, tookText, when } from "./parts.ts";
 
 const itemsMax = 100;
@@ -63,8 +63,9 @@ function attentionList(items: readonly AttentionItem[], { lines, nowMs }: Attent
 }
 
 function attentionItem(item: AttentionItem, owner: string | undefined, nowMs: number): Html {
-  const { about, name, what, sinceMs, lastGoodMs, slotMs, nextStep } = item;
+  const { about, name, state, sinceMs, lastGoodMs, slotMs, nextStep } = item;
   const isPolicy = about === "policy";
+  const what = isHealth(state) ? besideMark(state, item.what) : item.what;
   const title = isPolicy ? policyLink(name) : html`<span class="name">${aboutWord[about]} ${name}</span>`;
   const run =
     isPolicy && slotMs !== undefined ? html` <a class="go" href="${slotPath(name, slotMs)}">Open the run</a>` : "";

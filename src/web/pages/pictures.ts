@@ -151,7 +151,9 @@ interface Lane {
   readonly now: number;
 }
 
-const [laneWidth, laneHeight, countHeight] = [960, 18, 44];
+/** 40 for each of 25 hours. */
+const laneWidth = 1_000;
+const [laneHeight, countHeight] = [18, 44];
 /** The least width of a bar: 0 seconds are seen, too. */
 const barMin = 4;
 
@@ -188,7 +190,7 @@ export function countLane(
 }
 
 function laneSvg(drawn: readonly Html[], { title, now }: Lane, height: number): Html {
-  const hours = Array.from({ length: 7 }, (_, index) => `M${(index + 1) * 120} 0v${height}`).join("");
+  const hours = Array.from({ length: 8 }, (_, index) => `M${(index + 1) * 120} 0v${height}`).join("");
   const x = Math.round(now * laneWidth * 10) / 10;
   return html`<svg class="hours" viewBox="0 0 ${laneWidth} ${height}" height="${height}" preserveAspectRatio="none" role="img" aria-label="${title}"><path class="grid" d="${hours}"/>${drawn}<path class="now" d="M${x} 0v${height}"/></svg>`;
 }

@@ -9,7 +9,7 @@ import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
 import type { HandRun } from "../../queries/records.ts";
 import type { EndedSlot, PolicyDay } from "../../queries/slot-strips.ts";
 import { handRunTable } from "./hand-runs.ts";
-import { type Html, mark } from "./marks.ts";
+import { besideMark, type Html, mark } from "./marks.ts";
 import {
   actionText,
   actLink,
@@ -64,7 +64,7 @@ export function policyPage(
     ({ actor, note, sinceMs: fromMs, untilMs, cause }) =>
       html`<p class="notice">${mark(cause === undefined ? "paused" : "quarantined")} by ${actor} since ${when(fromMs, nowMs)}, ${untilMs === null ? "until it is resumed" : html`until ${fullTime(untilMs, policy.closed.timezone)}`}: ${note}</p>`,
   );
-  const words = describePolicy(line, nowMs);
+  const words = besideMark(health, describePolicy(line, nowMs));
   const state = worst === undefined ? words : html`<a href="${runPath(policy.name, worst.last)}">${words}</a>`;
   const all = html`<p><a href="${policyPath(policy.name)}/by-hand">All runs by hand</a></p>`;
   return html`<p class="crumbs"><a href="/policies">Policies</a></p>

@@ -142,21 +142,28 @@ function steps(task: TaskStory, timezone: string): Html[] {
     .toSorted((a, b) => a.atMs - b.atMs)
     .map(
       ({ name, atMs }) =>
-        html`<li><span class="offset">${atMs === dueMs ? "" : `${atMs < dueMs ? "−" : "+"}${tookText(Math.abs(atMs - dueMs))}`}</span> ${stepWords[name]} <span class="quiet">${fullTime(atMs, timezone)}</span></li>`,
+        html`<li><span class="offset">${atMs === dueMs ? "" : `${atMs < dueMs ? "−" : "+"}${tookText(Math.abs(atMs - dueMs))}`}</span> <span>${stepWords[name]} <span class="quiet">${fullTime(atMs, timezone)}</span></span></li>`,
     );
-  const open = openSteps(task).map((words) => html`<li class="open"><span class="offset">now</span> ${words}</li>`);
+  const open = openSteps(task).map(
+    (words) => html`<li class="open"><span class="offset">now</span> <span>${words}</span></li>`,
+  );
   return [...list, ...open];
 }
 
 /** Why it has not ended. */
 function openSteps({ outcome, isInFlight, waitsFor, lost, queue, droppedUpTo }: TaskStory): string[] {
-  const words = lost === null ? [] : [`no good answer to its start: ${lost.replace(/^[a-z]+: /, "")}`];
-  if (outcome !== null) return words;
+  if (outcome !== null) return [];
+  const words = lost === null ? [] : [`no good answer to its start: ${reasonOf(lost)}`];
   if (waitsFor !== null) words.push(`waits for ${waitsFor}, which holds the sync job`);
   if (isInFlight) words.push(queue === null ? "on its way into the queue" : `${queue} in the queue`);
   else if (droppedUpTo !== null) words.push("what became of it is no longer kept");
   else words.push("no outcome, and no worker has it: see syncline audit");
   return words;
+}
+
+/** Without its kind, which says the same in a word. */
+function reasonOf(lost: string): string {
+  return lost.replace(/^[a-z]+: /, "");
 }
 
 const evidenceWords = {
@@ -171,7 +178,7 @@ const confidenceWords: Readonly<Record<string, string>> = {
   ambiguous: "ambiguous: another start or a trigger may be behind the activities",
 };
 
-function outcomeFacts({ outcome }: TaskStory): Html | "" {
+function outcomeFacts({ outcome, lost }: TaskStory): Html | "" {
   if (outcome === null) return "";
   const { status, reason, detail, evidence, confidence, sends = 1 } = outcome;
   const facts: [string, Html | string][] = [
@@ -179,6 +186,8 @@ function outcomeFacts({ outcome }: TaskStory): Html | "" {
     ["said", detail],
     ["evidence", `${evidence}: ${evidenceWords[evidence]}`],
   ];
+  const doubt = reasonOf(lost ?? "");
+  if (!detail.includes(doubt)) facts.push(["no good answer", doubt]);
   if (confidence !== undefined) facts.push(["whose activities", confidenceWords[confidence] ?? confidence]);
   if (sends > 1) facts.push(["start requests", `${sends}`]);
   return factList(facts);

@@ -1,4 +1,4 @@
-// The services: breaker, patience, requests under way, and which policies hang on each.
+// The services: breaker, throttling, requests under way, and which policies hang on each.
 import { html } from "hono/html";
 import { counted } from "../../core/plain-text.ts";
 import type { Attention } from "../../queries/attention.ts";
@@ -29,14 +29,7 @@ export function servicesPage(
       html`<a href="/policies?service=${one.service}">${counted(own.length, "policy", "policies")}</a>${bad === 0 ? "" : html`<span class="under">${bad} need a person</span>`}${mayPause ? html`<span class="under">${pauseLink({ scope: "service", name: one.service }, status.pauses)}</span>` : ""}`,
     ];
   });
-  const columns = [
-    "state",
-    "service",
-    ["failures", "wide"],
-    "asked for patience",
-    ["in flight", "num"],
-    "hang on it",
-  ] as const;
+  const columns = ["state", "service", ["failures", "wide"], "throttled", ["in flight", "num"], "hang on it"] as const;
   const services = table("Services", columns, rows, { none: "There is no service." });
   return html`<h1>Services</h1>${services}${isNarrowed ? "" : html`${processes({ status, nowMs })}${sinks({ status, nowMs })}`}`;
 }

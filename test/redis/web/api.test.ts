@@ -168,7 +168,7 @@ it("tells one task, also of a run by hand, and who asked for it", async () => {
 it("plans the next hours: what starts, falls away and meets, hour by hour", async () => {
   const { services, slots, cutAt } = (await get("/plan")).body;
   const [main] = services;
-  expect([services.length, main.hours.length, cutAt]).toEqual([1, 24, null]);
+  expect([services.length, main.hours.length, cutAt]).toEqual([1, 25, null]);
   const states = Map.groupBy(slots, ({ state }: Record<string, string>) => state);
   expect([states.get("started")?.length, states.get("skipped")?.length]).toEqual([main.slots, main.away]);
   expect([...new Set(states.get("skipped")?.map(({ policy }: Record<string, string>) => policy))]).toEqual([

@@ -1,0 +1,67 @@
+// What pages say, as text: no browser is needed for it.
+import { expect, it } from "vitest";
+import type { Policy } from "../../../src/config/policy-set.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
+import { webForTest } from "../../support/web-fixture.ts";
+import { smallStory } from "../../support/web-story.ts";
+
+const minuteMs = 60_000;
+const nowMs = await redisTimeMs(await storeForTest(redisForTest()));
+const justBefore = new Date(nowMs - minuteMs);
+const schedule: Policy["schedule"] = {
+  kind: "cron",
+  expressions: [`${justBefore.getUTCMinutes()} ${justBefore.getUTCHours()} * * *`],
+  timezone: "UTC",
+  dst: { gap: "next", overlap: "first" },
+  spreadMs: 0,
+};
+const expectation = { kind: "successBy", at: "06:00", on: "*" } as const;
+const story = {
+  ...smallStory,
+  "due-before": { endings: [], more: { schedule } },
+  overdue: { endings: [], more: { expect: expectation } },
+};
+const web = await webForTest({ story });
+
+const textOf = async (path: string) =>
+  (await (await web.ask(path)).text())
+    .replace(/<[^>]+>/g, " ")
+    .replace(/\s+/g, " ")
+    .trim();
+
+it("the next 24 hours reach to now of tomorrow; the hour picker stands before lanes", async () => {
+  const text = await textOf("/next");
+  expect(text).toMatch(/The hour from .*Show .* due-before .* requests an hour/);
+  const { services, slots, from, to } = (await (await web.ask("/api/v1/plan")).json()) as {
+    services: { hours: object[] }[];
+    slots: { policy: string }[];
+    from: string;
+    to: string;
+  };
+  expect(slots.filter(({ policy }) => policy === "due-before")).toHaveLength(1);
+  expect(services[0]?.hours).toHaveLength(25);
+  expect(Date.parse(to)).toBeGreaterThanOrEqual(nowMs + 24 * 60 * minuteMs);
+  expect(Date.parse(from) % (60 * minuteMs)).toBe(0);
+});
+
+it("a task that has ended has no step that is called now", async () => {
+  const { slots } = (await (await web.ask("/api/v1/policies/archive")).json()) as { slots: { slot: string }[] };
+  const task = `archive__run__42__${Date.parse(slots.at(-1)?.slot ?? "") / 1_000}`;
+  const journal = new StartJournal(web.store);
+  await journal.claim(task, "me");
+  await journal.noteDoubt(task, { kind: "crash", detail: "its worker died" });
+  const text = await textOf(`/tasks/${task}`);
+  expect(text).toMatch(/ended .* no good answer its worker died/);
+  expect(text).not.toContain("now no good answer");
+});
+
+it("a policy's condition is said once", async () => {
+  expect(await textOf("/policies/just-added")).toMatch(/just-added no outcome yet (?!no)/);
+  const late = { sinceMs: nowMs, fromMs: nowMs - minuteMs, atMs: nowMs, toldMs: nowMs, why: "no slot began" };
+  const state = JSON.stringify({ v: 1, expect: "", judgedMs: nowMs, late, sinks: [] });
+  await web.store.redis.hset(web.store.key("notifications", "deadlines"), "overdue", state);
+  expect(await textOf("/policies/overdue")).toMatch(/overdue late for \d\d:\d\d/);
+  expect(await textOf("/?")).toMatch(/late overdue for \d\d:\d\d/);
+});
