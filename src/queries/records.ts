@@ -111,6 +111,14 @@ export async function readFailedTasks({ store, set, isNarrowed }: QueryContext):
   return isNarrowed ? failed.filter(({ outcome }) => set.services.has(outcome.service)) : failed;
 }
 
+/** Reads which tasks of a story are on the failed list. */
+export function readFailedOf({ store }: QueryContext, { policy, tasks }: SlotStory): Promise<ReadonlySet<string>> {
+  return new FailedTasks(store).listed(
+    policy,
+    tasks.map(({ taskId }) => taskId),
+  );
+}
+
 /** Reads the newest changes by hand; none for an asker who may not see all services. */
 export async function readChanges({ store, isNarrowed }: QueryContext, count: number): Promise<readonly Change[]> {
   return isNarrowed ? [] : new Changes(store).newest(count);

@@ -11,6 +11,7 @@ import {
   readChangeOf,
   readChanges,
   readChangesOf,
+  readFailedOf,
   readFailedTasks,
   readHandRuns,
   readLine,
@@ -21,9 +22,7 @@ import {
   readTaskAt,
 } from "../../queries/records.ts";
 import { showFeed } from "../../queries/service-words.ts";
-import type { SlotStory } from "../../queries/slot-story.ts";
 import { readDaySlots, readPolicyDays, readSlotStrips } from "../../queries/slot-strips.ts";
-import { FailedTasks } from "../../store/failed-tasks.ts";
 import { feedOf } from "../api/feed-operations.ts";
 import { policyOf } from "../api/operation.ts";
 import { hasSession } from "../guard.ts";
@@ -159,20 +158,13 @@ async function slot({ context, looks, param, may }: Asked): Promise<Page> {
       readLine(at, about),
       readNowMs(at),
     ]);
-    return { policy: about, story, usualMs, nowMs, failed: await failedIn(at, story) };
+    return { policy: about, story, usualMs, nowMs, failed: await readFailedOf(at, story) };
   });
   return {
     title: `${about.name}, ${view.story.slot ?? "no slot"}`,
     here: "policies",
     content: runPage(view, may("operate")),
   };
-}
-
-function failedIn({ store }: QueryContext, { policy, tasks }: SlotStory): Promise<ReadonlySet<string>> {
-  return new FailedTasks(store).listed(
-    policy,
-    tasks.map(({ taskId }) => taskId),
-  );
 }
 
 async function task({ context, looks, param, may }: Asked): Promise<Page> {
@@ -182,7 +174,7 @@ async function task({ context, looks, param, may }: Asked): Promise<Page> {
     if (story === undefined) throw notFound(`nothing is known of a task ${id}`, "its outcome may be kept no longer");
     const about = at.set.policies.find(({ name }) => name === story.policy);
     const usualMs = about && (await readLine(at, about)).usualMs;
-    return { policy: about, story, usualMs, nowMs: await readNowMs(at), failed: await failedIn(at, story) };
+    return { policy: about, story, usualMs, nowMs: await readNowMs(at), failed: await readFailedOf(at, story) };
   });
   return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: runPage(view, may("operate")) };
 }
