@@ -9,6 +9,7 @@ import { counted, cutText, someNames } from "../core/plain-text.ts";
 import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
 import { taskWords } from "../queries/task-words.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
+import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { failedReadMax } from "../store/failed-tasks.ts";
 import { History } from "../store/history.ts";
 import { readPresence, type Store } from "../store/redis.ts";
@@ -16,6 +17,7 @@ import { SinkStore } from "../store/sink-store.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import { checkKnownPolicy, reportReach } from "./history.ts";
+import { tellBusy } from "./run-policy.ts";
 import {
   choosePolicies,
   countArgument,
@@ -200,9 +202,19 @@ async function act(
   const needsSet = name === "replay" && meant.some(({ type }) => type === "task");
   const set = needsSet ? await policySetFor(options, store, io) : undefined;
   const parts = { ...connections, set, force: options.force === true, by: byHand(io, options) };
+  const wanted = new Set(meant.flatMap((item) => (item.type === "task" ? item.outcome.policy : [])));
+  const before = await readTasksInFlight(store, [...(set?.services.keys() ?? [])], (name) => wanted.has(name));
   const results = name === "replay" ? await replay(meant, parts) : await discard(meant, parts);
   const done = results.filter(({ why }) => why === undefined);
   showResults(name, results, absent, { json: options.json === true, io });
+  const again = done.flatMap(({ item, into }) => (item.type === "task" && into !== undefined ? item.outcome : []));
+  const skips = new Set(set?.policies.flatMap(({ name, overlap }) => (overlap === "skip" ? name : [])));
+  tellBusy(
+    before.tasks,
+    again,
+    again.some(({ policy }) => skips.has(policy)),
+    io,
+  );
   if (ids.length === 0 && results.length === 0) io.err(describeEmpty(items, { policies, sink, all, corrected }));
   if (name === "replay" && done.length > 0 && (await readPresence(connections.store)).workers === 0)
     io.err("no worker is alive: what is queued starts when one does");

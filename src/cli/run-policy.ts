@@ -107,7 +107,12 @@ function policyOf(set: PolicySet, name: string | undefined): Policy {
 }
 
 /** Says which tasks of the same sync jobs were in flight already, and what the new ones do then. */
-function tellBusy(before: readonly TaskInFlight[], queued: readonly Task[], isSkipped: boolean, io: CommandIo): void {
+export function tellBusy(
+  before: readonly TaskInFlight[],
+  queued: readonly Pick<Task, "service" | "target">[],
+  isSkipped: boolean,
+  io: CommandIo,
+): void {
   const targets = new Set(queued.map(({ target, service }) => JSON.stringify([service, target])));
   const same = before.filter(({ task }) => targets.has(JSON.stringify([task.service, task.target])));
   if (same.length === 0) return;

@@ -97,6 +97,11 @@ type Judged = Pick<PolicyAt, "verdict" | "why">;
 function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Judged {
   const { span, slot } = facts;
   const clock = (instantMs: number) => showClock(instantMs, policy.closed.timezone, span.toMs);
+  // A run by hand makes nothing due; it may make up for what was.
+  if (slot === undefined && outcomes.every(({ origin }) => origin === "manual")) {
+    const unplanned = judgeUnplanned(policy, facts, clock);
+    if (unplanned.verdict !== "not" || outcomes.length === 0) return unplanned;
+  }
   const ends = newestEnds(outcomes);
   const targets = facts.named ?? (ends.size > 0 ? [...ends.keys()] : (slot?.targets ?? []));
   const words = (target: string) => targetWords({ kind: policy.action.kind, target });
@@ -109,7 +114,6 @@ function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Judg
   if (slot?.state === "missed" && slot.slotMs > newestMs) return not(toldSlot(slot, clock));
   const open = targets.filter((target) => !ends.has(target));
   if (open.length === 0 && ends.size > 0) return { verdict: "succeeded", why: "" };
-  if (ends.size === 0 && slot === undefined) return judgeUnplanned(policy, facts, clock);
   if (ends.size === 0 && slot !== undefined && slot.state !== "started")
     return isClosed(slot) ? { verdict: "nothing-due", why: slot.detail } : not(toldSlot(slot, clock));
   const whose = ends.size === 0 && slot !== undefined ? `slot ${clock(slot.slotMs)}` : some(open.map(words));

@@ -122,6 +122,9 @@ describe("syncline failed, tasks", () => {
         after: { tasks: [into] },
       },
     ]);
+    await ended(prefix, { target: "2" });
+    const beside = await fixture.command(prefix, "failed", "replay", "--policy", "nightly", ...args.slice(3), "--yes");
+    expect(beside.err).toContain(`in flight before these: ${into}`);
   });
 
   it("asks for --force where the first start may be at work still", async () => {

@@ -31,15 +31,15 @@ interface Story {
   readonly ends: readonly (Partial<Outcome> & { readonly slotHour: number; readonly hour: number })[];
 }
 
-const nightly = (name: string, changes: Partial<Policy> = {}) =>
-  testPolicy({
-    name,
-    schedule: {
-      ...{ kind: "cron", expressions: ["0 2 * * *"], timezone: "UTC", spreadMs: 0 },
-      dst: { gap: "next", overlap: "first" },
-    },
-    ...changes,
-  });
+const daily = (hour: number): Policy["schedule"] => ({
+  kind: "cron",
+  expressions: [`0 ${hour} * * *`],
+  timezone: "UTC",
+  dst: { gap: "next", overlap: "first" },
+  spreadMs: 0,
+});
+const nightly = (name: string, changes: Partial<Policy> = {}) => testPolicy({ name, schedule: daily(2), ...changes });
+const atEight = (name: string) => nightly(name, { schedule: daily(20) });
 
 async function tell({ policy, slots, ends, isUnseen }: Story): Promise<void> {
   const { name } = policy;
@@ -102,8 +102,13 @@ describe("syncline status --at", () => {
       },
       { policy: nightly("closed"), slots: [{ hour: 2, state: "skipped", detail: "holiday" }], ends: [] },
       { policy: nightly("unplanned"), slots: [], ends: [] },
-      { policy: nightly("evening"), slots: [{ hour: 20 }], ends: [{ slotHour: 20, hour: 21 }] },
+      { policy: atEight("evening"), slots: [{ hour: 20 }], ends: [{ slotHour: 20, hour: 21 }] },
       { policy: testPolicy({ name: "by-hand", schedule: undefined }), slots: [], ends: [] },
+      {
+        policy: atEight("tried-by-hand"),
+        slots: [],
+        ends: endedAt(3, { ...failed, origin: "manual" }),
+      },
       {
         policy: nightly("masks", { action: overMasks }),
         slots: [{ hour: 2, targets: ["masks"] }],
@@ -118,13 +123,9 @@ describe("syncline status --at", () => {
       { policy: nightly("fresh"), slots: [], ends: [], isUnseen: true },
     ];
     await ledger.watermarks([{ policy: "fresh", schedule: "x" }], midnightMs + 5 * hourMs);
-    const evening = {
-      ...nightly("evening"),
-      schedule: { ...nightly("evening").schedule, expressions: ["0 20 * * *"] },
-    };
     await keepSet(
       store,
-      stories.map(({ policy }) => (policy.name === "evening" ? (evening as Policy) : policy)),
+      stories.map(({ policy }) => policy),
     );
     for (const story of stories) await tell(story);
     const into = ["7", "8"].map((job) => `half-masks__run__${job}__2`);
@@ -133,7 +134,7 @@ describe("syncline status --at", () => {
     const six = await status("--at", "yesterday 06:00");
     expect([six.code, six.err]).toEqual([1, ""]);
     expect(six.out).toMatch(
-      /^at \S+ 06:00:00 UTC, since the midnight before: 3 of 14 policies due had succeeded; 3 policies had nothing due; 1 policy is planned only since later\n/,
+      /^at \S+ 06:00:00 UTC, since the midnight before: 3 of 14 policies due had succeeded; 4 policies had nothing due; 1 policy is planned only since later\n/,
     );
     const rows = six.out
       .split("\n")
