@@ -15,6 +15,7 @@ import { readPresence, type Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import { byHand } from "./changes.ts";
 import { type CommandIo, isConfirmed } from "./command-io.ts";
+import { checkKnownPolicy } from "./history.ts";
 import {
   type ReasonOption,
   reasonOption,
@@ -85,6 +86,7 @@ async function findTask(
   if (!name.includes("__")) {
     const { tasks } = await readTasksInFlight(store, names, (policy) => policy === name);
     const [first] = tasks;
+    if (first === undefined) await checkKnownPolicy(name, store);
     if (first === undefined) throw new UsageError(`no task of a policy ${name} is in flight: see \`syncline running\``);
     if (tasks.length === 1) return first.task;
     const ids = tasks.map(({ task }) => `${task.id} (${targetWords(task)})`);
