@@ -4,7 +4,9 @@ import { refuseNewer } from "../core/newer-version.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { Store } from "./redis.ts";
-import { batchesOf, pairsOf } from "./script.ts";
+import { asList, asTexts, batchesOf, createScript, pairsOf } from "./script.ts";
+
+const readInFlight = createScript("start/in-flight", (answer) => asList(answer).map(asTexts));
 
 const startStates = ["claimed", "sending", "answered", "settled"] as const;
 
@@ -150,10 +152,10 @@ export async function runsInFlight(
   const found: RunInFlight[] = [];
   for (const batch of batchesOf(syncJobs)) {
     const keys = batch.map((one) => inFlightKey(store, { ...one, kind: "run" }));
-    const starts = await Promise.all(keys.map((key) => store.redis.hgetall(key)));
+    const starts = await readInFlight(store, keys);
     // "e" marks an ended start, kept for its late activities (lua/outcome/record.lua).
     for (const [index, syncJob] of batch.entries())
-      for (const [id, sent] of Object.entries(starts[index] ?? {}))
+      for (const [id, sent] of pairsOf(starts[index] ?? []))
         if (!sent.startsWith("e")) found.push({ ...syncJob, id, sentAtMs: Number.parseInt(sent, 10) });
   }
   return found;

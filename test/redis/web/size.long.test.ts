@@ -10,8 +10,8 @@ import { webForTest } from "../../support/web-fixture.ts";
 
 let skewMs = 0;
 const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + skewMs };
-/** Longer than what was read is kept, but for a look ahead. */
-const staleMs = 40_000;
+/** Longer than anything read is kept. */
+const staleMs = 301_000;
 const wireBytesMax = 150 * 1_024;
 
 /** An application over so many policies. */
