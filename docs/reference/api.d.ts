@@ -70,7 +70,7 @@ export interface Operations {
   /** How tasks ended, newest first. */
   listOutcomes: { method: "GET"; url: "/api/v1/outcomes"; path: Record<string, never>; query: { limit?: number; after?: string; policy?: string; label?: string; status?: "succeeded" | "conflicts" | "accepted" | "failed" | "blocked" | "timed-out" | "unknown" | "not-started" | "skipped" | "missed"; service?: string; since?: string; until?: string; format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Outcome>; next: string | null } };
   /** Tasks that failed and may be done over, newest first. */
-  listFailed: { method: "GET"; url: "/api/v1/failed"; path: Record<string, never>; query: { limit?: number; after?: string; label?: string; format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<FailedTask>; next: string | null } };
+  listFailed: { method: "GET"; url: "/api/v1/failed"; path: Record<string, never>; query: { limit?: number; after?: string; label?: string; since?: string; format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<FailedTask>; next: string | null } };
   /** Is every slot that was due recorded once? Policies by name, each of a span; see `off`. */
   auditSlots: { method: "GET"; url: "/api/v1/audit"; path: Record<string, never>; query: { limit?: number; after?: string; policy?: string; label?: string; since?: string; until?: string; format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Audit>; next: string | null } };
   /** The objects that apply policies declare, and how each was applied last. */

@@ -1,7 +1,11 @@
-// The failed list: failed tasks and failed deliveries together, and which a command selects.
+// The failed list: failed tasks and failed deliveries together, which a command selects, and the
+// failures of a span by their cause.
+import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { localDate } from "../core/instant.ts";
 import type { FailedDelivery } from "../model/notice.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
+import { parseWallTime } from "../schedule/zone.ts";
 import { type FailedTask, FailedTasks } from "../store/failed-tasks.ts";
 import type { Store } from "../store/redis.ts";
 import { SinkStore } from "../store/sink-store.ts";
@@ -67,4 +71,23 @@ export function describeFailed(item: FailedItem): { readonly id: string; readonl
   return item.type === "task"
     ? { id: item.id, was: `${item.outcome.status} (${item.outcome.reason})` }
     : { id: item.id, was: `failed in ${item.sink}: ${item.reason}` };
+}
+
+/** How far back one looks: to the newest 18:00, for so long, or to the first. */
+export const failedSpans = ["18:00", "24h", "7d", "all"] as const;
+
+/** When a span begins, by the clocks of a zone. */
+export function spanBegin(span: (typeof failedSpans)[number], nowMs: number, timezone: string): number {
+  if (span === "all") return Number.NEGATIVE_INFINITY;
+  if (span !== "18:00") return nowMs - parseDuration(span);
+  // Before 18:00, twenty hours ago is yesterday, also where clocks have changed in between.
+  const evenings = [nowMs, nowMs - 72_000_000].map((ms) => `${localDate(ms, timezone)}T18:00`);
+  const begins = evenings.map((text) => parseWallTime(text, timezone)?.nearMs ?? 0);
+  return begins.find((ms) => ms <= nowMs) ?? 0;
+}
+
+/** Failed tasks grouped by cause (service, status and reason): the cause that struck last first. */
+export function groupByCause(newestFirst: readonly FailedTask[]): readonly (readonly FailedTask[])[] {
+  const causeOf = ({ outcome: { service, status, reason } }: FailedTask) => `${service} ${status} ${reason}`;
+  return [...Map.groupBy(newestFirst, causeOf).values()];
 }

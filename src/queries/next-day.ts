@@ -2,7 +2,7 @@
 // and about how many requests that makes. By the planner itself, with usual durations. Bounded:
 // with too many slots, rows end first, then the counts, and both are said.
 
-import { timezoneOf } from "../config/policy-set.ts";
+import { type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { nextTurn } from "../core/clock.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { exactly } from "../simulate/assumptions.ts";
@@ -79,9 +79,8 @@ export async function readNextDay({ store, set, readStates }: QueryContext, hour
     const step = steps.next();
     if (step.done) {
       meter.requests();
-      const timezone = commonest(set.policies.map(timezoneOf)) ?? "UTC";
       const found = { line: step.value, services: counts.services(), peaks: minutes.busiest() };
-      return { nowMs, range: shown, timezone, ...found };
+      return { nowMs, range: shown, timezone: commonZone(set), ...found };
     }
     counts.add(step.value);
     meter.add(step.value);
@@ -101,9 +100,10 @@ function assume(usualMs: ReadonlyMap<string, number>): Assumptions {
   };
 }
 
-function commonest(texts: readonly string[]): string | undefined {
-  const groups = [...Map.groupBy(texts, (text) => text).values()];
-  return groups.toSorted((a, b) => b.length - a.length)[0]?.[0];
+/** The zone of most policies: that of a page about all of them. */
+export function commonZone({ policies }: Pick<PolicySet, "policies">): string {
+  const groups = [...Map.groupBy(policies.map(timezoneOf), (zone) => zone).values()];
+  return groups.toSorted((a, b) => b.length - a.length)[0]?.[0] ?? "UTC";
 }
 
 class Counts {

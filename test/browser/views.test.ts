@@ -71,12 +71,16 @@ describe("the first page", () => {
 });
 
 describe("a new operator", () => {
-  it("learns what failed tonight and why, and comes to do it over", async () => {
+  it("learns what failed tonight and why, a line a cause, and what happened", async () => {
     const page = await browser.open("/");
     await page.getByRole("link", { name: "Failed" }).click();
-    const row = page.getByRole("row").filter({ hasText: "invoices" }).first();
-    expect(await row.innerText()).toMatch(/failed\s+invoices\s+main, 42\s+HTTP 500: .*server-error.*ago/s);
-    await row.getByRole("link", { name: "HTTP 500" }).click();
+    await page.getByRole("link", { name: "24 hours" }).click();
+    expect(page.url()).toContain("since=24h");
+    const row = page.getByRole("row").filter({ hasText: "invoices" });
+    expect(await row.count()).toBe(1);
+    const words = /failed ×4\s+invoices\s+main\s+HTTP 500: .*server-error\s.*\d\d:\d\d sync job 42\s.* to .*\d\d:\d\d/s;
+    expect(await row.innerText()).toMatch(words);
+    await row.getByRole("link", { name: "sync job 42" }).first().click();
     expect(await page.locator("main").innerText()).toMatch(/came due.*the start was sent.*evidence\s+direct/s);
   });
 

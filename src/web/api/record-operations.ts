@@ -46,14 +46,17 @@ export const recordOperations: readonly Operation[] = [
     path: "/failed",
     name: "listFailed",
     summary: "Tasks that failed and may be done over, newest first",
-    query: z.strictObject({ ...pages, label }),
+    query: z.strictObject({ ...pages, label, since: instant.optional() }),
     answer: listOf(schemas.failedSchema),
     isList: true,
-    read: async ({ context, looks }, { label: labels, ...page }) => {
+    read: async ({ context, looks }, { label: labels, since = Number.NEGATIVE_INFINITY, ...page }) => {
       const all = await looks.of("failed", context, readFailedTasks);
       const own = new Set(context.set.policies.flatMap((one) => (hasLabels(one, labels ?? "") ? [one.name] : [])));
       const { items, next } = pageOf(
-        labels === undefined ? all : all.filter(({ outcome }) => own.has(outcome.policy)),
+        all.filter(
+          ({ outcome: { policy, finishedAt } }) =>
+            (labels === undefined || own.has(policy)) && Date.parse(finishedAt) >= since,
+        ),
         page,
         ({ outcome }) => outcome.taskId,
       );

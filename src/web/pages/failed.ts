@@ -1,25 +1,79 @@
-// The failed list: each task that ended badly and was neither done over nor taken off, with why.
+// The failed list: tasks that ended badly and were neither done over nor taken off, a line a cause,
+// with why, since when, and each task beneath.
 import { html } from "hono/html";
-import type { readFailedTasks } from "../../queries/records.ts";
+import { counted } from "../../core/plain-text.ts";
+import { replayable } from "../../model/outcome.ts";
+import { failedSpans, groupByCause, spanBegin } from "../../queries/failed.ts";
+import { targetWords } from "../../queries/task-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
-import { policyLink, table, taskPath, when } from "./parts.ts";
+import { actLink, clock, policyLink, table, taskPath } from "./parts.ts";
 
-const failedShown = 200;
+type FailedTask = ReturnType<typeof groupByCause>[number][number];
 
-/** Shows the failed tasks, newest first. Its pages lead to do one over. */
-export function failedPage(tasks: Awaited<ReturnType<typeof readFailedTasks>>, nowMs: number): Html {
-  const rows = tasks
-    .slice(0, failedShown)
-    .map(({ outcome, isMended }) => [
-      html`${mark(outcome.status)}${isMended ? html`<span class="under">${tag("good", "check", "well since")}</span>` : ""}`,
-      html`${policyLink(outcome.policy)}<span class="under">${outcome.service}, ${outcome.target}</span>`,
-      html`<a href="${taskPath(outcome.taskId)}">${outcome.detail || outcome.reason}</a>`,
-      html`<code>${outcome.reason}</code>`,
-      when(Date.parse(outcome.finishedAt), nowMs),
-    ]);
-  const columns = ["ended", ["policy", "roomy"], ["said", "wide"], "why", "when"] as const;
-  const more = tasks.length > failedShown ? html`<p class="quiet">The newest ${failedShown}; the API has all.</p>` : "";
+const causesShown = 50;
+/** Tasks of a cause that stand open, and those that a click opens. */
+const tasksOpen = 5;
+const tasksShown = 100;
+
+/** What the page is asked for. */
+interface FailedView {
+  readonly span: (typeof failedSpans)[number];
+  readonly nowMs: number;
+  readonly timezone: string;
+}
+
+const spanWords = { "18:00": "Tonight, since 18:00", "24h": "24 hours", "7d": "7 days", all: "All" };
+
+/** Shows the failed tasks, newest first. `mayOperate`: the asker may do them over. */
+export function failedPage(tasks: readonly FailedTask[], view: FailedView, mayOperate: boolean): Html {
+  const within = (span: FailedView["span"]) => {
+    const beginMs = spanBegin(span, view.nowMs, view.timezone);
+    return tasks.filter(({ outcome }) => Date.parse(outcome.finishedAt) >= beginMs);
+  };
+  const spans = failedSpans.map((span) => {
+    const words = `${spanWords[span]}: ${within(span).length}`;
+    return span === view.span
+      ? html`<b aria-current="true">${words}</b>`
+      : html`<a href="/failed?since=${span}">${words}</a>`;
+  });
+  const causes = groupByCause(within(view.span));
+  const rows = causes.slice(0, causesShown).map((cause) => causeRow(cause, view, mayOperate));
+  const columns = ["ended", ["what", "roomy"], ["why", "wide"], "when"] as const;
+  const more = causes.length - causesShown;
   return html`<h1>Failed</h1>
-<p class="quiet">Open one to see what happened, and to replay or discard it.</p>
-${table("Failed tasks, newest first", columns, rows, { none: "Nothing waits to be done over." })}${more}`;
+<nav class="pages" aria-label="How far back">${spans}</nav>
+<p class="quiet">A line for each cause. Open a task to see what happened, and to replay or discard it. Times are in ${view.timezone}.</p>
+${table("Causes of failures, newest first", columns, rows, { none: "Nothing waits to be done over." })}
+${more > 0 ? html`<p class="quiet">and ${more} more causes; the API has all</p>` : ""}`;
+}
+
+function causeRow(cause: readonly FailedTask[], { nowMs, timezone }: FailedView, mayOperate: boolean): Html[] {
+  const [newest, oldest] = [cause[0], cause.at(-1)];
+  if (newest === undefined || oldest === undefined) return [];
+  const { status, service, reason, detail } = newest.outcome;
+  const policies = new Set(cause.map(({ outcome }) => outcome.policy));
+  const [only = ""] = policies;
+  const at = ({ outcome }: FailedTask) => clock(Date.parse(outcome.finishedAt), timezone, nowMs);
+  const line = (task: FailedTask) => {
+    const { outcome, isMended } = task;
+    const why = outcome.detail === detail ? "" : html`: ${outcome.detail || outcome.reason}`;
+    const again = mayOperate && replayable[outcome.status] ? actLink("replay", outcome.taskId, "Replay…") : "";
+    const well = isMended ? html`${tag("good", "check", "well since")} ` : "";
+    return html`<li>${at(task)} ${policies.size > 1 ? policyLink(outcome.policy) : ""} <a href="${taskPath(outcome.taskId)}">${targetWords(outcome)}</a>${why} ${well}${again}</li>`;
+  };
+  const lines = cause.slice(0, tasksShown).map(line);
+  const rest = cause.length - tasksOpen;
+  const cut = cause.length > tasksShown ? html`<p>The newest ${tasksShown}; the API has all.</p>` : "";
+  const closed =
+    rest > 0
+      ? html`<details><summary>${rest} older</summary><ul class="tasks">${lines.slice(tasksOpen)}</ul>${cut}</details>`
+      : "";
+  const who = policies.size === 1 ? policyLink(only) : html`<b>${counted(policies.size, "policy", "policies")}</b>`;
+  const times = cause.length === 1 ? "" : html`${at(oldest)} to `;
+  return [
+    html`${mark(status)}${cause.length > 1 ? html` ×${cause.length}` : ""}`,
+    html`${who}<span class="under">${service}</span>`,
+    html`${detail || reason} <code>${reason}</code><ul class="tasks">${lines.slice(0, tasksOpen)}</ul>${closed}`,
+    html`${times}${at(newest)}`,
+  ];
 }

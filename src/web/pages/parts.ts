@@ -2,7 +2,7 @@
 import { html } from "hono/html";
 import type { Policy, Schedule } from "../../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../../core/duration.ts";
-import { showInstant } from "../../core/instant.ts";
+import { showInstant, showNear } from "../../core/instant.ts";
 import { type Pause, type PauseSubject, showSubject, subjectKey } from "../../model/pause.ts";
 import type { PolicyLine } from "../../queries/policy-lines.ts";
 import type { Html } from "./marks.ts";
@@ -22,6 +22,12 @@ function agoText(awayMs: number): string {
   if (minutesMs === 0) return awayMs > 0 ? "within a minute" : "just now";
   const rough = minutesMs < 120_000 ? "1m" : formatRoughly(minutesMs, Math.floor);
   return awayMs > 0 ? `in ${rough}` : `${rough} ago`;
+}
+
+/** A time of day with its date or weekday, unless it is of today: the page names the zone once. */
+export function clock(instantMs: number, timezone: string, nowMs: number): Html {
+  const minuteMs = Math.floor(instantMs / 60_000) * 60_000;
+  return timeOf(instantMs, showNear(minuteMs, timezone, nowMs).replace(/ \S+$/, ""));
 }
 
 function timeOf(instantMs: number, text: string): Html {

@@ -5,7 +5,9 @@ import { reaches, type Scope } from "../../model/scope.ts";
 import { readAttention } from "../../queries/attention.ts";
 import { readAudits } from "../../queries/audit-policy.ts";
 import { comingSlots, slotsWithin } from "../../queries/coming-slots.ts";
+import { failedSpans } from "../../queries/failed.ts";
 import { readFeedItems, readFeeds } from "../../queries/feeds.ts";
+import { commonZone } from "../../queries/next-day.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
   readChangeOf,
@@ -223,9 +225,11 @@ async function services({ context, looks, may }: Asked): Promise<Page> {
   return { title: "Services", here: "services", content: servicesPage(attention, context, may("admin")) };
 }
 
-async function failed({ context, looks }: Asked): Promise<Page> {
+async function failed({ context, looks, query, may }: Asked): Promise<Page> {
   const tasks = await looks.of("failed", context, readFailedTasks);
-  return { title: "Failed", here: "failed", content: failedPage(tasks, await readNowMs(context)) };
+  const span = failedSpans.find((one) => one === query["since"]) ?? "all";
+  const view = { span, nowMs: await readNowMs(context), timezone: commonZone(context.set) };
+  return { title: "Failed", here: "failed", content: failedPage(tasks, view, may("operate")) };
 }
 
 async function changes({ context, looks }: Asked): Promise<Page> {

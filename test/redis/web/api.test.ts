@@ -34,6 +34,18 @@ it("says how each policy is, by name and by health", async () => {
   expect(failing).toMatchObject([{ name: "invoices", inARow: 4, needsPerson: true, last: { reason: "server-error" } }]);
 });
 
+it("lists what failed since an instant, with what ended just then", async () => {
+  const all = (await get("/failed")).body.items.map(({ outcome }: { outcome: Record<string, string> }) => outcome);
+  const since = all[2].finishedAt;
+  const later = (await get(`/failed?since=${since}`)).body.items;
+  const expected = all.filter(({ finishedAt }: Record<string, string>) => (finishedAt ?? "") >= since);
+  expect(later.map(({ id }: Record<string, string>) => id)).toEqual(
+    expected.map(({ taskId }: Record<string, string>) => taskId),
+  );
+  expect(later.length).toBeLessThan(all.length);
+  expect((await get("/failed?since=18:00")).body.errors).toMatchObject([{ pointer: "/since" }]);
+});
+
 it("goes through pages without a gap, and links the next one", async () => {
   const seen: string[] = [];
   let path: string | undefined = "/outcomes?policy=contracts-nightly&limit=7";
