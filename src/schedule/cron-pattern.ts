@@ -15,6 +15,7 @@ export interface WallPattern {
 const patterns = new Map<string, WallPattern>();
 const patternsMax = 20_000;
 const utcOffsetMinutes = 0;
+const dayMs = 86_400_000;
 /** Day of month or day of week, when both are restricted: the rule of Vixie cron. */
 const matching = { domAndDow: false };
 
@@ -35,11 +36,33 @@ function toWallPattern(expression: string): WallPattern {
   const pattern = new CronPattern(expression, undefined, { mode: "5-or-6-parts" });
   // croner keeps a number for each of 10,000 years (80 KB) and reads none of them here.
   pattern.year = [];
+  // The day of the last answer: its date fits, so its other times need no search by croner.
+  let dayStartMs = Number.NaN;
   return {
-    next: (afterWallMs) =>
-      new CronDate(new Date(afterWallMs), utcOffsetMinutes).increment(pattern, matching, false)?.getTime(),
+    next: (afterWallMs) => {
+      const sinceMs = afterWallMs - dayStartMs;
+      const laterMs = sinceMs >= 0 && sinceMs < dayMs ? laterThatDay(pattern, sinceMs) : undefined;
+      if (laterMs !== undefined) return dayStartMs + laterMs;
+      const next = new CronDate(new Date(afterWallMs), utcOffsetMinutes).increment(pattern, matching, false);
+      if (next === null) return undefined;
+      dayStartMs = Math.floor(next.getTime() / dayMs) * dayMs;
+      return next.getTime();
+    },
     isSubDaily: !/^[\d,]+$/.test(hourField(pattern.pattern)),
   };
+}
+
+/** The first time of a day that the pattern names after this one; both in ms since its midnight. */
+function laterThatDay({ hour, minute, second }: CronPattern, afterMs: number): number | undefined {
+  const from = Math.floor(afterMs / 1_000) + 1;
+  for (let h = hour.indexOf(1, Math.floor(from / 3_600)); h !== -1; h = hour.indexOf(1, h + 1)) {
+    const ofHour = Math.max(0, from - h * 3_600);
+    for (let m = minute.indexOf(1, Math.floor(ofHour / 60)); m !== -1; m = minute.indexOf(1, m + 1)) {
+      const s = second.indexOf(1, Math.max(0, ofHour - m * 60));
+      if (s !== -1) return (h * 3_600 + m * 60 + s) * 1_000;
+    }
+  }
+  return undefined;
 }
 
 function hourField(expandedPattern: string): string {

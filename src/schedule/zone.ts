@@ -68,19 +68,31 @@ export function shiftsAround(wallMs: number, zone: Zone): readonly ClockShift[] 
 
 function createZone(timezone: string): Zone {
   const format = new Intl.DateTimeFormat("en-US", { timeZone: timezone, timeZoneName: "longOffset" });
-  const offsetMs = (atMs: number) => parseOffset(format.format(atMs));
+  const readOffset = (atMs: number) => parseOffset(format.format(atMs));
   const years = new Map<number, readonly ClockShift[]>();
   const shiftsOf = (year: number) => {
     const known = years.get(year);
     if (known !== undefined) return known;
-    const found = findShifts(offsetMs, Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1));
+    const found = findShifts(readOffset, Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1));
     years.set(year, found);
     return found;
   };
+  // The part of a year without a shift that was asked about last: it has one offset.
+  let calm = { fromMs: Number.POSITIVE_INFINITY, toMs: Number.NEGATIVE_INFINITY, offsetMs: 0 };
   return {
-    offsetMs,
+    offsetMs: (atMs) => {
+      if (atMs >= calm.fromMs && atMs < calm.toMs) return calm.offsetMs;
+      const [offsetMs, year] = [readOffset(atMs), yearOf(atMs)];
+      // Date.UTC takes two digits for a year of the last century.
+      if (year < 100) return offsetMs;
+      const fromMs = shiftsOf(year).findLast((shift) => shift.atMs <= atMs)?.atMs ?? Date.UTC(year, 0, 1);
+      const toMs = shiftsOf(year).find((shift) => shift.atMs > atMs)?.atMs ?? Date.UTC(year + 1, 0, 1);
+      calm = { fromMs, toMs, offsetMs };
+      return offsetMs;
+    },
     shifts: (afterMs, untilMs) => {
       const found: ClockShift[] = [];
+      if (afterMs >= calm.fromMs && untilMs < calm.toMs) return found;
       for (let year = yearOf(afterMs); year <= yearOf(untilMs); year += 1) {
         for (const shift of shiftsOf(year)) if (shift.atMs > afterMs && shift.atMs <= untilMs) found.push(shift);
       }
