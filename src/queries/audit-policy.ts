@@ -20,7 +20,7 @@ import type { QueryContext } from "./query-context.ts";
 
 /** Where tasks may be found. */
 export interface TaskPlaces {
-  readonly history: Pick<History, "outcome" | "outcomes" | "keptSinceMs">;
+  readonly history: Pick<History, "outcome" | "withOutcome" | "keptSinceMs">;
   readonly journal: StartJournal;
   readonly producer: Producer;
   readonly ledger: SlotLedger;
@@ -163,11 +163,11 @@ async function withoutDropped(tasks: readonly TaskName[], { history, ledger }: T
 }
 
 async function withoutOutcome(tasks: readonly TaskName[], { history }: TaskPlaces): Promise<TaskName[]> {
-  const outcomes = await history.outcomes(
+  const ended = await history.withOutcome(
     tasks[0]?.policy ?? "",
     tasks.map(({ id }) => id),
   );
-  return tasks.filter(({ id }) => !outcomes.has(id));
+  return tasks.filter(({ id }) => !ended.has(id));
 }
 
 /** A task over masks is over when it has fanned out. */

@@ -166,6 +166,16 @@ export class History {
     return found;
   }
 
+  /** Which of these tasks of a policy have an outcome; cheaper than to read them. */
+  async withOutcome(policy: string, taskIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const found = new Set<string>();
+    for (const batch of batchesOf(taskIds)) {
+      const places = await this.#store.redis.zmscore(indexKey(this.#store, policy), ...batch);
+      for (const [index, id] of batch.entries()) if (places[index] !== null) found.add(id);
+    }
+    return found;
+  }
+
   /**
    * Outcomes of slots after this instant are complete; undefined: all are. Read it after the
    * outcomes.

@@ -98,12 +98,12 @@ describe("the tasks of started slots", () => {
     const few = new History(store, { limits: { count: 1, forMs: 86_400_000 } });
     const pushing: typeof history = {
       outcome: (name) => history.outcome(name),
-      outcomes: async (policy, ids) => {
+      withOutcome: async (policy, ids) => {
         for (let second = 10; second < 25; second += 1) {
           const slot = `1970-01-01T00:00:${second}.000Z`;
           await few.record(testOutcome({ taskId: `${policy}__run__1__${second}`, policy, slot }));
         }
-        return history.outcomes(policy, ids);
+        return history.withOutcome(policy, ids);
       },
       keptSinceMs: (policy) => history.keptSinceMs(policy),
     };
