@@ -6,6 +6,7 @@ import { costlyReasons, type Feed, listNames } from "../model/feed.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { type FeedNote, FeedStore, readFeedNotes } from "../store/feed-store.ts";
 import { redisTimeMs } from "../store/redis.ts";
+import { batchesOf } from "../store/script.ts";
 import type { QueryContext } from "./query-context.ts";
 
 interface FeedLine {
@@ -38,8 +39,8 @@ export interface FeedsView {
 
 const dayMs = 86_400_000;
 const feedsMax = 600;
-/** Items of one list that are looked at. */
-const itemsMax = 5_000;
+/** Items of one list that are looked at, and lists read at a time. */
+const [itemsMax, feedsAtOnce] = [5_000, 20];
 
 /** The lists that the policies of a set may follow. */
 export function feedsOf({ policies }: Pick<PolicySet, "policies">): readonly Feed[] {
@@ -53,16 +54,18 @@ export function feedsOf({ policies }: Pick<PolicySet, "policies">): readonly Fee
 export async function readFeeds({ store, set }: QueryContext): Promise<FeedsView> {
   const nowMs = await redisTimeMs(store);
   const feeds = new FeedStore(store);
-  const lines: FeedLine[] = [];
-  const open: OpenItems[] = [];
-  for (const note of await readFeedNotes(store, feedsOf(set).slice(0, feedsMax))) {
+  const read = async (note: FeedNote) => {
     const items = await feeds.newest(note.feed, itemsMax);
     const fresh = items.filter(({ seenAtMs = 0 }) => seenAtMs > nowMs - dayMs).length;
     const whole = Object.entries(costlyReasons).find(([reason]) => reason === note.costlyReason)?.[1];
-    lines.push({ note, whole, fresh: { count: fresh, isMore: fresh === itemsMax } });
-    open.push(...(await readOpen(note.feed, items, { feeds, nowMs })));
-  }
-  return { nowMs, lines, open: open.toSorted((a, b) => b.open - a.open) };
+    const line = { note, whole, fresh: { count: fresh, isMore: fresh === itemsMax } };
+    return { line, open: await readOpen(note.feed, items, { feeds, nowMs }) };
+  };
+  const lists: Awaited<ReturnType<typeof read>>[] = [];
+  for (const batch of batchesOf(await readFeedNotes(store, feedsOf(set).slice(0, feedsMax)), feedsAtOnce))
+    lists.push(...(await Promise.all(batch.map(read))));
+  const open = lists.flatMap((list) => list.open);
+  return { nowMs, lines: lists.map(({ line }) => line), open: open.toSorted((a, b) => b.open - a.open) };
 }
 
 /** The items of a list that were discovered last, newest first. */
