@@ -18,6 +18,7 @@ import type { FeedPace } from "../feeds/pace.ts";
 import type { DeliverNotices } from "../model/notice.ts";
 import { createRequestCounter } from "../ops/metered-log.ts";
 import type { Metrics } from "../ops/metrics.ts";
+import { wholeView } from "../queries/query-context.ts";
 import { Producer } from "../queue/producer.ts";
 import { Chains } from "../schedule/chains.ts";
 import { createPauseWatch, Scheduler } from "../schedule/scheduler.ts";
@@ -136,7 +137,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ...deps, ledger }) : undefined;
   if (scheduler !== undefined) components.push(scheduler);
   if (options.web !== undefined) {
-    const found = { store, target: redis, producer, notices: sinks.queues, isNarrowed: false };
+    const found = { store, target: redis, producer, notices: sinks.queues, view: wholeView };
     components.push(createWeb(options.web, { ...options, guard, context: () => ({ ...found, set: current.set }) }));
   }
   const adopt = (next: PolicySet) => {

@@ -156,7 +156,7 @@ export function labelOption(description = "only policies with this label; all of
   return new RepeatableOption("--label <name=value>", description)
     .default([], "all")
     .argParser((text: string, before: readonly string[]) => {
-      if (!/^[^=,]+=[^=,]+$/.test(text)) throw new InvalidArgumentError("write a name and a value such as team=hr");
+      if (!/^[\w.-]+=[\w.-]+$/.test(text)) throw new InvalidArgumentError("write a name and a value such as team=hr");
       return [...before, text];
     });
 }

@@ -3,10 +3,12 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { type Scope, scopes } from "../model/scope.ts";
 import type { CommandIo } from "./command-io.ts";
+import { labelOption } from "./shared-options.ts";
 
 interface TokenOptions {
   readonly scope: Scope;
   readonly services: readonly string[];
+  readonly label?: readonly string[];
   readonly until?: string;
   readonly json?: true;
 }
@@ -20,6 +22,7 @@ Examples:
   $ syncline token ana >> web-tokens
   $ syncline token ben --scope operate >> web-tokens
   $ syncline token reports --services main,archive --until 2027-06-30 >> web-tokens
+  $ syncline token school --label team=school >> web-tokens
   $ syncline token ci --json | jq -r .token`;
 
 /** The command `token`. */
@@ -28,12 +31,13 @@ export function tokenCommand(io: CommandIo): Command {
     .argument("<name>", "whose token it is, as records show it", nameArgument)
     .addOption(new Option("--scope <scope>", "what it allows").choices(scopes).default("read"))
     .option("--services <names>", "only what belongs to these services, separated by commas", namesArgument, [])
+    .addOption(labelOption("only the policies with this label; all of several must match"))
     .option("--until <day>", "its last day, UTC, such as 2027-06-30", dayArgument)
     .option("--json", "print both as JSON to standard output")
     .addHelpText("after", help)
-    .action(async (name: string, { scope, services, until: lastDay, json }: TokenOptions) => {
+    .action(async (name: string, { scope, services, label: labels, until: lastDay, json }: TokenOptions) => {
       const { createToken } = await import("../web/tokens.ts");
-      const { token, line } = createToken({ name, scope, services, lastDay });
+      const { token, line } = createToken({ name, scope, services, labels, lastDay });
       if (json) return io.out(JSON.stringify({ token, line }));
       io.out(line);
       io.err(`the token, shown this once: ${token}`);

@@ -5,7 +5,7 @@ import { UsageError } from "../core/errors.ts";
 import { isLoopback } from "../core/loopback.ts";
 import { scopes } from "../model/scope.ts";
 import { formatProblem } from "./problem.ts";
-import { textSchema } from "./schema/primitives.ts";
+import { labelsSchema, textSchema } from "./schema/primitives.ts";
 import { wordsFor } from "./schema-problems.ts";
 import { readYamlFile, type Variables } from "./yaml/yaml-file.ts";
 
@@ -41,6 +41,9 @@ const grantSchema = z.strictObject({
   value: textSchema,
   scope: z.enum(scopes),
   services: z.array(textSchema).min(1).max(100).exactOptional(),
+  labels: labelsSchema
+    .refine((labels) => Object.keys(labels).length > 0, "needs a label, or leave it out")
+    .exactOptional(),
 });
 
 const authSchema = z

@@ -14,7 +14,7 @@ import {
   type PolicyLine,
   readPolicyLines,
 } from "./policy-lines.ts";
-import type { QueryContext, StateContext } from "./query-context.ts";
+import { type QueryContext, type StateContext, type View, wholeView } from "./query-context.ts";
 import { describeBreaker, describeMissingRoles, describeThrottle, showFeed } from "./service-words.ts";
 import { isStuck } from "./sinks.ts";
 import { type ExpensiveFeed, readStatus, type Status } from "./status.ts";
@@ -56,14 +56,15 @@ export async function readAttention({
   store,
   target,
   readStates,
-}: Pick<QueryContext, "set" | "target"> & StateContext): Promise<Attention> {
+  view = wholeView,
+}: Pick<QueryContext, "set" | "target"> & Partial<Pick<QueryContext, "view">> & StateContext): Promise<Attention> {
   const status = await readStatus(set, store, target);
   const { nowMs } = status;
   const lines = await readPolicyLines(set.policies, store, { ...status, readStates });
   const counts = new Map<PolicyHealth, number>();
   for (const { health } of lines) counts.set(health, (counts.get(health) ?? 0) + 1);
   const items = [
-    ...processItems(status),
+    ...processItems(status, view),
     ...serviceItems(status),
     ...lines.flatMap((line) => (needsPerson[line.health] ? [policyItem(line, nowMs)] : [])),
     ...sinkItems(status),
@@ -79,7 +80,7 @@ function listItem({ feed, what, cure, sinceMs, reason }: ExpensiveFeed): Attenti
   return { ...none, about: "list", name: showFeed(feed), state, what, sinceMs, nextStep: cure };
 }
 
-function processItems({ processes, owners, config }: Status): AttentionItem[] {
+function processItems({ processes, owners, config }: Status, { isNarrowed }: View): AttentionItem[] {
   const item = { ...none, about: "installation" as const, name: "" };
   const missing = describeMissingRoles(processes).map((what) => ({
     ...{ ...item, state: "role missing", what },
@@ -91,7 +92,8 @@ function processItems({ processes, owners, config }: Status): AttentionItem[] {
   }));
   const rejected = config.rejected.map(({ by, problems, where, message, sinceMs }) => ({
     ...{ ...item, state: "file rejected", sinceMs },
-    what: `${counted(by, "process does", "processes do")} not take the newer policies (${counted(problems, "problem")}): ${where} ${message}`,
+    // The problem may name what a narrowed view does not hold.
+    what: `${counted(by, "process does", "processes do")} not take the newer policies (${counted(problems, "problem")})${isNarrowed ? "" : `: ${where} ${message}`}`,
     nextStep: "Mend the file: `syncline validate` shows every problem. The last good policies stay in force",
   }));
   const split = config.differs

@@ -1,12 +1,33 @@
-// Where queries look: Redis, the queues, and the policies that the asker may see. Built by app/ for
-// the web server.
+// Where queries look: Redis, the queues, and what the asker may see. Here alone a caller's rights
+// become a view: all that shows or changes something asks the view's set, or `sees`. Built by app/
+// for the web server.
 import type { PolicySet } from "../config/policy-set.ts";
+import { hasLabels } from "../model/label.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
 import type { ReadStates } from "../store/policy-states.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 
-/** Where queries look. `isNarrowed`: the set lacks services that the asker may not see. */
+/** What a caller is held to; undefined: not. `labels`: a selector (model/label.ts), never empty. */
+export interface Bounds {
+  readonly services: ReadonlySet<string> | undefined;
+  readonly labels: string | undefined;
+}
+
+/**
+ * What an asker may see. `key`: the same for the same view. `sees`: whether this is part of it; a
+ * `service` that is not known is not judged.
+ */
+export interface View {
+  readonly key: string;
+  readonly isNarrowed: boolean;
+  readonly sees: (about: { readonly policy: string; readonly service?: string | undefined }) => boolean;
+}
+
+/** The view of one who is held to nothing. */
+export const wholeView: View = { key: "", isNarrowed: false, sees: () => true };
+
+/** Where queries look. `set`: with what the view holds, only. */
 export interface QueryContext {
   readonly store: Store;
   readonly target: RedisTarget;
@@ -14,21 +35,37 @@ export interface QueryContext {
   readonly notices: NoticeQueues;
   readonly readStates: ReadStates;
   readonly set: PolicySet;
-  readonly isNarrowed: boolean;
+  readonly view: View;
 }
 
 /** What is enough to read states. `readStates`: default is anew. */
 export type StateContext = Pick<QueryContext, "store"> & Partial<Pick<QueryContext, "readStates">>;
 
-/** The same with these services and their policies only; undefined: with all. */
-export function narrowTo(context: QueryContext, services: ReadonlySet<string> | undefined): QueryContext {
-  if (services === undefined) return context;
+/**
+ * The same within bounds. A policy must have all labels, and a service that they are not held to by
+ * name is there when a policy is at it. Nothing that has no policy is seen by labels.
+ */
+export function narrowTo(context: QueryContext, { services, labels }: Bounds): QueryContext {
+  if (services === undefined && labels === undefined) return context;
   const { set } = context;
+  const policies = set.policies.filter(
+    (policy) => (services?.has(policy.service) ?? true) && (labels === undefined || hasLabels(policy, labels)),
+  );
+  const names = new Set(policies.map(({ name }) => name));
+  const used = labels === undefined ? services : new Set(policies.map(({ service }) => service));
   const seen = {
     ...set,
-    services: new Map([...set.services].filter(([name]) => services.has(name))),
+    policies,
+    services: new Map([...set.services].filter(([name]) => used?.has(name))),
+    // Sinks and digests tell of all.
     sinks: new Map(),
-    policies: set.policies.filter(({ service }) => services.has(service)),
+    notifications: { ...set.notifications, digests: [] },
   };
-  return { ...context, set: seen, isNarrowed: true };
+  const view: View = {
+    key: JSON.stringify([services === undefined ? null : [...services], labels ?? null]),
+    isNarrowed: true,
+    sees: ({ policy, service }) =>
+      (labels === undefined || names.has(policy)) && (service === undefined || (services?.has(service) ?? true)),
+  };
+  return { ...context, set: seen, view };
 }

@@ -1,4 +1,4 @@
-// Records as they stand, for an asker who may see some services only: outcomes, failed tasks,
+// Records as they stand, for an asker who may see some policies only: outcomes, failed tasks,
 // changes, pauses, runs by hand, declared objects, and the story of a slot. Called by the pages and
 // the API.
 
@@ -34,11 +34,11 @@ export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | 
 
 /** Reads outcomes, newest first. `next`: where a page of older ones that fit goes on. */
 export async function readOutcomes(
-  { store, set, isNarrowed, readStates }: QueryContext,
+  { store, set, view, readStates }: QueryContext,
   { policy, label, filter, limit, span, from }: OutcomePage,
 ): Promise<{ readonly outcomes: readonly Outcome[]; readonly next: OutcomePage["from"] }> {
   const labelled = set.policies.filter((one) => hasLabels(one, label ?? ""));
-  const names = isNarrowed || label !== undefined ? labelled.map(({ name }) => name) : undefined;
+  const names = view.isNarrowed || label !== undefined ? labelled.map(({ name }) => name) : undefined;
   const policies = policy === undefined ? names : [policy].filter((name) => names?.includes(name) ?? true);
   const toMs = from === undefined ? span.toMs : Math.min(span.toMs, from.atMs);
   const history = new History(store);
@@ -106,9 +106,8 @@ export async function readLine({ store, readStates }: StateContext, policy: Poli
 }
 
 /** Reads the failed tasks, newest first. */
-export async function readFailedTasks({ store, set, isNarrowed }: QueryContext): Promise<readonly FailedTask[]> {
-  const failed = await new FailedTasks(store).all();
-  return isNarrowed ? failed.filter(({ outcome }) => set.services.has(outcome.service)) : failed;
+export async function readFailedTasks({ store, view }: QueryContext): Promise<readonly FailedTask[]> {
+  return (await new FailedTasks(store).all()).filter(({ outcome }) => view.sees(outcome));
 }
 
 /** Reads which tasks of a story are on the failed list. */
@@ -119,9 +118,9 @@ export function readFailedOf({ store }: QueryContext, { policy, tasks }: SlotSto
   );
 }
 
-/** Reads the newest changes by hand; none for an asker who may not see all services. */
-export async function readChanges({ store, isNarrowed }: QueryContext, count: number): Promise<readonly Change[]> {
-  return isNarrowed ? [] : new Changes(store).newest(count);
+/** Reads the newest changes by hand; none for an asker who may not see all. */
+export async function readChanges({ store, view }: QueryContext, count: number): Promise<readonly Change[]> {
+  return view.isNarrowed ? [] : new Changes(store).newest(count);
 }
 
 /** Finds what a caller has changed by a request, among the newest changes. */
@@ -152,36 +151,44 @@ export function isChangeAbout(change: Change, policy: Policy): boolean {
 }
 
 /** Reads the pauses and quarantines in force, the newest first. */
-export async function readPausesInForce({ store, set, isNarrowed }: QueryContext): Promise<readonly Pause[]> {
+export async function readPausesInForce({ store, set, view }: QueryContext): Promise<readonly Pause[]> {
   const nowMs = await redisTimeMs(store);
   const all = await readPauses(store);
-  const isSeen = (pause: Pause) => !isNarrowed || set.policies.some((policy) => isAbout(pause, policy));
+  const isSeen = (pause: Pause) => !view.isNarrowed || set.policies.some((policy) => isAbout(pause, policy));
   return all.filter((pause) => isInForce(pause, nowMs) && isSeen(pause)).toSorted((a, b) => b.sinceMs - a.sinceMs);
 }
 
 /** Tells the story of the slot at an instant, or of the nearest one. */
 export async function readStoryAt(
-  { store, producer }: QueryContext,
+  { store, producer, view }: QueryContext,
   policy: Policy,
   instantMs: number,
 ): Promise<SlotStory> {
   const asked = new Date(instantMs).toISOString();
   const around = slotsAround(policy, { text: asked, instants: [instantMs], nearMs: instantMs, widthMs: 1_000 });
   const nowMs = await redisTimeMs(store);
-  return readSlotStory(policy, { asked, around, nowMs }, { ...taskPlaces(store, producer), store });
+  return ofView(await readSlotStory(policy, { asked, around, nowMs }, { ...taskPlaces(store, producer), store }), view);
+}
+
+/** The story without the names of tasks that the asker may not see. */
+function ofView(story: SlotStory, { sees }: QueryContext["view"]): SlotStory {
+  const shown = (id: string) => (sees({ policy: parseTaskId(id)?.policy ?? "" }) ? id : "a task that you may not see");
+  const tasks = story.tasks.map((task) => ({ ...task, waitsFor: task.waitsFor && shown(task.waitsFor) }));
+  return { ...story, tasks };
 }
 
 /** Tells the story of a task; undefined: nothing is known of it, or the asker may not see it. */
 export async function readTaskAt(
-  { store, producer, set, isNarrowed }: QueryContext,
+  { store, producer, set, view }: QueryContext,
   id: string,
 ): Promise<SlotStory | undefined> {
   const { policy = "" } = parseTaskId(id) ?? {};
   const places = { ...taskPlaces(store, producer), store };
   const isOfSet = set.policies.some(({ name }) => name === policy);
-  const outcome = isNarrowed && !isOfSet ? await places.history.outcome({ policy, id }) : undefined;
-  if (outcome !== undefined && !set.services.has(outcome.service)) return undefined;
-  return readStoryOfTask(id, { set, nowMs: await redisTimeMs(store) }, places);
+  const outcome = view.isNarrowed && !isOfSet ? await places.history.outcome({ policy, id }) : undefined;
+  if (!isOfSet && !view.sees({ policy, service: outcome?.service })) return undefined;
+  const story = await readStoryOfTask(id, { set, nowMs: await redisTimeMs(store) }, places);
+  return story && ofView(story, view);
 }
 
 /** Reads them, by policy in the order of the files. */
@@ -217,7 +224,7 @@ const always = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINIT
 
 /** Reads the newest runs by hand of a policy; undefined: those of sync jobs without one. */
 export async function readHandRuns(
-  { store, set, isNarrowed }: QueryContext,
+  { store, set, view }: QueryContext,
   policy: string | undefined,
   limit: number,
 ): Promise<readonly HandRun[]> {
@@ -227,11 +234,11 @@ export async function readHandRuns(
   const question = { policies, span: always, filter: { origin: "manual" as const }, limit };
   const { outcomes } = await findOutcomes(new History(store), question);
   const ended = new Map(outcomes.map((outcome) => [outcome.taskId, outcome]));
-  const changes = isNarrowed ? [] : await new Changes(store).newest(changesReadMax);
+  const changes = view.isNarrowed ? [] : await new Changes(store).newest(changesReadMax);
   const by = new Map(changes.flatMap((change) => taskIdsIn(change).map((id) => [id, change])));
   const ids = [
-    ...open.flatMap(({ tasks }) => tasks.map(({ task }) => task.id)),
-    ...outcomes.filter(({ service }) => set.services.has(service)).map(({ taskId }) => taskId),
+    ...open.flatMap(({ tasks }) => tasks.flatMap(({ task }) => (view.sees(task) ? [task.id] : []))),
+    ...outcomes.filter(view.sees).map(({ taskId }) => taskId),
   ];
   const runs = [...new Set(ids)].flatMap((id): HandRun[] => {
     const name = parseTaskId(id);

@@ -187,7 +187,7 @@ export class Access {
     const entry = (await this.#tokens?.())?.get(hash);
     if (entry === undefined) return undefined;
     if (entry.expiresMs !== undefined && this.#clock.nowMs() >= entry.expiresMs) return undefined;
-    return { name: entry.name, scope: entry.scope, services: entry.services };
+    return { name: entry.name, scope: entry.scope, services: entry.services, labels: entry.labels };
   }
 }
 

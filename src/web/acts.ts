@@ -14,8 +14,8 @@ import type { Task } from "../model/task.ts";
 import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
 import type { QueryContext } from "../queries/query-context.ts";
 import { policyOf } from "./api/operation.ts";
-import { type Caller, checkScope } from "./identity.ts";
-import { conflict, notFound, WebError } from "./problem.ts";
+import { type Caller, checkScope, checkWhole, notYours } from "./identity.ts";
+import { conflict, notFound } from "./problem.ts";
 
 /** Who acts, on what they may see. `by`: with their reason. */
 export interface Acting {
@@ -47,9 +47,9 @@ export function checkSubject({ context, caller }: Acting, { scope, name }: Pause
   if (scope === "policy") return void policyOf(context, name);
   if (scope === "service") checkService(context, name);
   checkScope(caller, "admin");
-  if (scope === "service" || !context.isNarrowed) return;
-  const detail = `${caller.name} may change some services only, and this concerns all of them`;
-  throw new WebError({ status: 403, name: "scope-too-small", title: "You may not", detail });
+  checkWhole(caller);
+  if (scope === "service" || !context.view.isNarrowed) return;
+  throw notYours(`${caller.name} may change some services only, and this concerns all of them`);
 }
 
 function checkService({ set }: QueryContext, name: string): void {
@@ -95,7 +95,8 @@ export function runOne(
   place: Parameters<typeof policyOfSyncJob>[0],
   reason: string,
 ): Promise<Started> {
-  const { context } = acting;
+  const { context, caller } = acting;
+  checkWhole(caller);
   checkService(context, place.service);
   const run = (atMs: number) => runSyncJob(place, context.set, { ...partsOf(acting, reason), atMs });
   return started(acting, { ...place, repository: place.repository ?? null, reason }, run);
@@ -138,9 +139,9 @@ export interface Meant extends Omit<Selection, "policies"> {
 }
 
 /** The failed list as the caller sees it: notices go to sinks, which belong to no service. */
-export async function failedOf({ store, notices, set, isNarrowed }: QueryContext): Promise<readonly FailedItem[]> {
+export async function failedOf({ store, notices, view }: QueryContext): Promise<readonly FailedItem[]> {
   const all = await readFailed(store, notices);
-  return isNarrowed ? all.filter((item) => item.type === "task" && set.services.has(item.outcome.service)) : all;
+  return all.filter((item) => (item.type === "task" ? view.sees(item.outcome) : !view.isNarrowed));
 }
 
 /** Does failed tasks and notices over. `isForced`: also tasks that may be at work still. */
@@ -188,9 +189,10 @@ async function deal(
 }
 
 /** A task that can be cancelled. @throws WebError when it is not in flight. */
-export async function taskInFlight({ store, set }: QueryContext, id: string): Promise<Task> {
+export async function taskInFlight({ store, set, view }: QueryContext, id: string): Promise<Task> {
   const task = await findToCancel(id, [...set.services.keys()], store);
-  if (task === undefined) throw notFound(`no task ${id} is in flight`, "it has ended, or never was");
+  if (task === undefined || !view.sees(task))
+    throw notFound(`no task ${id} is in flight`, "it has ended, or never was");
   return task;
 }
 

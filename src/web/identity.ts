@@ -2,24 +2,38 @@
 // file. Pure. Called by access.ts for each request.
 import type { AuthSettings } from "../config/auth-file.ts";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
+import { labelsOf, selectorOf } from "../model/label.ts";
 import { reaches, type Scope } from "../model/scope.ts";
+import type { Bounds } from "../queries/query-context.ts";
 import { WebError } from "./problem.ts";
 
-/** Who asks. `services` undefined: all. */
-export interface Caller {
+/** Who asks, and what they are held to. */
+export interface Caller extends Bounds {
   readonly name: string;
   readonly scope: Scope;
-  readonly services: ReadonlySet<string> | undefined;
 }
 
 /** The person at this machine, while neither tokens nor a provider are configured. */
-export const localCaller: Caller = { name: "local", scope: "read", services: undefined };
+export const localCaller: Caller = { name: "local", scope: "read", services: undefined, labels: undefined };
 
 /** @throws WebError for a caller who may not. */
 export function checkScope({ name, scope }: Caller, needed: Scope): void {
   if (reaches(scope, needed)) return;
-  const detail = `${name} may ${scope}, and this needs ${needed}; the attempt is recorded`;
-  throw new WebError({ status: 403, name: "scope-too-small", title: "You may not", detail });
+  throw notYours(`${name} may ${scope}, and this needs ${needed}; the attempt is recorded`);
+}
+
+/** What is more than a caller may. */
+export function notYours(detail: string): WebError {
+  return new WebError({ status: 403, name: "scope-too-small", title: "You may not", detail });
+}
+
+/**
+ * For what belongs to no policy, or to all: services, lists, the record of changes.
+ * @throws WebError for a caller who is held to labels.
+ */
+export function checkWhole({ name, labels }: Caller): void {
+  if (labels === undefined) return;
+  throw notYours(`${name} may see and change the policies with ${labels}, and this is not about them alone`);
 }
 
 /** A caller who is let in no further. `actor`: the name, where it is proven. */
@@ -47,7 +61,13 @@ export function callerFrom(claims: JsonObject, { name: claim, grants }: Pick<Aut
   if (name === "") throw notProven(`the identity provider gives no claim "${claim}", which is to be the caller's name`);
   const grant = grants.find((one) => valuesOf(claims, one.claim).includes(one.value));
   if (grant === undefined) throw noGrant(name, grants);
-  return { name, scope: grant.scope, services: grant.services && new Set(grant.services) };
+  const { labels } = grant;
+  return {
+    name,
+    scope: grant.scope,
+    services: grant.services && new Set(grant.services),
+    labels: labels && selectorOf(labelsOf({ labels })),
+  };
 }
 
 function noGrant(name: string, grants: AuthSettings["grants"]): Denied {

@@ -33,8 +33,8 @@ export class Looks {
     read: (context: QueryContext) => Promise<Answer>,
     { forMs = freshMs, times = 0 } = {},
   ): Promise<Answer> {
-    const { set, isNarrowed } = context;
-    const key = JSON.stringify([name, set.contentHash, isNarrowed ? [...set.services.keys()] : null]);
+    const { set, view } = context;
+    const key = JSON.stringify([name, set.contentHash, view.key]);
     const nowMs = this.#clock.monotonicMs();
     const kept = this.#kept.get(key);
     if (kept !== undefined && nowMs < kept.untilMs) return (await kept.answer) as Answer;

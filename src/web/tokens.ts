@@ -2,13 +2,14 @@
 // holds hashes only. Used by access.ts and by `syncline token`.
 import { createHash, randomBytes } from "node:crypto";
 import { UsageError } from "../core/errors.ts";
+import { selectorOf } from "../model/label.ts";
 import { type Scope, scopes } from "../model/scope.ts";
+import type { Bounds } from "../queries/query-context.ts";
 
-/** One token. `services` undefined: all. `expiresMs`: the end of its last day, UTC. */
-export interface TokenEntry {
+/** One token, and what it is held to. `expiresMs`: the end of its last day, UTC. */
+export interface TokenEntry extends Bounds {
   readonly name: string;
   readonly scope: Scope;
-  readonly services: ReadonlySet<string> | undefined;
   readonly hash: string;
   readonly expiresMs: number | undefined;
 }
@@ -16,7 +17,8 @@ export interface TokenEntry {
 /** The most lines of a file. */
 const tokensMax = 1_000;
 const dayMs = 86_400_000;
-const linePattern = /^([\w.@-]{1,64}):([a-z]+)(?::([\w.,-]+))?:([0-9a-f]{64})(?::(\d{4}-\d{2}-\d{2}))?$/;
+const linePattern =
+  /^([\w.@-]{1,64}):([a-z]+)(?::([\w.,-]+))?(?::([\w.-]+=[\w.-]+(?:,[\w.-]+=[\w.-]+)*))?:([0-9a-f]{64})(?::(\d{4}-\d{2}-\d{2}))?$/;
 
 /** Reads the lines of a file, by hash. @throws UsageError for a line that is none. */
 export function parseTokens(text: string, file: string): ReadonlyMap<string, TokenEntry> {
@@ -33,11 +35,11 @@ export function parseTokens(text: string, file: string): ReadonlyMap<string, Tok
 }
 
 function parseLine(line: string, where: string): TokenEntry {
-  const [, name, scope, services, hash, day] = linePattern.exec(line) ?? [];
+  const [, name, scope, services, labels, hash, day] = linePattern.exec(line) ?? [];
   const known = scopes.find((one) => one === scope);
   if (name === undefined || known === undefined || hash === undefined)
     throw new UsageError(
-      `${where} is no token: write name:scope:sha256, with services and an expiry if wanted, as \`syncline token\` prints it`,
+      `${where} is no token: write name:scope:sha256, with services, labels and an expiry if wanted, as \`syncline token\` prints it`,
     );
   const lastDayMs = day === undefined ? undefined : Date.parse(`${day}T00:00:00Z`);
   if (Number.isNaN(lastDayMs)) throw new UsageError(`${where}: ${day} is no day: write one such as 2027-01-31`);
@@ -45,6 +47,7 @@ function parseLine(line: string, where: string): TokenEntry {
     name,
     scope: known,
     services: services === undefined ? undefined : new Set(services.split(",")),
+    labels: labels === undefined ? undefined : selectorOf(labels.split(",")),
     hash,
     expiresMs: lastDayMs === undefined ? undefined : lastDayMs + dayMs,
   };
@@ -55,15 +58,18 @@ export function createToken({
   name,
   scope,
   services,
+  labels = [],
   lastDay,
 }: {
   readonly name: string;
   readonly scope: Scope;
   readonly services: readonly string[];
+  /** Each as `team=hr`. */
+  readonly labels?: readonly string[] | undefined;
   readonly lastDay?: string | undefined;
 }): { readonly token: string; readonly line: string } {
   const token = `syncline_${randomBytes(32).toString("base64url")}`;
-  const parts = [name, scope, services.join(","), hashOfToken(token), lastDay ?? ""];
+  const parts = [name, scope, services.join(","), labels.join(","), hashOfToken(token), lastDay ?? ""];
   return { token, line: parts.filter((part) => part !== "").join(":") };
 }
 

@@ -61,7 +61,7 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
   app.use(async (c, next) => {
     const caller = c.get("caller");
     if (caller === undefined) return askToSignIn(c);
-    const context = narrowTo(parts.context(), caller.services);
+    const context = narrowTo(parts.context(), caller);
     c.set("query", context);
     c.set("acting", { context, caller, by: byOf(c, caller, parts.log), load: parts.load });
     await next();

@@ -5,6 +5,7 @@ import { policyChecks } from "../../src/cli/shared-options.ts";
 import type { PolicySet } from "../../src/config/policy-set.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/event-log.ts";
+import { wholeView } from "../../src/queries/query-context.ts";
 import { NoticeQueues } from "../../src/queue/notice-queues.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { createOAuthFetch } from "../../src/service/oauth2-token.ts";
@@ -71,7 +72,7 @@ export async function webForTest({
     },
   };
   const parts: WebParts = {
-    context: () => ({ store, target, producer, notices, set, readStates, isNarrowed: false }),
+    context: () => ({ store, target, producer, notices, set, readStates, view: wholeView }),
     load: { variables: {}, checks: policyChecks },
     access: (tokens ?? auth) && (await Access.open(files, new WebSessions(store), { clock, log: silentLog })),
     recordRefusal: async (refusal) => void refusals.push(refusal),

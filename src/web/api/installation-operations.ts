@@ -16,6 +16,7 @@ export const installationOperations: readonly Operation[] = [
     path: "/attention",
     name: "listAttention",
     summary: "What needs a person now, the worst first",
+    isOfPolicies: true,
     answer: z.object({ items: z.array(schemas.attentionSchema), counts: z.record(z.string(), z.int()) }),
     read: async ({ context, looks }) => {
       const { items, counts } = await looks.of("attention", context, readAttention);
@@ -26,6 +27,7 @@ export const installationOperations: readonly Operation[] = [
     path: "/plan",
     name: "planAhead",
     summary: "What is planned for the next hours: slots, which runs meet, about how many requests",
+    isOfPolicies: true,
     query: z.strictObject({ hours: z.coerce.number().int().min(1).max(24).default(24) }),
     answer: schemas.planSchema,
     read: async ({ context, looks }, { hours }) => toPlanAnswer(await lookAhead(looks, context, hours)),
@@ -34,6 +36,7 @@ export const installationOperations: readonly Operation[] = [
     path: "/services",
     name: "listServices",
     summary: "The services: breaker, patience, requests under way, policies",
+    isOfPolicies: true,
     answer: z.object({ items: z.array(schemas.serviceSchema) }),
     read: async ({ context, looks }) => {
       const { status } = await looks.of("attention", context, readAttention);
@@ -44,6 +47,7 @@ export const installationOperations: readonly Operation[] = [
     path: "/services/{name}",
     name: "getService",
     summary: "One service, and how its policies are, worst first",
+    isOfPolicies: true,
     in: z.strictObject({ name: nameOf.service }),
     answer: schemas.serviceDetailSchema,
     read: async ({ context, looks }, { name }) => {
@@ -64,7 +68,7 @@ export const installationOperations: readonly Operation[] = [
     answer: z.object({ items: z.array(schemas.sinkSchema) }),
     read: async ({ context, looks }) => {
       const { status } = await looks.of("attention", context, readAttention);
-      const sinks = context.isNarrowed ? [] : status.sinks;
+      const sinks = context.view.isNarrowed ? [] : status.sinks;
       return { items: sinks.map(({ oldestMs, ...sink }) => ({ ...sink, oldest: toIso(oldestMs) })) };
     },
   }),
@@ -79,8 +83,12 @@ export const installationOperations: readonly Operation[] = [
     path: "/me",
     name: "getCaller",
     summary: "Who asks, and what that one may see",
+    isOfPolicies: true,
     answer: schemas.callerSchema,
-    read: async ({ caller: { name, scope, services } }) => ({ name, scope, services: services ? [...services] : null }),
+    read: async ({ caller: { name, scope, services, labels } }) => ({
+      ...{ name, scope, services: services ? [...services] : null },
+      labels: labels === undefined ? null : Object.fromEntries(labels.split(",").map((label) => label.split("="))),
+    }),
   }),
 ];
 

@@ -14,7 +14,10 @@ export interface Asked {
   readonly caller: Caller;
 }
 
-/** One operation. `isList`: also as NDJSON and CSV, one item a line. */
+/**
+ * One operation. `isList`: also as NDJSON and CSV, one item a line. `isOfPolicies`: it tells of the
+ * policies of the caller's view alone; without it, callers who are held to labels are refused.
+ */
 export interface Operation {
   readonly path: string;
   readonly name: string;
@@ -23,6 +26,7 @@ export interface Operation {
   readonly query: z.ZodObject;
   readonly answer: z.ZodType;
   readonly isList: boolean;
+  readonly isOfPolicies: boolean;
   readonly read: (asked: Asked, given: Readonly<Record<string, unknown>>) => Promise<unknown>;
 }
 
@@ -70,13 +74,14 @@ export function operation<Path extends z.ZodObject, Query extends z.ZodObject>(
     readonly query?: Query;
     readonly answer: z.ZodType;
     readonly isList?: true;
+    readonly isOfPolicies?: true;
     readonly read: (asked: Asked, given: z.output<Path> & z.output<Query>) => Promise<unknown>;
   },
 ): Operation {
-  const { in: path, query: given = nothing, isList = false, read, ...rest } = options;
+  const { in: path, query: given = nothing, isList = false, isOfPolicies = false, read, ...rest } = options;
   const query = isList ? given.extend({ format: z.enum(["json", "ndjson", "csv"]).optional() }) : given;
   // The routes parse both before they call: what comes in is what the schemas give.
-  return { ...rest, inPath: path ?? nothing, query, isList, read: read as Operation["read"] };
+  return { ...rest, inPath: path ?? nothing, query, isList, isOfPolicies, read: read as Operation["read"] };
 }
 
 /** A page of `items`, each named by `keyOf`; a cursor is the name of the last one before it. */

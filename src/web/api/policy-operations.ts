@@ -14,6 +14,7 @@ import {
   readTaskAt,
 } from "../../queries/records.ts";
 import { readPolicyDays, readSlotStrips, readSlots } from "../../queries/slot-strips.ts";
+import { checkWhole } from "../identity.ts";
 import { notFound } from "../problem.ts";
 import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
 import { instant, label, listOf, nameOf, type Operation, operation, pageOf, pages, policyOf } from "./operation.ts";
@@ -30,6 +31,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies",
     name: "listPolicies",
     summary: "All policies as they are now, by name",
+    isOfPolicies: true,
     query: z.strictObject({
       ...pages,
       health: z.enum(policyHealths).optional(),
@@ -55,6 +57,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies/{name}",
     name: "getPolicy",
     summary: "One policy, with its newest slots, oldest first",
+    isOfPolicies: true,
     in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({ slots: z.coerce.number().int().min(1).max(slotsMax).default(60) }),
     answer: schemas.policyDetailSchema,
@@ -68,6 +71,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies/{name}/slots",
     name: "listSlots",
     summary: "What became of a policy's slots, newest first",
+    isOfPolicies: true,
     in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({
       limit: pages.limit,
@@ -89,6 +93,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies/{name}/days",
     name: "listDays",
     summary: "What a policy did on each of its last days, in its own zone, oldest first",
+    isOfPolicies: true,
     in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({ days: z.coerce.number().int().min(1).max(daysKept).default(90) }),
     answer: z.object({ items: z.array(schemas.daySchema) }),
@@ -101,6 +106,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies/{name}/plan",
     name: "listComingSlots",
     summary: "The next slots of a policy, with closed times and clock changes",
+    isOfPolicies: true,
     in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({ count: z.coerce.number().int().min(1).max(slotsMax).default(20) }),
     answer: z.object({ items: z.array(schemas.comingSlotSchema) }),
@@ -114,11 +120,13 @@ export const policyOperations: readonly Operation[] = [
     path: "/policies/{name}/by-hand",
     name: "listHandRuns",
     summary: "What was started by hand of a policy, newest first; of `-`: of sync jobs without a policy",
+    isOfPolicies: true,
     in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({ limit: pages.limit }),
     answer: z.object({ items: z.array(schemas.handRunSchema) }),
     isList: true,
-    read: async ({ context }, { name, limit }) => {
+    read: async ({ context, caller }, { name, limit }) => {
+      if (name === "-") checkWhole(caller);
       const policy = name === "-" ? undefined : policyOf(context, name).name;
       return { items: (await readHandRuns(context, policy, limit)).map(toHandRunAnswer) };
     },
@@ -127,6 +135,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/slots/{policy}/{instant}",
     name: "explainSlot",
     summary: "What became of a slot and its tasks, or of the slot nearest to an instant",
+    isOfPolicies: true,
     in: z.strictObject({ policy: nameOf.policy, instant }),
     answer: schemas.storySchema,
     read: ({ context }, { policy, instant: atMs }) => readStoryAt(context, policyOf(context, policy), atMs),
@@ -135,6 +144,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/tasks/{id}",
     name: "explainTask",
     summary: "What became of one task, of a slot or by hand",
+    isOfPolicies: true,
     in: z.strictObject({ id: nameOf.task }),
     answer: schemas.storySchema,
     read: async ({ context }, { id }) => {
@@ -147,6 +157,7 @@ export const policyOperations: readonly Operation[] = [
     path: "/pauses",
     name: "listPauses",
     summary: "The pauses and quarantines in force, newest first",
+    isOfPolicies: true,
     answer: z.object({ items: z.array(schemas.pauseSchema) }),
     read: async ({ context }) => ({ items: (await readPausesInForce(context)).map(toPauseAnswer) }),
   }),

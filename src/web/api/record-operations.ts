@@ -29,6 +29,7 @@ export const recordOperations: readonly Operation[] = [
     path: "/outcomes",
     name: "listOutcomes",
     summary: "How tasks ended, newest first",
+    isOfPolicies: true,
     query: z.strictObject({
       ...pages,
       policy: nameOf.policy.optional(),
@@ -46,6 +47,7 @@ export const recordOperations: readonly Operation[] = [
     path: "/failed",
     name: "listFailed",
     summary: "Tasks that failed and may be done over, newest first",
+    isOfPolicies: true,
     query: z.strictObject({ ...pages, label, since: instant.optional() }),
     answer: listOf(schemas.failedSchema),
     isList: true,
@@ -70,6 +72,7 @@ export const recordOperations: readonly Operation[] = [
     path: "/audit",
     name: "auditSlots",
     summary: "Is every slot that was due recorded once? Policies by name, each of a span; see `off`",
+    isOfPolicies: true,
     query: z.strictObject({
       limit: z.coerce.number().int().min(1).max(100).default(25),
       after: pages.after,
@@ -91,6 +94,7 @@ export const recordOperations: readonly Operation[] = [
     path: "/declared",
     name: "listDeclared",
     summary: "The objects that apply policies declare, and how each was applied last",
+    isOfPolicies: true,
     query: z.strictObject(pages),
     answer: listOf(schemas.declaredSchema),
     isList: true,

@@ -5,7 +5,7 @@ import { bodyLimit } from "hono/body-limit";
 import type * as z from "zod";
 import { csvLine } from "../../core/csv.ts";
 import { isJsonObject } from "../../core/json.ts";
-import { checkScope, localCaller } from "../identity.ts";
+import { checkScope, checkWhole, localCaller } from "../identity.ts";
 import type { Looks } from "../looks.ts";
 import { badRequest, type PartProblem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
@@ -24,11 +24,10 @@ const bodyBytesMax = 1_048_576;
 export function addApi(app: Hono<WebEnv>, looks: Looks): void {
   for (const operation of operations) {
     app.get(`/api/v1${operation.path.replaceAll(/\{(\w+)\}/g, ":$1")}`, async (c) => {
+      const caller = c.get("caller") ?? localCaller;
+      if (!operation.isOfPolicies) checkWhole(caller);
       const given = { ...readPath(c, operation), ...readQuery(c, operation) };
-      const found = await operation.read(
-        { context: c.get("query"), looks, caller: c.get("caller") ?? localCaller },
-        given,
-      );
+      const found = await operation.read({ context: c.get("query"), looks, caller }, given);
       return answer(c, operation, operation.answer.parse(found));
     });
   }

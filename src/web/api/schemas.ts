@@ -204,7 +204,10 @@ export const sinkSchema = z
 
 /** Who asks. `services` null: all. */
 export const callerSchema = z
-  .object({ name: z.string(), scope: z.string(), services: z.array(z.string()).nullable() })
+  .object({
+    ...{ name: z.string(), scope: z.string(), services: z.array(z.string()).nullable() },
+    labels: z.record(z.string(), z.string()).nullable(),
+  })
   .meta({ id: "Caller" });
 
 /** A followed list. */

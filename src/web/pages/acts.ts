@@ -32,7 +32,7 @@ import {
 import { subjectOf } from "../api/change-operations.ts";
 import { policyOf } from "../api/operation.ts";
 import { hasSession } from "../guard.ts";
-import { checkScope } from "../identity.ts";
+import { checkScope, checkWhole } from "../identity.ts";
 import { badRequest, conflict, notFound, type Problem, useProblem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { page } from "./layout.ts";
@@ -143,13 +143,16 @@ const actPages: Readonly<Record<string, ActPage>> = {
   "/run-sync-job": {
     verb: "Run now",
     back: () => "/by-hand",
-    view: async ({ context: { set } }, _, form) => ({
-      title: "Run a sync job",
-      lead: html`<p>For a sync job without a policy: it starts now, as the <code>defaults</code> of the policy files say.</p>`,
-      fields: html`<label>Service <select name="service">${options([...set.services.keys()], form["service"])}</select></label>
+    view: async ({ context: { set }, caller }, _, form) => {
+      checkWhole(caller);
+      return {
+        title: "Run a sync job",
+        lead: html`<p>For a sync job without a policy: it starts now, as the <code>defaults</code> of the policy files say.</p>`,
+        fields: html`<label>Service <select name="service">${options([...set.services.keys()], form["service"])}</select></label>
 <label>Repository, unless the service chooses <input name="repository" value="${form["repository"] ?? ""}" maxlength="200" autocomplete="off"></label>
 <label>Number of the sync job <input name="syncJob" value="${form["syncJob"] ?? ""}" inputmode="numeric" maxlength="15" autocomplete="off" required></label>`,
-    }),
+      };
+    },
     act: async (acting, _, { service = "", repository = "", syncJob = "", ...form }) => {
       if (!/^[1-9]\d{0,14}$/.test(syncJob))
         throw badRequest([{ pointer: "/syncJob", detail: "type the number of the sync job" }]);

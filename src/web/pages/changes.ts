@@ -18,7 +18,7 @@ export function changesPage(changes: readonly Change[], isNarrowed: boolean, now
     describeReason(rest) || nothing,
   ]);
   const none = isNarrowed
-    ? "Changes of all services stand together: your token does not show them."
+    ? "Changes of all services stand together: they are not for those who may see some only."
     : "Nothing was changed by hand yet.";
   const columns = ["when", "who", "what", ["subject", "wide"], ["why", "wide"]] as const;
   const more =

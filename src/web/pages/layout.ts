@@ -28,10 +28,14 @@ const places = {
   changes: ["/changes", "Changes"],
 } as const;
 
+/** Not for callers who are held to labels. */
+const wholePlaces: ReadonlySet<string> = new Set<keyof typeof places>(["feeds", "changes"]);
+
 /** A whole page. */
 export function page(frame: Frame, content: Html): Html {
   const { title, here, caller, canSignOut = false, isStatic } = frame;
-  const links = Object.entries(places).map(
+  const shown = Object.entries(places).filter(([name]) => caller?.labels === undefined || !wholePlaces.has(name));
+  const links = shown.map(
     ([name, [path, label]]) =>
       html`<li><a href="${path}"${name === here ? html` aria-current="page"` : ""}>${label}</a></li>`,
   );

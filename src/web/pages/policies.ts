@@ -61,12 +61,23 @@ export function selectLines(lines: readonly PolicyLine[], { q, health, service, 
   return { fitting, shown: fitting.slice((at - 1) * rowsMax, at * rowsMax), pages, page: at };
 }
 
-/** Shows them. `strips`: of the shown ones. `mayPause`: the asker may pause them together. */
+/**
+ * Shows them. `strips`: of the shown ones. `isHeld`: the asker is held to labels. `mayPause`: they
+ * may pause them together.
+ */
 export function policiesPage(
   { lines, nowMs, status }: Attention,
   filter: PolicyFilter,
   selected: ReturnType<typeof selectLines>,
-  { strips, mayPause }: { readonly strips: ReadonlyMap<string, readonly EndedSlot[]>; readonly mayPause: boolean },
+  {
+    strips,
+    isHeld,
+    mayPause,
+  }: {
+    readonly strips: ReadonlyMap<string, readonly EndedSlot[]>;
+    readonly isHeld: boolean;
+    readonly mayPause: boolean;
+  },
 ): Html {
   const { fitting, shown } = selected;
   const { q, health, service, label } = filter;
@@ -93,7 +104,7 @@ ${mayPause && rows.length > 0 ? pauseLink(label === "" ? { scope: "all", name: "
 ${table("Policies, worst first", columns, rows, { none })}
 ${pageLinks("/policies", { q, health: health ?? "", service, label }, selected)}
 ${legend()}
-<p><a href="/by-hand">Runs by hand without a policy</a></p>`;
+${isHeld ? "" : html`<p><a href="/by-hand">Runs by hand without a policy</a></p>`}`;
 }
 
 function policyCells({ policy, ...line }: PolicyLine, slots: readonly EndedSlot[], nowMs: number): (Html | string)[] {

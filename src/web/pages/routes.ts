@@ -28,6 +28,7 @@ import { readDaySlots, readPolicyDays, readSlotStrips } from "../../queries/slot
 import { feedOf } from "../api/feed-operations.ts";
 import { policyOf } from "../api/operation.ts";
 import { hasSession } from "../guard.ts";
+import { checkWhole } from "../identity.ts";
 import { heldLong, type Looks, lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
@@ -58,6 +59,8 @@ interface Asked {
   readonly query: Readonly<Record<string, string>>;
   /** Whether the asker may do what needs a scope. */
   readonly may: (needed: Scope) => boolean;
+  /** Whether they are held to labels. */
+  readonly isHeld: boolean;
 }
 
 /** A page without its frame. */
@@ -65,7 +68,10 @@ interface Page extends Omit<Frame, "caller" | "canSignOut"> {
   readonly content: Html;
 }
 
-const pages: Readonly<Record<string, (asked: Asked) => Promise<Page>>> = {
+type Pages = Readonly<Record<string, (asked: Asked) => Promise<Page>>>;
+
+/** What tells of the policies of the caller's view alone. */
+const pagesOfPolicies: Pages = {
   "/": now,
   "/policies": policies,
   "/policies/:name": policy,
@@ -74,25 +80,31 @@ const pages: Readonly<Record<string, (asked: Asked) => Promise<Page>>> = {
   "/policies/:name/slots/:instant": slot,
   "/tasks/:id": task,
   "/failed": failed,
-  "/by-hand": (asked) => handRuns(asked, undefined),
   "/next": nextDay,
-  "/feeds": feeds,
-  "/feeds/:service/:repository/:list": feed,
   "/audit": audit,
   "/services": services,
-  "/changes": changes,
   "/api": async () => ({ title: "API", content: apiPage() }),
+};
+
+/** What tells of more: not for callers who are held to labels. */
+const wholePages: Pages = {
+  "/by-hand": (asked) => handRuns(asked, undefined),
+  "/feeds": feeds,
+  "/feeds/:service/:repository/:list": feed,
+  "/changes": changes,
 };
 
 /** Adds the pages. */
 export function addPages(app: Hono<WebEnv>, looks: Looks): void {
-  for (const [path, read] of Object.entries(pages)) {
+  for (const [path, read] of Object.entries({ ...pagesOfPolicies, ...wholePages })) {
     app.get(path, async (c) => {
       const param = (name: string) => c.req.param(name) ?? "";
       const { caller, context } = c.get("acting");
+      if (wholePages[path] !== undefined) checkWhole(caller);
+      const isHeld = caller.labels !== undefined;
       const may = (needed: Scope) => reaches(caller.scope, needed);
       const query = c.req.query();
-      const { content, ...frame } = await read({ context, looks, param, query, may });
+      const { content, ...frame } = await read({ context, looks, param, query, may, isHeld });
       const done = query["done"] === undefined ? "" : doneLine(await readChangeOf(context, caller.name, query["done"]));
       return c.html(page({ ...frame, caller, canSignOut: hasSession(c) }, html`${done}${content}`));
     });
@@ -106,7 +118,7 @@ async function now({ context, looks }: Asked): Promise<Page> {
   return { title: nowTitle(attention), here: "now", content: nowPage(attention, outcomes) };
 }
 
-async function policies({ context, looks, query, may }: Asked): Promise<Page> {
+async function policies({ context, looks, query, may, isHeld }: Asked): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   const filter = readFilter(query);
   const selected = selectLines(attention.lines, filter);
@@ -115,7 +127,11 @@ async function policies({ context, looks, query, may }: Asked): Promise<Page> {
   return {
     title: "Policies",
     here: "policies",
-    content: policiesPage(attention, filter, selected, { strips, mayPause: may("admin") && !context.isNarrowed }),
+    content: policiesPage(attention, filter, selected, {
+      strips,
+      isHeld,
+      mayPause: may("admin") && !context.view.isNarrowed,
+    }),
   };
 }
 
@@ -220,9 +236,9 @@ async function audit({ context, looks, query }: Asked): Promise<Page> {
   return { title: "Audit", here: "audit", content: auditPage(reports, { ...filter, page: at }, pageCount) };
 }
 
-async function services({ context, looks, may }: Asked): Promise<Page> {
+async function services({ context, looks, may, isHeld }: Asked): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
-  return { title: "Services", here: "services", content: servicesPage(attention, context, may("admin")) };
+  return { title: "Services", here: "services", content: servicesPage(attention, context, may("admin") && !isHeld) };
 }
 
 async function failed({ context, looks, query, may }: Asked): Promise<Page> {
@@ -234,7 +250,7 @@ async function failed({ context, looks, query, may }: Asked): Promise<Page> {
 
 async function changes({ context, looks }: Asked): Promise<Page> {
   const newest = await looks.of("changes", context, (at) => readChanges(at, changesShown));
-  const content = changesPage(newest, context.isNarrowed, await readNowMs(context));
+  const content = changesPage(newest, context.view.isNarrowed, await readNowMs(context));
   return { title: "Changes", here: "changes", content };
 }
 

@@ -12,7 +12,7 @@ import { nothing, pauseLink, section, table, when } from "./parts.ts";
 /** Shows services, sinks and processes. `mayPause`: the asker may pause a service. */
 export function servicesPage(
   { status, lines, nowMs }: Attention,
-  { set, isNarrowed }: QueryContext,
+  { set, view }: QueryContext,
   mayPause: boolean,
 ): Html {
   const rows = status.services.map((one) => {
@@ -31,7 +31,7 @@ export function servicesPage(
   });
   const columns = ["state", "service", ["failures", "wide"], "throttled", ["in flight", "num"], "hang on it"] as const;
   const services = table("Services", columns, rows, { none: "There is no service." });
-  return html`<h1>Services</h1>${services}${isNarrowed ? "" : html`${processes({ status, nowMs })}${sinks({ status, nowMs })}`}`;
+  return html`<h1>Services</h1>${services}${view.isNarrowed ? "" : html`${processes({ status, nowMs })}${sinks({ status, nowMs })}`}`;
 }
 
 function processes({ status, nowMs }: Pick<Attention, "status" | "nowMs">): Html {

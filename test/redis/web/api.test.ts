@@ -229,7 +229,7 @@ it("audits what was planned, and exports it by a link", async () => {
 });
 
 it("says who asks, which sinks wait, and which policies hang on a service", async () => {
-  expect((await get("/me")).body).toEqual({ name: "local", scope: "read", services: null });
+  expect((await get("/me")).body).toEqual({ name: "local", scope: "read", services: null, labels: null });
   expect((await get("/services/main")).body.policies[0]).toEqual({ name: "invoices", health: "failing" });
   expect((await get("/services/none")).status).toBe(404);
   expect((await get("/sinks")).body).toEqual({ items: [] });

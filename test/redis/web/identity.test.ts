@@ -12,6 +12,7 @@ const grants = `
 grants:
   - { claim: groups, value: admins, scope: admin }
   - { claim: realm_access.roles, value: hr, scope: operate, services: [hr] }
+  - { claim: groups, value: office, scope: read, labels: { team: school } }
   - { claim: groups, value: operators, scope: operate }
 `;
 const authFile = `
@@ -69,7 +70,7 @@ describe("a JWT of the identity provider", () => {
     expect(await post({ "cf-access-jwt-assertion": jwt })).toEqual(forged);
   });
 
-  it("gives what the first grant gives that fits, for its services only", async () => {
+  it("gives what the first grant gives that fits, for its services and labels only", async () => {
     const asked = async (claims: Record<string, unknown>) => {
       const answer = await page({ authorization: `Bearer ${await provider.sign(claims)}` });
       const body = await answer.text();
@@ -78,6 +79,7 @@ describe("a JWT of the identity provider", () => {
     expect(await asked({})).toEqual([200, "may operate", true]);
     expect(await asked({ groups: ["operators", "admins"] })).toEqual([200, "may administer", true]);
     expect(await asked({ realm_access: { roles: ["hr"] } })).toEqual([200, "may operate", false]);
+    expect(await asked({ groups: ["operators", "office"] })).toEqual([200, "read-only", false]);
     expect(await asked({ groups: "operators" })).toEqual([200, "may operate", true]);
   });
 
