@@ -83,7 +83,7 @@ const [theirFailed, ourFailed] = ["zebra", "ours"].map((name) =>
 const hourMs = 3_600_000;
 const slot = new Date(Math.floor(Date.now() / hourMs) * hourMs).toISOString();
 
-/** Each operation and page that shows something. `NAME`: a policy, `TASK`: a task that ended badly. */
+/** What shows something. `NAME`: a policy, `TASK`: a task that ended badly. */
 const shown = [
   ...operations.map(({ path }) =>
     `/api/v1${path}`

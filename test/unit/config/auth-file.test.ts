@@ -11,7 +11,7 @@ const read = (text: string, variables = {}) => parseAuthFile("auth.yaml", text, 
 it("reads what the page about the dashboard shows, with defaults and variables", () => {
   const page = readFileSync(resolve(import.meta.dirname, "../../../docs/dashboard.md"), "utf8");
   const [, shown = ""] = /```yaml\n(name: email.*?)```/s.exec(page) ?? [];
-  expect(read(shown).grants).toHaveLength(2);
+  expect(read(shown).grants).toHaveLength(3);
   expect(read(jwt + grants).name).toBe("sub");
   expect(read(oidc + grants).oidc).toMatchObject({ auth: "basic", scopes: ["openid", "profile", "email"] });
   expect(read(`name: \${CLAIM}\n${jwt}${grants}`, { CLAIM: "email" }).name).toBe("email");
@@ -21,6 +21,11 @@ it("reads what the page about the dashboard shows, with defaults and variables",
 it.each([
   ["nothing to trust", grants, /auth\.yaml:1:1: needs jwt, oidc or both/],
   ["no grants", jwt, /grants is missing/],
+  [
+    "labels that would fit all policies",
+    jwt + grants.replace("read", "read, labels: {}"),
+    /grants\.0\.labels needs a label, or leave it out/,
+  ],
   ["an empty list of grants", `${jwt}grants: []\n`, /auth\.yaml:2:\d+: grants needs at least 1/],
   [
     "a scope that is none",
