@@ -18,17 +18,15 @@ interface Parts {
 
 /**
  * Notes that the person of `by` knows of the policy's trouble, in place of an earlier note.
- * @throws ConflictError when nothing is wrong with it, nothing of it ended yet, or a task ends now.
+ * @throws ConflictError when nothing is wrong with it, or a task ends now.
  */
 export async function acknowledge(policy: Policy, { store, by }: Parts): Promise<Acknowledgement> {
   const { name } = policy;
   const state = (await readPolicyStates(store, [name])).get(name);
   const { health, acknowledged: before } = await readLine({ store }, policy);
   if (!needsPerson[health]) throw new ConflictError(`policy ${name} is ${health}: there is nothing to acknowledge`);
-  if (state === undefined)
-    throw new ConflictError(`no task of policy ${name} has ended yet: see why with \`syncline explain ${name}\``);
   const named = targetsOf(policy.action);
-  const own = state.targets.flatMap((target) => {
+  const own = (state?.targets ?? []).flatMap((target) => {
     const bad = targetHealth(target);
     const isNamed = named === undefined || named.includes(target.target);
     return bad === undefined || bad === "good" || !isNamed ? [] : [[target.target, bad] as const];
@@ -44,7 +42,7 @@ export async function acknowledge(policy: Policy, { store, by }: Parts): Promise
     state: policyHealths.find((one) => known.has(one)) ?? health,
     targets: Object.fromEntries(troubles.map(([target, bad]) => [target, healths.indexOf(bad)])),
   };
-  const knownMs = state.targets[0]?.last.finishedMs ?? 0;
+  const knownMs = state?.targets[0]?.last.finishedMs ?? 0;
   const done = { what: "acknowledge", subject: `policy ${name}`, before: before ?? null, after: acknowledgement };
   const change = await beginChange(store, by, done);
   if (!(await acknowledgePolicy(store, name, { acknowledgement, knownMs }))) {

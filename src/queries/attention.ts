@@ -145,12 +145,13 @@ function sinkItems({ sinks, digests, nowMs }: Status): AttentionItem[] {
 }
 
 function policyItem(line: PolicyLine, nowMs: number): AttentionItem {
-  const { policy, health, worst, acknowledged } = line;
+  const { policy, health, worst, acknowledged, pauses } = line;
+  const [pause] = health === "quarantined" ? [] : pauses;
   return {
     about: "policy",
     name: policy.name,
     state: health,
-    what: describePolicy(line, nowMs),
+    what: `${describePolicy(line, nowMs)}${pause === undefined ? "" : `; paused by ${pause.actor}: ${pause.note}`}`,
     acknowledged,
     sinceMs: sinceOf(line),
     lastGoodMs: worst?.lastGoodMs,

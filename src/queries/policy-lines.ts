@@ -223,8 +223,10 @@ function healthOf({
   late,
 }: Omit<PolicyLine, "health" | "acknowledged">): PolicyHealth {
   if (pauses.some(({ cause }) => cause === "quarantine")) return "quarantined";
-  if (pauses.length > 0) return late === undefined ? "paused" : "late";
   const health = worst && targetHealth(worst);
+  // What waits for a person at the service does so during a pause, too.
+  const isWaiting = health === "blocked" || health === "conflicts";
+  if (pauses.length > 0) return late !== undefined ? "late" : isWaiting ? health : "paused";
   if (worst?.weight === "bad" && health !== undefined && health !== "good") return health;
   if (missedMs !== undefined) return "missed";
   if (late !== undefined) return "late";
@@ -288,7 +290,8 @@ function otherNote(line: DetailedLine, nowMs: number): string {
   if (acknowledged !== undefined) return `${acknowledgementWords(acknowledged)}, since ${clock(acknowledged.sinceMs)}`;
   if (pause !== undefined) {
     const until = pause.untilMs === null ? "" : `until ${clock(pause.untilMs)}, `;
-    return `${until}${pause.cause === undefined ? `by ${pause.actor}: ` : ""}${pause.note}`;
+    const paused = health === "paused" || health === "quarantined" ? "" : "paused ";
+    return `${paused}${until}${pause.cause === undefined ? `by ${pause.actor}: ` : ""}${pause.note}`;
   }
   if (unplannedMs !== undefined)
     return `slot ${clock(unplannedMs)} is due for ${formatRoughly(nowMs - unplannedMs)} and not planned`;

@@ -67,11 +67,11 @@ const acknowledgementSchema = z.object({
  */
 export type Acknowledgement = Readonly<z.infer<typeof acknowledgementSchema>>;
 
-/** The state of a policy with at least one outcome. */
+/** The state of a policy with at least one outcome, or an acknowledgement. */
 export interface PolicyState {
   readonly policy: string;
-  /** The first end of a task that Redis knows. */
-  readonly firstMs: number;
+  /** The first end of a task that Redis knows; undefined: none has ended. */
+  readonly firstMs: number | undefined;
   /** The 100 that ended last and up to 50 more, newest first; `worstTarget`: which one counts. */
   readonly targets: readonly TargetState[];
   /** When targets were last left out, because there were more than 150. */
@@ -81,7 +81,7 @@ export interface PolicyState {
 
 const acknowledgeScript = createScript("acknowledge", asFlag);
 
-/** Reads the states of these policies, or of all; those without an outcome are left out. */
+/** Reads the states of these policies, or of all with an outcome; those without a state are left out. */
 export async function readPolicyStates(
   store: Store,
   policies?: readonly string[],
@@ -228,12 +228,12 @@ function parseState(
   policy: string,
   { policy: head, acknowledged, ...lines }: Record<string, string>,
 ): PolicyState | undefined {
-  if (head === undefined) return undefined;
+  if (head === undefined && acknowledged === undefined) return undefined;
   const targets = Object.entries(lines).map(([target, line]) => parseTarget(policy, target, line));
-  const cutMs = Number(head.slice(13, 26));
+  const cutMs = Number(head?.slice(13, 26) ?? 0);
   return {
     policy,
-    firstMs: Number(head.slice(0, 13)),
+    firstMs: head === undefined ? undefined : Number(head.slice(0, 13)),
     targets: targets.toSorted((a, b) => b.last.finishedMs - a.last.finishedMs),
     cutMs: cutMs === 0 ? undefined : cutMs,
     acknowledged: acknowledged === undefined ? undefined : acknowledgementSchema.parse(JSON.parse(acknowledged)),

@@ -15,13 +15,18 @@ import { redisForTest, storeForTest } from "../support/redis.ts";
 const redis = redisForTest();
 const failed = { status: "failed", reason: "run-failed" } as const;
 const conflicts = { status: "conflicts", reason: "new-conflicts", newConflicts: 2 } as const;
-const action = { kind: "run", syncJobs: [42, 7] } as const;
+const expectation = { kind: "successBy", at: "06:00", on: "*" } as const;
+const contracts = testPolicy({
+  name: "contracts",
+  action: { kind: "run", syncJobs: [42, 7] },
+  expect: expectation,
+});
 
 /** A Syncline whose runs end as a test says, each a second after the one before. */
 async function installation(name: string) {
   const prefix = `${redis.prefix}-${name}`;
   const store = await storeForTest({ url: redis.url, prefix });
-  await keepSet(store, [testPolicy({ name: "masks" }), testPolicy({ name: "contracts", action })]);
+  await keepSet(store, [testPolicy({ name: "masks" }), contracts]);
   await liveProcess(store);
   let atMs = (await redisTimeMs(store)) - 60_000;
   return {
@@ -116,6 +121,21 @@ describe("syncline acknowledge", () => {
     expect(await one.order()).toEqual(["contracts: ticket 7", "masks"]);
     await one.ends("contracts", "42");
     await miss();
+    expect(await one.order()).toEqual(["contracts", "masks"]);
+  });
+
+  it.each(["a good run", "a bad run", "--end"])("covers a policy that is late and never ran, until %s", async (end) => {
+    const one = await installation(`late-${end.replaceAll(" ", "-")}`);
+    const nowMs = await redisTimeMs(one.store);
+    const late = { sinceMs: nowMs, fromMs: nowMs - 1_000, atMs: nowMs, toldMs: nowMs, why: "no slot began" };
+    const state = JSON.stringify({ v: 1, expect: "", judgedMs: nowMs, late, sinks: [] });
+    await one.store.redis.hset(one.store.key("notifications", "deadlines"), "contracts", state);
+    await one.ends("masks", "42", conflicts);
+    expect(await one.order()).toEqual(["contracts", "masks"]);
+    await one.acknowledge();
+    expect(await one.order()).toEqual(["masks", "contracts: ticket 7"]);
+    if (end === "--end") await one.command("acknowledge", "contracts", "--end");
+    else await one.ends("contracts", "42", end === "a bad run" ? failed : {});
     expect(await one.order()).toEqual(["contracts", "masks"]);
   });
 

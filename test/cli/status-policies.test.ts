@@ -123,6 +123,12 @@ describe("syncline status", () => {
       { policy: "ok", state: "ok", last: { evidence: "inferred", weight: "good" }, next: expect.stringMatching(/:00/) },
     ]);
     expect((await status("ok", "paused")).code).toBe(0);
+    await new Pauses(store).set({ ...pause, name: "conflicts" });
+    const held = await status("ok", "conflicts");
+    expect([held.code, held.out]).toEqual([
+      1,
+      expect.stringMatching(/conflicts +conflicts .*paused by ann@host: migra/),
+    ]);
     expect(await status("--label", "team=fin")).toMatchObject({
       code: 2,
       err: expect.stringMatching(/there is: team=hr/),

@@ -96,12 +96,12 @@ function lastFacts({ last, lastGoodMs, lastBadMs }: NonNullable<PolicyLine["wors
   return html`<p class="quiet facts"><span>last ${last.status} ${when(last.finishedMs, nowMs)}, evidence ${last.evidence}${sure}</span> <span>last good ${when(lastGoodMs, nowMs)}</span>${bad}</p>`;
 }
 
-function acts({ policy: { name }, health, pauses, worst, acknowledged }: PolicyLine): Html {
+function acts({ policy: { name }, health, pauses, acknowledged }: PolicyLine): Html {
   const known =
     acknowledged === undefined
       ? actLink("acknowledge", name, "Acknowledge…")
       : actLink("unacknowledge", name, "Take back the acknowledgement…");
-  return html`<p class="acts">${actLink("run", name, "Run now…")}${pauseLink({ scope: "policy", name }, pauses)}${needsPerson[health] && worst !== undefined ? known : ""}</p>`;
+  return html`<p class="acts">${actLink("run", name, "Run now…")}${pauseLink({ scope: "policy", name }, pauses)}${needsPerson[health] ? known : ""}</p>`;
 }
 
 function nextSlots({ policy, pauses }: PolicyLine, coming: readonly ComingSlot[], nowMs: number): Html {
