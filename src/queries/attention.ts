@@ -97,7 +97,14 @@ function processItems({ processes, owners, config }: Status, { isNarrowed }: Vie
     nextStep: "Mend the file: `syncline validate` shows every problem. The last good policies stay in force",
   }));
   const split = config.differs
-    ? [{ ...item, state: "split", what: "processes run different policies", nextStep: "`syncline status` shows which" }]
+    ? [
+        {
+          ...item,
+          state: "split",
+          what: "processes run different policies",
+          nextStep: "Restart those that run old ones",
+        },
+      ]
     : [];
   return [...missing, ...foreign, ...rejected, ...split];
 }
@@ -238,14 +245,13 @@ const stepOfReason: Readonly<Partial<Record<OutcomeReason, string>>> = {
   "approval-waiting": "Decide the waiting approval at the service",
 };
 
-function nextStepOf({ health, worst, policy }: PolicyLine): string {
+function nextStepOf({ health, worst }: PolicyLine): string {
   const reason = Object.entries(stepOfReason).find(([known]) => known === worst?.last.reason)?.[1];
-  if (health === "quarantined") return `Mend the cause, then \`syncline resume ${policy.name}\``;
-  if (health === "unknown") return "Look at the service whether it ran before you do it over: `syncline failed`";
+  if (health === "quarantined") return "Mend the cause, then resume the policy";
+  if (health === "unknown") return "Look at the service whether it ran before you replay it";
   if (health === "conflicts") return "Settle the new conflicts at the service; the run tells how many";
-  if (health === "missed") return `See why: \`syncline explain ${policy.name}\``;
-  if (health === "late")
-    return `See why: \`syncline explain ${policy.name}\`; a good run makes up for it: \`syncline run ${policy.name}\``;
-  if (health === "unplanned") return "Is a scheduler alive, and does it have this policy? `syncline status` says";
+  if (health === "missed") return "The story of the missed slot tells why";
+  if (health === "late") return "The story of its last slot tells why; a good run makes up for it";
+  if (health === "unplanned") return "Is a scheduler alive, and does it have this policy?";
   return reason ?? "Open the run: it tells what was sent, answered and seen";
 }

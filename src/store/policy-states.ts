@@ -81,7 +81,7 @@ export interface PolicyState {
 
 const acknowledgeScript = createScript("acknowledge", asFlag);
 
-/** Reads the states of these policies, or of all with an outcome; those without a state are left out. */
+/** Reads the states of these policies, or of all with an outcome, as far as there is one. */
 export async function readPolicyStates(
   store: Store,
   policies?: readonly string[],

@@ -5,13 +5,19 @@ import { systemClock } from "../../src/core/clock.ts";
 import { createToken } from "../../src/web/tokens.ts";
 import { browserForTest, overflowOf } from "../support/browser.ts";
 import { webForTest } from "../support/web-fixture.ts";
+import { smallStory } from "../support/web-story.ts";
 
 const boss = createToken({ name: "boss", scope: "admin", services: [] });
 const reader = createToken({ name: "reader", scope: "read", services: [] });
 // Time flies, so that no request is refused for being too fast.
 let flownMs = 0;
 const clock = { ...systemClock, monotonicMs: () => (flownMs += 10_000) };
-const web = await webForTest({ tokens: () => `${boss.line}\n${reader.line}`, clock });
+const expectation = { kind: "successBy", at: "06:00", on: "*" } as const;
+const story = { ...smallStory, "just-added": { endings: [], more: { expect: expectation } } };
+const web = await webForTest({ story, tokens: () => `${boss.line}\n${reader.line}`, clock });
+const late = { sinceMs: 2, fromMs: 1, atMs: 2, toldMs: 2, why: "no slot began" };
+const lateState = JSON.stringify({ v: 1, expect: "", judgedMs: 2, late, sinks: [] });
+await web.store.redis.hset(web.store.key("notifications", "deadlines"), "just-added", lateState);
 const base = await web.serve();
 const browser = await browserForTest(base);
 
@@ -128,6 +134,21 @@ const acts: Readonly<Record<string, Act>> = {
     says: /It is not done over/,
     to: /\/tasks\/invoices__run__42__\d+\?/,
     done: /discard invoices: sync job 42/,
+  },
+  "starts what is late, from the first page": {
+    from: "/",
+    link: "Run now…",
+    says: /run sync job 42/,
+    to: /\/tasks\/just-added__run__42__m\d+\?/,
+    done: /run policy just-added/,
+  },
+  "takes note of what is late and never ran": {
+    from: "/policies/just-added",
+    link: "Acknowledge…",
+    says: /Notices go on/,
+    to: /policies\/just-added\?/,
+    done: /acknowledge policy just-added/,
+    shows: /late.*acknowledged by boss.*ticket 7/,
   },
   "takes note of a failure": {
     from: "/policies/personnel",

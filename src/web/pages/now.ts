@@ -4,22 +4,34 @@ import { counted } from "../../core/plain-text.ts";
 import type { Outcome } from "../../model/outcome.ts";
 import type { Pause } from "../../model/pause.ts";
 import type { Attention, AttentionItem } from "../../queries/attention.ts";
-import { type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
+import { needsPerson, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import { taskWords } from "../../queries/task-words.ts";
 import { besideMark, type Html, type Marked, mark, tag, toneOf, wordOf } from "./marks.ts";
-import { actionText, policyLink, section, slotPath, table, taskPath, tookText, when } from "./parts.ts";
+import {
+  actionText,
+  policyLink,
+  policyPath,
+  runPath,
+  section,
+  slotPath,
+  table,
+  taskPath,
+  tookText,
+  when,
+} from "./parts.ts";
 
 const itemsMax = 100;
 const nextMax = 10;
 
-/** Shows the state of everything. `newest`: outcomes, newest first. */
-export function nowPage(attention: Attention, newest: readonly Outcome[]): Html {
+/** Shows the state of everything, with the newest outcomes. `mayOperate`: the asker may act. */
+export function nowPage(attention: Attention, newest: readonly Outcome[], mayOperate: boolean): Html {
   const { lines, nowMs } = attention;
   const { fresh, known } = itemsOf(attention);
-  const acknowledged = known.length === 0 ? "" : section("known", "Acknowledged", attentionList(known, attention));
+  const acknowledged =
+    known.length === 0 ? "" : section("known", "Acknowledged", attentionList(known, attention, mayOperate));
   return html`<h1>${headline(attention)}</h1>
 ${healthCounts(attention)}
-${fresh.length === 0 ? "" : attentionList(fresh, attention)}${acknowledged}
+${fresh.length === 0 ? "" : attentionList(fresh, attention, mayOperate)}${acknowledged}
 <div class="columns">
 ${section("next", "Next", nextSlots(lines, nowMs))}
 ${section("ended", "Just ended", justEnded(newest, attention))}
@@ -53,22 +65,52 @@ function healthCounts({ counts }: Attention): Html {
 
 const aboutWord = { installation: "installation", service: "service", sink: "sink", list: "list", policy: "" };
 
-function attentionList(items: readonly AttentionItem[], { lines, nowMs }: Attention): Html {
-  const owners = new Map(lines.map(({ policy }) => [policy.name, policy.owner]));
-  const show = (item: AttentionItem) =>
-    attentionItem(item, item.about === "policy" ? owners.get(item.name) : undefined, nowMs);
+function attentionList(items: readonly AttentionItem[], { lines, nowMs }: Attention, mayOperate: boolean): Html {
+  const known = new Map(lines.map((line) => [line.policy.name, line]));
+  const show = (item: AttentionItem) => {
+    const line = item.about === "policy" ? known.get(item.name) : undefined;
+    return attentionItem(item, { owner: line?.policy.owner, links: linksOf(item, line, mayOperate), nowMs });
+  };
   const more = items.length - itemsMax;
   const all = html`<p class="quiet">and ${more} more: <a href="/policies">all policies, worst first</a></p>`;
   return html`<ul class="attention">${items.slice(0, itemsMax).map(show)}</ul>${more > 0 ? all : ""}`;
 }
 
-function attentionItem(item: AttentionItem, owner: string | undefined, nowMs: number): Html {
-  const { about, name, state, sinceMs, lastGoodMs, slotMs, nextStep } = item;
+/** Where the next step can be taken: pages for all of it but what only a command does. */
+function linksOf(
+  { about, name, state, acknowledged }: AttentionItem,
+  line: PolicyLine | undefined,
+  mayOperate: boolean,
+) {
+  const go = (href: string, words: string) => html` <a class="go" href="${href}">${words}</a>`;
+  const act = (path: string, of: string, words: string) =>
+    mayOperate ? go(`/${path}?of=${encodeURIComponent(of)}`, words) : "";
+  if (line === undefined)
+    return [about === "list" ? go("/feeds", "Open the feeds") : go("/services", "Open the services")];
+  const { last } = (state === "unusual" ? line.unusual : line.worst) ?? {};
+  const isOfSlots = state === "missed" || state === "late" || state === "unplanned";
+  return [
+    isOfSlots || last === undefined
+      ? go(`${policyPath(name)}#slots`, "Open its slots")
+      : go(runPath(name, last), "Open the run"),
+    state === "unplanned" ? go("/services#processes", "Open the processes") : "",
+    state === "quarantined" ? act("resume", `policy:${name}`, "Resume…") : "",
+    state === "late" ? act("run", name, "Run now…") : "",
+    needsPerson[line.health] && acknowledged === undefined ? act("acknowledge", name, "Acknowledge…") : "",
+  ];
+}
+
+interface ItemView {
+  readonly owner: string | undefined;
+  readonly links: ReturnType<typeof linksOf>;
+  readonly nowMs: number;
+}
+
+function attentionItem(item: AttentionItem, { owner, links, nowMs }: ItemView): Html {
+  const { about, name, state, sinceMs, lastGoodMs, nextStep } = item;
   const isPolicy = about === "policy";
   const what = isHealth(state) ? besideMark(state, item.what) : item.what;
   const title = isPolicy ? policyLink(name) : html`<span class="name">${aboutWord[about]} ${name}</span>`;
-  const run =
-    isPolicy && slotMs !== undefined ? html` <a class="go" href="${slotPath(name, slotMs)}">Open the run</a>` : "";
   const since = sinceMs === undefined ? "" : html`<span>since ${when(sinceMs, nowMs)}</span>`;
   // A run with new conflicts has ended well: then it is no word of comfort.
   const good =
@@ -76,7 +118,7 @@ function attentionItem(item: AttentionItem, owner: string | undefined, nowMs: nu
       ? html`<span>last good ${lastGoodMs === undefined ? "never" : when(lastGoodMs, nowMs)}</span>`
       : "";
   const who = owner === undefined ? "" : html`<span>owner ${owner}</span>`;
-  return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${good} ${who}</p><p class="step">${withCode(nextStep)}${run}</p></li>`;
+  return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${good} ${who}</p><p class="step">${withCode(nextStep)}${links}</p></li>`;
 }
 
 /** Words between backquotes are commands. */

@@ -112,10 +112,10 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
   addActPages(app);
 }
 
-async function now({ context, looks }: Asked): Promise<Page> {
+async function now({ context, looks, may }: Asked): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   const outcomes = await looks.of("newest", context, (at) => readNewestOutcomes(at, attention.lines, newestShown));
-  return { title: nowTitle(attention), here: "now", content: nowPage(attention, outcomes) };
+  return { title: nowTitle(attention), here: "now", content: nowPage(attention, outcomes, may("operate")) };
 }
 
 async function policies({ context, looks, query, may, isHeld }: Asked): Promise<Page> {
