@@ -10,7 +10,7 @@ import { notifyStreamKey } from "./notify-store.ts";
 import { changedPoliciesKey, lastSuccessKey, policyStateKey, stateArguments, successKeptMs } from "./policy-states.ts";
 import { type PollNote, pollMemoryKey, pollNoteArgs } from "./poll-store.ts";
 import type { Store } from "./redis.ts";
-import { asFlag, asNothing, asOptional, asText, asWord, batchesOf, createScript } from "./script.ts";
+import { asFlag, asList, asNothing, asOptional, asText, asWord, batchesOf, createScript } from "./script.ts";
 import { joinCounterKey } from "./slot-ledger.ts";
 import { entryKey, inFlightKey, type StartState } from "./start-entry.ts";
 import { entryRetentionMs } from "./start-journal.ts";
@@ -37,6 +37,7 @@ const claimUnpublishedScript = createScript(
   "outcome/claim-unpublished",
   asOptional((answer) => (typeof answer === "number" ? answer : parseOutcome(JSON.parse(asText(answer))))),
 );
+const whichHaveScript = createScript("outcome/which-have", asList);
 const tidyScript = createScript("outcome/tidy", asNothing);
 
 /** The name of an outcome: its task. */
@@ -170,8 +171,8 @@ export class History {
   async withOutcome(policy: string, taskIds: readonly string[]): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
     for (const batch of batchesOf(taskIds)) {
-      const places = await this.#store.redis.zmscore(indexKey(this.#store, policy), ...batch);
-      for (const [index, id] of batch.entries()) if (places[index] !== null) found.add(id);
+      const has = await whichHaveScript(this.#store, [outcomesKey(this.#store, policy)], batch);
+      for (const [index, id] of batch.entries()) if (has[index] === 1) found.add(id);
     }
     return found;
   }
