@@ -95,7 +95,7 @@ function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): vo
     return;
   }
   const heading = ["policy", "from", "to", "slots", ...auditStates, "in flight", "off", ""];
-  io.out(toTable(heading, reports.map(toRow), io, ["to", "from"]));
+  io.out(toTable(heading, reports.map(toRow), io, { leaveOut: ["to", "from"] }));
   const lines = reports.flatMap(linesOf);
   for (const line of lines.slice(0, linesMax)) io.out(line);
   if (lines.length > linesMax) io.out(`and ${lines.length - linesMax} more like these; --json lists all`);

@@ -5,7 +5,7 @@ import { formatTook } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showClock, showInstant } from "../core/instant.ts";
 import { didYouMean, nearestWord } from "../core/nearest-word.ts";
-import { counted, cutText } from "../core/plain-text.ts";
+import { counted } from "../core/plain-text.ts";
 import { isGood, type Outcome, type OutcomeStatus, outcomeStatuses } from "../model/outcome.ts";
 import { runByHand } from "../model/task.ts";
 import { findOutcomes, type OutcomeFilter, outcomesReadMax } from "../queries/outcomes.ts";
@@ -28,8 +28,6 @@ import {
 } from "./shared-options.ts";
 import { showStatus, toTable, wideOption } from "./table.ts";
 import { parsePast, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
-
-const detailShownMax = 100;
 
 interface HistoryOptions extends RedisOptions, Omit<OutcomeFilter, "statuses"> {
   readonly limit: number;
@@ -120,16 +118,16 @@ function statusArgument(text: string): ReadonlySet<OutcomeStatus> {
 interface OutcomeColumns {
   /** The zone of a policy's local times; undefined: UTC alone. */
   readonly zoneOf?: (policy: string) => string;
-  /** How many offending items of a poll are named. */
-  readonly itemsMax?: number;
   readonly ids?: boolean | undefined;
+  /** Two lines an outcome where it is too wide for one. */
+  readonly isBrief?: boolean;
 }
 
 /** Outcomes as a table. */
 export function outcomeTable(
   outcomes: readonly Outcome[],
   screen: Screen,
-  { zoneOf = () => "UTC", itemsMax = 3, ids = false }: OutcomeColumns = {},
+  { zoneOf = () => "UTC", ids = false, isBrief = false }: OutcomeColumns = {},
 ): string {
   const isLocal = outcomes.some(({ policy }) => zoneOf(policy) !== "UTC");
   const rows = outcomes.map((outcome) => {
@@ -145,17 +143,19 @@ export function outcomeTable(
       task,
       showStatus(outcome, screen.colours),
       outcome.durationMs === null ? "" : formatTook(outcome.durationMs),
-      [cutText(`${coversOf(outcome)}${outcome.detail}`, detailShownMax), ...offendersOf(outcome, itemsMax)].join("\n"),
+      `${coversOf(outcome)}${outcome.detail}${offendersOf(outcome)}`,
       ...(ids ? [outcome.taskId] : []),
     ];
   });
   const heading = ["finished", ...(isLocal ? ["local"] : []), "policy", "task", "status", "took", "detail"];
-  return toTable(ids ? [...heading, "id"] : heading, rows, screen, ["local", "took"]);
+  return toTable(ids ? [...heading, "id"] : heading, rows, screen, { leaveOut: ["local", "took"], isBrief });
 }
 
-function offendersOf({ offending = 0, offendingItems = [] }: Outcome, itemsMax: number): readonly string[] {
-  const shown = offendingItems.slice(0, itemsMax).map((name) => `- ${name}`);
-  return offending > shown.length ? [...shown, `- and ${offending - shown.length} more`] : shown;
+/** The items to blame of a poll: `; Draft 3 (3), Draft 4 (4) and 2 more`. */
+function offendersOf({ offending = 0, offendingItems = [] }: Outcome): string {
+  if (offendingItems.length === 0) return "";
+  const more = offending > offendingItems.length ? ` and ${offending - offendingItems.length} more` : "";
+  return `; ${offendingItems.join(", ")}${more}`;
 }
 
 /** Older slots that a task covers: `for 35 older slots since 2026-11-21 06:30:00Z as well; `. */
@@ -202,7 +202,7 @@ function show(outcomes: readonly Outcome[], { policy, zoneOf, options }: Shown, 
   const { limit, json, ndjson, ids } = options;
   if (json) io.out(JSON.stringify(outcomes));
   else if (ndjson) for (const outcome of outcomes) io.out(JSON.stringify(outcome));
-  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { zoneOf, ids }));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { zoneOf, ids, isBrief: !ids }));
   else {
     const { status, since, until, origin, task, service, label } = options;
     const filters = [status, since, until, origin, task, service, label[0]];

@@ -107,7 +107,7 @@ function pausesTable(pauses: readonly Pause[], screen: Screen): string {
     pause.actor,
     pause.note,
   ]);
-  return toTable(["paused", "since", "until", "by", "reason"], rows, screen, ["since"]);
+  return toTable(["paused", "since", "until", "by", "reason"], rows, screen, { leaveOut: ["since"] });
 }
 
 function untilOf({ until }: PauseOptions, now: { readonly nowMs: number; readonly timezone: string }): number | null {

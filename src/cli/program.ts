@@ -163,6 +163,10 @@ function inPlainWords(text: string, command: Command): string {
       const { description, envVar } = command.options.find((one) => one.flags === flags) ?? {};
       return `${flags} is required: ${description}${envVar === undefined ? "" : `; or set ${envVar}`}`;
     })
+    .replace(/unknown option '--(?:limit|count)'/, (unknown) => {
+      const most = command.options.find(({ short }) => short === "-n");
+      return most === undefined ? unknown : `${unknown}: write ${most.long}`;
+    })
     .replace(/unknown option '--policy'/, (unknown) => {
       const [place] = places;
       return place?.name().startsWith("polic") ? `${unknown}: write ${nameOf(command)} POLICY` : unknown;

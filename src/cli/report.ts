@@ -102,7 +102,7 @@ function show(report: Report, options: ReportOptions, io: CommandIo): void {
     const none = options.slower ? "no policy is known to take a tenth longer than before" : "there is no policy";
     const toRows = options.markdown
       ? toMarkdown
-      : (cells: readonly string[][]) => toTable(heading, cells, io, ["longest", "p95"]);
+      : (cells: readonly string[][]) => toTable(heading, cells, io, { leaveOut: ["longest", "p95"] });
     io.out(`${options.markdown ? "## " : ""}${headline(report)}\n\n${reportSummary(report)}\n`);
     io.out(shown.length === 0 ? none : toRows(shown.map((row) => toCells(row, io.colours && !options.markdown))));
   }

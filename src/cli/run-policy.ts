@@ -10,7 +10,7 @@ import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { showClock } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
-import { isGood, type Outcome, offendingItemsMax } from "../model/outcome.ts";
+import { isGood, type Outcome } from "../model/outcome.ts";
 import { isFromMasks, runByHand, type Task, targetOf } from "../model/task.ts";
 import { type RunningTask, readRunning } from "../queries/running.ts";
 import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.ts";
@@ -189,7 +189,7 @@ async function waitAndReport(tasks: readonly Task[], { set, store, options, io }
   const { outcomes, open } = await waitForOutcomes(tasks, store, { timeoutMs: options.timeout, io, show });
   io.progress?.("");
   if (options.json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { itemsMax: offendingItemsMax, zoneOf }));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { zoneOf }));
   const bad = outcomes.filter(({ status }) => !isGood[status] || status === "skipped");
   for (const { taskId, status, reason, detail } of bad.slice(0, reasonsShownMax))
     io.err(`${taskId}: ${status} (${reason}): ${detail}`);

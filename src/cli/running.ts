@@ -75,5 +75,7 @@ function runningTable(tasks: readonly RunningTask[], { ids }: RunningOptions, no
     task.deadline === null ? "" : showInstant(Date.parse(task.deadline)),
     task.waitsFor ?? "",
   ]);
-  return toTable([...(ids ? ["id"] : ["policy", "task"]), "step", "for", "until", "waits for"], rows, io, ["until"]);
+  return toTable([...(ids ? ["id"] : ["policy", "task"]), "step", "for", "until", "waits for"], rows, io, {
+    leaveOut: ["until"],
+  });
 }

@@ -123,7 +123,7 @@ function policyTable(policies: readonly Policy[], totals: Totals, screen: Screen
   const heading = ["policy", "slots", "started", "coalesced", "skipped", "missed", "tasks", "not started"];
   heading.push("at once", "waited", "longest wait");
   const idle = heading.filter((_, column) => rows.every((row) => /^0?$/.test(row[column] ?? "")));
-  const table = toTable(heading, rows, screen, [...idle, "coalesced", "longest wait", "at once"]);
+  const table = toTable(heading, rows, screen, { leaveOut: [...idle, "coalesced", "longest wait", "at once"] });
   return isLong ? `${table}\n(the ${rowsMax} policies with most trouble; --json has all ${policies.length})` : table;
 }
 
@@ -196,7 +196,9 @@ function problemLines({ problems, problemsCount }: Totals, screen: Screen): stri
   return [
     "",
     title,
-    toTable(["policy", "slot (local)", "slot (utc)", "target", "problem", "why"], rows, screen, ["slot (utc)"]),
+    toTable(["policy", "slot (local)", "slot (utc)", "target", "problem", "why"], rows, screen, {
+      leaveOut: ["slot (utc)"],
+    }),
   ];
 }
 
@@ -211,7 +213,9 @@ function slotTable(slots: readonly SlotRow[], screen: Screen): string {
     reasons({ overlap: row.overlap, "too late": row.tooLate, "at once": row.atOnce }).replace(/^0$/, ""),
     row.longestWaitMs === 0 ? "" : roundedDuration(row.longestWaitMs),
   ]);
-  return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, screen, ["utc"]);
+  return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, screen, {
+    leaveOut: ["utc"],
+  });
 }
 
 /** The report for machines: all policies, and the problems that were kept. */

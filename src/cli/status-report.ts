@@ -127,7 +127,7 @@ function policiesToText(
   const more = lines.length - shown.length;
   return [
     `${counted(lines.length, "policy", "policies")}: ${countHealths(lines) || "none"}`,
-    ...(rows.length === 0 ? [] : [toTable(heading, rows, screen, ["schedule", "usual"])]),
+    ...(rows.length === 0 ? [] : [toTable(heading, rows, screen, { leaveOut: ["schedule", "usual"] })]),
     ...(more > 0 ? [`and ${more} more, none of them worse: --limit shows more, --json all`] : []),
   ].join("\n");
 }

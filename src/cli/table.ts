@@ -27,26 +27,41 @@ export function wideOption(): Option {
   return new Option("--wide", "show whole cells on a terminal, also beyond its width");
 }
 
+/** What a table gives up where it is too wide. */
+interface Narrowing {
+  /** Columns to leave out, the first of these first. */
+  readonly leaveOut?: readonly string[];
+  /** Prose has one line below its row, cut to it, in place of as many as it needs. */
+  readonly isBrief?: boolean;
+}
+
 /**
  * Formats rows under a heading, without borders, no wider than the screen. Where they are wider,
- * times get shorter, prose is wrapped or goes below its row, and `leaveOut` columns go, the first
- * of these first; only then a name is cut.
+ * times get shorter, prose is wrapped or goes below its row, and columns are left out; only then a
+ * name is cut.
  */
 export function toTable(
   heading: readonly string[],
   rows: readonly (readonly string[])[],
   screen: Screen,
-  leaveOut: readonly string[] = [],
+  { leaveOut = [], isBrief = false }: Narrowing = {},
 ): string {
   const titles = heading.map((title) => (title === "" ? "" : paint("bold", title, screen.colours)));
   const most = screen.columns ?? Number.POSITIVE_INFINITY;
   const isWhole = excessOf(measure(heading, rows), most) <= 0;
   const cells = isWhole ? rows : withShortTimes(rows);
   const columns = measure(heading, cells);
-  const isCut = giveWidths(columns, most, leaveOut);
+  const isCut = giveWidths(columns, most, { leaveOut, isBrief });
   const left = columns.filter(({ place }) => place === "out").map(({ title }) => title);
-  if (isCut || cells !== rows || left.length > 0) screen.onCut?.(left);
-  return [titles, ...cells].flatMap((row) => toLines(row, columns, most)).join("\n");
+  const isBriefCut = isBrief && cells.some((row) => widthOf(gap + cellsBelow(row, columns).join(gap)) > most);
+  if (isCut || isBriefCut || cells !== rows || left.length > 0) screen.onCut?.(left);
+  const showBelow = (texts: readonly string[]) => {
+    if (!isBrief) return texts.map((text) => wrapLines(text.replaceAll(/^/gm, gap), most));
+    return texts.length === 0 ? [] : [briefLine(texts, most)];
+  };
+  return [titles, ...cells]
+    .flatMap((row) => [...toLines(row, columns), ...showBelow(cellsBelow(row, columns))])
+    .join("\n");
 }
 
 interface Column {
@@ -93,14 +108,14 @@ function withShortTimes(rows: readonly (readonly string[])[]): readonly (readonl
 }
 
 /** Gives each column its place; true when names had to be cut. */
-function giveWidths(columns: readonly Column[], most: number, leaveOut: readonly string[]): boolean {
+function giveWidths(columns: readonly Column[], most: number, { leaveOut, isBrief }: Required<Narrowing>): boolean {
   for (const title of [undefined, ...leaveOut, undefined, undefined]) {
     const excess = excessOf(columns, most);
     if (excess <= 0) return false;
     const column = title === undefined ? proseIn(columns) : columns.find((one) => one.title === title);
     if (typeof column?.place !== "number") continue;
     if (title !== undefined) column.place = "out";
-    else column.place = column.place - excess >= wrapMin ? column.place - excess : "below";
+    else column.place = !isBrief && column.place - excess >= wrapMin ? column.place - excess : "below";
   }
   let isCut = false;
   for (const [floor, isMeant] of [[8, (column: Column) => column.isText] as const, [1, () => true] as const]) {
@@ -123,24 +138,35 @@ function proseIn(columns: readonly Column[]): Column | undefined {
   );
 }
 
-/** The lines of one row: a cell may have several, and some stand below. */
-function toLines(row: readonly string[], columns: readonly Column[], most: number): string[] {
+/** The lines of one row: a cell may have several. */
+function toLines(row: readonly string[], columns: readonly Column[]): string[] {
   const beside = columns.flatMap(({ place }, index) => {
     const cell = row[index] ?? "";
     if (typeof place !== "number") return [];
     return [{ place, lines: (place < wrapMin ? cell : wrapLines(cell, place)).split("\n") }];
   });
-  const below = columns.flatMap(({ place }, index) => (place === "below" ? [row[index] ?? ""] : []));
   const height = Math.max(1, ...beside.map(({ lines }) => lines.length));
-  return [
-    ...Array.from({ length: height }, (_, index) =>
-      beside
-        .map(({ place, lines }) => pad(lines[index] ?? "", place))
-        .join(gap)
-        .trimEnd(),
-    ),
-    ...below.filter((cell) => cell !== "").map((cell) => wrapLines(cell.replaceAll(/^/gm, gap), most)),
-  ];
+  return Array.from({ length: height }, (_, index) =>
+    beside
+      .map(({ place, lines }) => pad(lines[index] ?? "", place))
+      .join(gap)
+      .trimEnd(),
+  );
+}
+
+/** The cells that stand below a row. */
+function cellsBelow(row: readonly string[], columns: readonly Column[]): string[] {
+  const cells = columns.flatMap(({ place }, index) => (place === "below" ? (row[index] ?? []) : []));
+  return cells.filter((cell) => cell !== "");
+}
+
+/** One line of several cells: the last one is cut. */
+function briefLine(cells: readonly string[], most: number): string {
+  const before = cells
+    .slice(0, -1)
+    .map((cell) => gap + cell)
+    .join("");
+  return before + gap + cutToWidth(cells.at(-1) ?? "", Math.max(1, most - widthOf(before + gap)));
 }
 
 function pad(cell: string, width: number): string {

@@ -68,6 +68,14 @@ describe("a terminal of 80 columns", () => {
     expect(await tooWide(["plan", "--state", fixture.file(), ...on])).toEqual([]);
   }, 60_000);
 
+  it("names the option for how many, where a command calls it otherwise", async () => {
+    const refused = await Promise.all([runHere(["plan", "--limit", "2"], {}), runHere(["status", "--count", "2"], {})]);
+    expect(refused.map(({ err }) => err.split("\n")[0])).toEqual([
+      "error: unknown option '--limit': write --count",
+      "error: unknown option '--count': write --limit",
+    ]);
+  });
+
   it("is wide enough for what is said of wrong use", async () => {
     const wrong: readonly (readonly string[])[] = [
       [],

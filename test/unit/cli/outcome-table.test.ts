@@ -23,7 +23,15 @@ describe("an outcome in a table", () => {
     expect(showStatus({ ...outcome, evidence: "inferred" }, true)).toContain("\u001b[33m");
   });
 
-  it("says that its reason is cut", () => {
-    expect(outcomeTable([outcome], { colours: false })).toMatch(/ d{99}…$/);
+  it("takes two lines at 80 columns, and one with all of it without a width", () => {
+    const poll = { ...outcome, offending: 12, offendingItems: ["Draft 3 (3)", "Draft 4 (4)"] };
+    const narrow = outcomeTable(
+      [poll],
+      { colours: false, columns: 80 },
+      { isBrief: true, zoneOf: () => "Europe/Vienna" },
+    );
+    expect(narrow.split("\n")).toHaveLength(4);
+    expect(narrow).toMatch(/\n {2}d{77}…$/);
+    expect(outcomeTable([poll], { colours: false })).toMatch(/ d{101}; Draft 3 \(3\), Draft 4 \(4\) and 10 more$/);
   });
 });

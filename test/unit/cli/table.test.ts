@@ -68,10 +68,33 @@ describe("a table", () => {
   it("leaves columns out before it cuts a name, and says which", () => {
     const told: (readonly string[])[] = [];
     const screen = { colours: false, columns: 28, onCut: (columns: readonly string[]) => told.push(columns) };
-    const lines = toTable(heading, rows.slice(0, 1), screen, ["finished", "status"]).split("\n");
+    const lines = toTable(heading, rows.slice(0, 1), screen, { leaveOut: ["finished", "status"] }).split("\n");
     expect(lines[0]).toBe("policy             status");
     expect(lines[2]).toBe("contracts-nightly  succeeded");
     expect(told).toEqual([["finished"]]);
+  });
+
+  it("gives a brief row two lines at most, and says that it cut the second", () => {
+    const told: (readonly string[])[] = [];
+    const screen = { colours: true, columns: 44, onCut: (columns: readonly string[]) => told.push(columns) };
+    const brief = [
+      "2026-11-22 02:30:00Z",
+      "contracts-nightly",
+      paint("yellow", "succeeded (inferred, ambiguous)", true),
+    ];
+    const table = toTable(
+      ["finished", "policy", "status", "detail"],
+      [[...brief, "of two runs, either could be"]],
+      screen,
+      {
+        isBrief: true,
+      },
+    );
+    expect(table.split("\n").slice(2)).toEqual([
+      "11-22 02:30Z  contracts-nightly",
+      "  \u001b[33msucceeded (inferred, ambiguous)\u001b[39m  of two r…",
+    ]);
+    expect(told).toEqual([[]]);
   });
 
   it("keeps a colour whole when it cuts a name, and figures longer than names", () => {
