@@ -108,7 +108,7 @@ async function planReplay(
   if (replayable[item.outcome.status] === "may-run" && !force)
     return {
       item,
-      why: `it ended as ${item.outcome.status}, so it may be at work still: look, then force it (--force)`,
+      why: `it ended as ${item.outcome.status}, so it may be at work still: look, then force it`,
     };
   const task = toTask(item, set, atMs);
   if (typeof task === "string") return { item, why: task };
@@ -132,7 +132,7 @@ function toTask({ outcome }: TaskItem, set: PolicySet | undefined, slotMs: numbe
   if (same !== undefined) return same;
   const [masks] = tasks;
   if (masks === undefined || !isFromMasks(masks) || outcome.kind !== "run")
-    return "its policy does something else by now: syncline run";
+    return "its policy does something else by now: run the sync job by hand";
   // One of the sync jobs that the masks named.
   const identity = {
     policy: policy.name,

@@ -120,7 +120,7 @@ function notesOf({ limitedBy, isCut }: SlotAudit): string[] {
   const notes: string[] = [];
   if (limitedBy === "memory") notes.push("older slots are not kept");
   if (limitedBy === "schedule-changed") notes.push("its schedule changed then");
-  if (isCut) notes.push(`ends after ${auditedSlotsMax} slots: narrow it with --from and --to`);
+  if (isCut) notes.push(`ends after ${auditedSlotsMax} slots: narrow it with since and until`);
   return notes;
 }
 

@@ -50,9 +50,9 @@ export function selectFailed(
 ): { readonly meant: readonly FailedItem[]; readonly absent: readonly string[] } {
   const isGroup = policies !== undefined || sink !== undefined || all === true;
   if (isGroup === ids.length > 0)
-    throw new UsageError("name ids, or one of --policy NAME, --label NAME=VALUE, --sink NAME and --all");
+    throw new UsageError("name ids, or one of: policy NAME, label NAME=VALUE, sink NAME, all");
   if (all && (policies !== undefined || sink !== undefined))
-    throw new UsageError("--all means everything: leave --policy and --sink out");
+    throw new UsageError("all means everything: leave policy, label and sink out");
   const wanted = new Set(ids);
   const meant = items.filter((item) => {
     if (!isGroup) return wanted.has(item.id);

@@ -133,7 +133,7 @@ describe("syncline failed, tasks", () => {
     const args = ["failed", "replay", unknown, "--config", fixture.file(), "--reason", "looked"];
     const refused = await json(prefix, ...args);
     expect([refused.code, refused.value.done]).toEqual([1, []]);
-    expect(refused.value.left[0].why).toContain("--force");
+    expect(refused.value.left[0].why).toContain("look, then force it");
     expect(await listed(prefix)).toEqual([unknown]);
     expect((await json(prefix, ...args, "--force")).code).toBe(0);
   });

@@ -96,7 +96,10 @@ describe("each change", () => {
     const past = { target: "policy:invoices", until: "2020-01-01T00:00:00Z", reason: "x" };
     expect(await post("/pauses", past)).toMatchObject({ status: 422, body: { title: "This cannot be done" } });
     expect((await send("DELETE", "/pauses/policy:invoices?reason=x")).status).toBe(409);
-    expect((await post("/failed/discard", { reason: "x" })).status).toBe(422);
+    expect(await post("/failed/discard", { reason: "x" })).toMatchObject({
+      status: 422,
+      body: { detail: "name ids, or one of: policy NAME, label NAME=VALUE, sink NAME, all" },
+    });
     expect((await post("/tasks/gone/cancel", { reason: "x" })).status).toBe(404);
     const large = { files: { "a.yaml": "x".repeat(1_100_000) } };
     expect((await post("/config/validate", large)).status).toBe(413);
