@@ -12,6 +12,7 @@ import type { QueryContext } from "../queries/query-context.ts";
 import { createOAuthFetch } from "../service/oauth2-token.ts";
 import { readBounded, readClientSecret } from "../service/token.ts";
 import { Changes } from "../store/changes.ts";
+import { FailedTasks } from "../store/failed-tasks.ts";
 import { rememberStates } from "../store/policy-states.ts";
 import { readLiveVersion, WebSessions } from "../store/web-sessions.ts";
 import type { AuthFile, FollowedFile } from "../web/access.ts";
@@ -37,7 +38,7 @@ export interface WebOptions {
 /** What it shares with the other parts of the process. */
 interface WebSurroundings extends Pick<WebParts, "log">, Pick<LoadOptions, "variables"> {
   /** Where to look now. */
-  readonly context: () => Omit<QueryContext, "readStates">;
+  readonly context: () => Omit<QueryContext, "readStates" | "failedTasks">;
   readonly guard: Pick<RedisGuard, "losses">;
   readonly metrics?: Metrics | undefined;
 }
@@ -51,7 +52,8 @@ export function createWeb(
 ): Component {
   const { store } = given();
   const readStates = rememberStates(store, () => guard.losses);
-  const context = () => ({ ...given(), readStates });
+  const failedTasks = new FailedTasks(store, readStates);
+  const context = () => ({ ...given(), readStates, failedTasks });
   const load = { variables, checks };
   let server: HttpServer | undefined;
   const recordRefusal = async ({ actor, what, why, ...from }: Refusal) => {

@@ -10,7 +10,7 @@ import { type FailedItem, readFailed, type Selection, selectFailed } from "../qu
 import { taskWords } from "../queries/task-words.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
-import { failedReadMax } from "../store/failed-tasks.ts";
+import { failedMax } from "../store/failed-tasks.ts";
 import { History } from "../store/history.ts";
 import { readPresence, type Store } from "../store/redis.ts";
 import { SinkStore } from "../store/sink-store.ts";
@@ -136,7 +136,7 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   else io.out(failedTable(shown.slice(0, limit), ids === true, io));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
   const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
-  const isCut = read.length === failedReadMax;
+  const isCut = read.length === failedMax;
   const fromMs = isCut ? Date.parse(read.at(-1)?.finishedAt ?? "") : Number.NEGATIVE_INFINITY;
   if (sink === undefined) await reportReach(new History(store), { fromMs, isCut }, names[0], io);
   for (const { name, dropped } of await new SinkStore(store).all())

@@ -30,8 +30,12 @@ export interface Selection {
 const deliveriesMax = 10_000;
 
 /** All failures: tasks first, then deliveries by sink, each the newest first. */
-export async function readFailed(store: Store, queues: NoticeQueues): Promise<readonly FailedItem[]> {
-  const [tasks, sinks] = await Promise.all([new FailedTasks(store).all(), new SinkStore(store).all()]);
+export async function readFailed(
+  store: Store,
+  queues: NoticeQueues,
+  failed = new FailedTasks(store),
+): Promise<readonly FailedItem[]> {
+  const [tasks, sinks] = await Promise.all([failed.all(), new SinkStore(store).all()]);
   const items: FailedItem[] = tasks.map((task) => ({ type: "task", id: task.outcome.taskId, ...task }));
   for (const { name } of sinks) {
     for (const delivery of await queues.failed(name, deliveriesMax))

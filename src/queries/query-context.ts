@@ -5,6 +5,7 @@ import type { PolicySet } from "../config/policy-set.ts";
 import { hasLabels } from "../model/label.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
+import type { FailedTasks } from "../store/failed-tasks.ts";
 import type { ReadStates } from "../store/policy-states.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 
@@ -34,6 +35,8 @@ export interface QueryContext {
   readonly producer: Producer;
   readonly notices: NoticeQueues;
   readonly readStates: ReadStates;
+  /** Remembers what it has read. */
+  readonly failedTasks: FailedTasks;
   readonly set: PolicySet;
   readonly view: View;
 }

@@ -12,7 +12,7 @@ import { deletionByHand, parseTaskId, runByHand } from "../model/task.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { slotsAround } from "../schedule/explain-slot.ts";
 import { Changes } from "../store/changes.ts";
-import { type FailedTask, FailedTasks } from "../store/failed-tasks.ts";
+import type { FailedTask } from "../store/failed-tasks.ts";
 import { History, outcomePlaceMs } from "../store/history.ts";
 import { readPauses } from "../store/pauses.ts";
 import { type ReadStates, readPolicyStates } from "../store/policy-states.ts";
@@ -106,16 +106,13 @@ export async function readLine({ store, readStates }: StateContext, policy: Poli
 }
 
 /** Reads the failed tasks, newest first. */
-export async function readFailedTasks({ store, view }: QueryContext): Promise<readonly FailedTask[]> {
-  return (await new FailedTasks(store).all()).filter(({ outcome }) => view.sees(outcome));
+export async function readFailedTasks({ failedTasks, view }: QueryContext): Promise<readonly FailedTask[]> {
+  return (await failedTasks.all()).filter(({ outcome }) => view.sees(outcome));
 }
 
 /** Reads which tasks of a story are on the failed list. */
-export function readFailedOf({ store }: QueryContext, { policy, tasks }: SlotStory): Promise<ReadonlySet<string>> {
-  return new FailedTasks(store).listed(
-    policy,
-    tasks.map(({ taskId }) => taskId),
-  );
+export function readFailedOf({ failedTasks }: QueryContext, { tasks }: SlotStory): Promise<ReadonlySet<string>> {
+  return failedTasks.listed(tasks.map(({ taskId }) => taskId));
 }
 
 /** Reads the newest changes by hand; none for an asker who may not see all. */

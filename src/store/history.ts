@@ -1,8 +1,9 @@
-// The history: one outcome per task, the newest of each policy. Each policy has a hash of outcomes,
-// an index by time and an index of failed ones. `outcomes-kept` tells since when they are complete.
+// The history: one outcome per task, the newest of each policy. Each policy has a hash of outcomes
+// and an index by time; one index has the failed ones of all. `outcomes-kept` tells since when they
+// are complete.
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
 import { isReplayable, type Outcome, parseOutcome, weightOf } from "../model/outcome.ts";
-import type { Task } from "../model/task.ts";
+import { parseTaskId, type Task } from "../model/task.ts";
 import { outcomeDay } from "./day-summaries.ts";
 import { feedWaitersKey } from "./feed-store.ts";
 import { leaseKey } from "./leases.ts";
@@ -10,7 +11,7 @@ import { notifyStreamKey } from "./notify-store.ts";
 import { changedPoliciesKey, lastSuccessKey, policyStateKey, stateArguments, successKeptMs } from "./policy-states.ts";
 import { type PollNote, pollMemoryKey, pollNoteArgs } from "./poll-store.ts";
 import type { Store } from "./redis.ts";
-import { asFlag, asList, asNothing, asOptional, asText, asWord, batchesOf, createScript } from "./script.ts";
+import { asFlag, asList, asNothing, asOptional, asText, asWord, batchesOf, createScript, pairsOf } from "./script.ts";
 import { joinCounterKey } from "./slot-ledger.ts";
 import { entryKey, inFlightKey, type StartState } from "./start-entry.ts";
 import { entryRetentionMs } from "./start-journal.ts";
@@ -95,7 +96,7 @@ export class History {
     const { count, forMs } = this.#limits;
     const day = outcomeDay(store, outcome, this.#timezoneOf(policy));
     const keys = [
-      ...[outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy), store.key("outcomes-kept")],
+      ...[outcomesKey(store, policy), indexKey(store, policy), failedKey(store), store.key("outcomes-kept")],
       ...[store.key("unpublished"), entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)],
       ...[lastSuccessKey(store, policy), troublesKey(store), joinCounterKey(store, policy, Date.parse(outcome.slot))],
       ...[
@@ -125,7 +126,7 @@ export class History {
   async recordAlone(outcome: Outcome): Promise<boolean> {
     const { taskId, policy } = outcome;
     const store = this.#store;
-    const indexes = [outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy)];
+    const indexes = [outcomesKey(store, policy), indexKey(store, policy), failedKey(store)];
     const written = [taskId, JSON.stringify(outcome), outcomePlaceMs(outcome), policy];
     const isFailed = isReplayable(outcome) ? 1 : 0;
     const day = outcomeDay(store, outcome, this.#timezoneOf(policy));
@@ -198,17 +199,12 @@ export class History {
 
   /** Returns the places of at most `count` outcomes of these policies or all, newest first. */
   async newestPlaces(count: number, policies?: readonly string[], span: Span = always) {
-    return this.#newestPlaces(count, policies ?? [...(await this.keptSince()).keys()], indexKey, span);
-  }
-
-  /** Returns at most `count` failed tasks of all policies, newest first. */
-  async newestFailed(count: number): Promise<Outcome[]> {
-    return this.read(await this.#newestPlaces(count, [...(await this.keptSince()).keys()], failedKey, always));
+    return this.#newestPlaces(count, policies ?? [...(await this.keptSince()).keys()], span);
   }
 
   /** Returns the places of `size` outcomes of a policy, newest first, after the `from` newest. */
   places(policy: string, from: number, size: number, span: Span = always): Promise<readonly OutcomePlace[]> {
-    return this.#page(indexKey, { policy, from, size, span });
+    return this.#page({ policy, from, size, span });
   }
 
   /** Reads outcomes; those dropped since their place was read are left out. */
@@ -233,21 +229,33 @@ export class History {
     for (const batch of batchesOf(policies)) {
       const ordered = batch.toSorted((a, b) => Number(known.has(b)) - Number(known.has(a)));
       const keys = ordered.flatMap((policy) =>
-        [outcomesKey, indexKey, failedKey, policyStateKey].map((keyOf) => keyOf(this.#store, policy)),
+        [outcomesKey, indexKey, policyStateKey].map((keyOf) => keyOf(this.#store, policy)),
       );
       const count = ordered.filter((policy) => known.has(policy)).length;
       const shared = [this.#store.key("outcomes-kept"), changedPoliciesKey(this.#store)];
       await tidyScript(this.#store, [...shared, ...keys], [removedKeptMs, count, ...ordered]);
     }
+    await this.#tidyFailed();
+  }
+
+  /** Takes the tasks of policies without outcomes off the failed list. */
+  async #tidyFailed(): Promise<void> {
+    const { redis } = this.#store;
+    const listed = new Set<string>();
+    let cursor = "0";
+    do {
+      const [next, page] = await redis.zscan(failedKey(this.#store), cursor, "COUNT", batchMax);
+      for (const [id] of pairsOf(page)) listed.add(id);
+      cursor = next;
+    } while (cursor !== "0");
+    // Read after the list: the outcome of each task listed by then is kept, or gone for good.
+    const kept = await this.keptSince();
+    const gone = [...listed].filter((id) => !kept.has(parseTaskId(id)?.policy ?? ""));
+    for (const batch of batchesOf(gone)) await redis.zrem(failedKey(this.#store), ...batch);
   }
 
   /** Each round reads a longer page of each index that may still hold one of the newest. */
-  async #newestPlaces(
-    count: number,
-    policies: readonly string[],
-    keyOf: KeyOf,
-    span: Span,
-  ): Promise<readonly OutcomePlace[]> {
+  async #newestPlaces(count: number, policies: readonly string[], span: Span): Promise<readonly OutcomePlace[]> {
     // Indexes move during the reading, so an outcome may turn up twice.
     const found = new Map<string, OutcomePlace>();
     let newest: readonly OutcomePlace[] = [];
@@ -257,9 +265,7 @@ export class History {
       const pages: (readonly OutcomePlace[])[] = [];
       for (const batch of batchesOf(open)) {
         pages.push(
-          ...(await Promise.all(
-            batch.map(({ policy, read: from }) => this.#page(keyOf, { policy, from, size, span })),
-          )),
+          ...(await Promise.all(batch.map(({ policy, read: from }) => this.#page({ policy, from, size, span })))),
         );
       }
       for (const place of pages.flat()) found.set(place.id, place);
@@ -275,11 +281,18 @@ export class History {
     return newest;
   }
 
-  async #page(
-    keyOf: KeyOf,
-    { policy, from, size, span }: { policy: string; from: number; size: number; span: Span },
-  ): Promise<readonly OutcomePlace[]> {
-    const key = keyOf(this.#store, policy);
+  async #page({
+    policy,
+    from,
+    size,
+    span,
+  }: {
+    policy: string;
+    from: number;
+    size: number;
+    span: Span;
+  }): Promise<readonly OutcomePlace[]> {
+    const key = indexKey(this.#store, policy);
     const [max, min] = [span.toMs, span.fromMs].map((atMs) =>
       Number.isFinite(atMs) ? atMs : atMs > 0 ? "+inf" : "-inf",
     );
@@ -319,8 +332,6 @@ export function outcomePlaceMs({ slot, finishedAt }: Pick<Outcome, "slot" | "fin
   return Math.max(Date.parse(slot), Date.parse(finishedAt));
 }
 
-type KeyOf = (store: Pick<Store, "key">, policy: string) => string;
-
 /** How far an index has been read. */
 interface OpenIndex {
   readonly policy: string;
@@ -336,9 +347,9 @@ function indexKey({ key }: Pick<Store, "key">, policy: string): string {
   return key("outcome-index", policy);
 }
 
-/** Key of a policy's failed tasks, ordered like its index. */
-export function failedKey({ key }: Pick<Store, "key">, policy: string): string {
-  return key("failed", policy);
+/** Key of the failed tasks of all policies, ordered like their indexes. */
+export function failedKey({ key }: Pick<Store, "key">): string {
+  return key("failed");
 }
 
 function toSince(text: string): number | undefined {

@@ -139,8 +139,8 @@ export interface Meant extends Omit<Selection, "policies"> {
 }
 
 /** The failed list as the caller sees it: notices go to sinks, which belong to no service. */
-export async function failedOf({ store, notices, view }: QueryContext): Promise<readonly FailedItem[]> {
-  const all = await readFailed(store, notices);
+export async function failedOf({ store, notices, failedTasks, view }: QueryContext): Promise<readonly FailedItem[]> {
+  const all = await readFailed(store, notices, failedTasks);
   return all.filter((item) => (item.type === "task" ? view.sees(item.outcome) : !view.isNarrowed));
 }
 

@@ -109,5 +109,5 @@ export function viewPaths({ policies: [one] }: Pick<PolicySet, "policies">): str
     const name = path.startsWith("/services") ? one.service : one.name;
     return `/api/v1${path.replaceAll(/\{(\w+)\}/g, (_, part: string) => at[part] ?? name)}`;
   });
-  return [...pages, ...more, "/changes", "/by-hand", feed, ...api, "/api/v1/policies?limit=1000"];
+  return [...pages, ...more, "/failed", "/changes", "/by-hand", feed, ...api, "/api/v1/policies?limit=1000"];
 }

@@ -10,6 +10,7 @@ import { NoticeQueues } from "../../src/queue/notice-queues.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { createOAuthFetch } from "../../src/service/oauth2-token.ts";
 import { readClientSecret } from "../../src/service/token.ts";
+import { FailedTasks } from "../../src/store/failed-tasks.ts";
 import { rememberStates } from "../../src/store/policy-states.ts";
 import type { Store } from "../../src/store/redis.ts";
 import { readLiveVersion, WebSessions } from "../../src/store/web-sessions.ts";
@@ -60,6 +61,7 @@ export async function webForTest({
   await liveProcess(store);
   await keepAlive(store);
   const readStates = rememberStates(store, () => 0);
+  const failedTasks = new FailedTasks(store, readStates);
   const refusals: Refusal[] = [];
   const files = {
     tokens: tokens && { path: "web-tokens", read: async () => tokens() },
@@ -72,7 +74,7 @@ export async function webForTest({
     },
   };
   const parts: WebParts = {
-    context: () => ({ store, target, producer, notices, set, readStates, view: wholeView }),
+    context: () => ({ store, target, producer, notices, set, readStates, failedTasks, view: wholeView }),
     load: { variables: {}, checks: policyChecks },
     access: (tokens ?? auth) && (await Access.open(files, new WebSessions(store), { clock, log: silentLog })),
     recordRefusal: async (refusal) => void refusals.push(refusal),

@@ -1,5 +1,5 @@
 -- Fixes the instant that names the task which replays a failed one, for all who replay it.
--- KEYS: failed tasks of a policy, instants of their replays
+-- KEYS: failed tasks, instants of the replays of a policy
 -- ARGV: task, instant of a new replay, how long instants are kept (ms)
 -- Answers the instant; nothing when the task is not on the list.
 local failedKey, replaysKey = unpack(KEYS)

@@ -1,6 +1,6 @@
 -- Records an outcome: settles the start, releases the lease, ends the waiting for feeds, and notes
 -- it for metrics, chains, the notifier and the next poll.
--- KEYS: outcomes of the policy, their index, failed tasks of the policy, outcomes-kept,
+-- KEYS: outcomes of the policy, their index, failed tasks of all policies, outcomes-kept,
 -- unpublished, entry, in flight, lease, last success, troubles, join counter, event stream, poll
 -- memory, policy state, changed policies, month of the day summary, then the waiters of the feeds
 -- ARGV: task, outcome, finishedMs, target, status, policy, placeMs, '1' when a new try may help;
@@ -101,8 +101,8 @@ local function trim()
   for i = 1, #old, 2 do names[#names + 1] = old[i] end
   redis.call('HDEL', outcomesKey, unpack(names))
   redis.call('ZREM', unpublishedKey, unpack(names))
+  redis.call('ZREM', failedKey, unpack(names))
   local newest, since = old[#old], redis.call('HGET', keptKey, policy)
-  redis.call('ZREMRANGEBYSCORE', failedKey, '-inf', newest)
   if (tonumber(since) or 0) < tonumber(newest) then redis.call('HSET', keptKey, policy, newest) end
 end
 
