@@ -27,7 +27,8 @@ function toMessage({ kind, title, data, policy, service, at, timezone, link }: N
     ...(typeof repository === "string" ? { repository } : {}),
     // The title of a digest says when it was due, if that was not just now.
     ...(typeof slot === "string" && kind !== "digest" ? { slot: showTime(slot, timezone) } : {}),
-    time: showTime(at, timezone),
+    // A digest keeps to one zone.
+    time: kind === "digest" ? showInstant(Date.parse(at), timezone) : showTime(at, timezone),
   };
   const all = linesOf(data);
   // A digest is cut where it is made.

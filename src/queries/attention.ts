@@ -225,7 +225,6 @@ function describeHealth({ health, worst, pauses, policy }: PolicyLine): string {
   }
 }
 
-/** For who does not know the names of endings: an owner reads digests and the first page. */
 const endings: Readonly<Record<string, string>> = {
   unknown: "not known whether it ran well",
   blocked: "waits for an approval",
@@ -234,7 +233,8 @@ const endings: Readonly<Record<string, string>> = {
   "not-started": "not started",
 };
 
-function wordsOfEnd(status: string): string {
+/** How a task ended, for who does not know the names of endings. */
+export function wordsOfEnd(status: string): string {
   return endings[status] ?? status;
 }
 

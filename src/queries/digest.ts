@@ -1,9 +1,10 @@
-// A digest: what needs a person now and what happened since the digest before, in a title and some
-// lines. The worst comes first. Built for sinks by app/create-notifier.ts, and for `syncline
-// digest`.
+// A digest, for those who wait for the data: its title says whether all is well, its lines what is
+// not and who must act (plain-troubles.ts), the worst first. One zone for all its times. Built for
+// sinks by app/create-notifier.ts, and for `syncline digest`.
 import { type DigestSettings, type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
+import { fillLink } from "../config/schema/notify.ts";
 import { formatRoughly } from "../core/duration.ts";
-import { localDate, showInstant, showNear } from "../core/instant.ts";
+import { localDate } from "../core/instant.ts";
 import { counted, cutText, someNames } from "../core/plain-text.ts";
 import { hashText } from "../core/stable-hash.ts";
 import { totalOfSyncJob } from "../feeds/list-totals.ts";
@@ -11,8 +12,9 @@ import { hasLabels } from "../model/label.ts";
 import type { Notice } from "../model/notice.ts";
 import { showSubject } from "../model/pause.ts";
 import { FeedStore } from "../store/feed-store.ts";
-import { type AttentionItem, readAttention } from "./attention.ts";
-import { acknowledgementWords, countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
+import { type AttentionItem, readAttention, wordsOfEnd } from "./attention.ts";
+import { otherTrouble, plainHealths, plainTime, policyTrouble } from "./plain-troubles.ts";
+import { countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
 import { dayAfter, type Report, readReport, reportCounts, showSpan } from "./report.ts";
 
@@ -33,13 +35,13 @@ export interface Digest {
   readonly last: string;
 }
 
-const needsMax = 30;
+const needsMax = 25;
 const groupsMax = 50;
 const partsMax = 10;
-const lineCharactersMax = 200;
+const lineCharactersMax = 400;
 const titleCharactersMax = 300;
 /** Keeps a notice under 16 KiB. */
-const charactersMax = 10_000;
+const bytesMax = 13_000;
 
 /** Reads a digest. */
 export async function readDigest(
@@ -56,21 +58,24 @@ export async function readDigest(
   const report = await readReport(context.store, { policies, withRemoved: false, span, today: last });
   // Of some policies, only what concerns them: sinks and processes are others' care.
   const items = attention.items.filter(({ about }) => label === "" || about === "policy" || about === "service");
-  const owners = new Map(policies.flatMap(({ name, owner }) => (owner === undefined ? [] : [[name, owner]])));
+  const known = { lines: attention.lines, services: attention.status.services };
+  const byName = new Map(attention.lines.map((line) => [line.policy.name, line]));
+  const troubles = items.map((item) => {
+    const line = item.about === "policy" && item.state !== "unusual" ? byName.get(item.name) : undefined;
+    const text = line === undefined ? otherTrouble(item, known, question) : policyTrouble(line, question);
+    return `${cutText(text, lineCharactersMax)}${linkOf(item, set, nowMs)}`;
+  });
+  const conflicts = await openConflicts(context, policies, question);
   const lines = [
-    ...firstOf(
-      items.map((item) => itemLine(item, owners.get(item.name), question)),
-      needsMax,
-      "more that need a person",
-    ),
+    ...firstOf(troubles, needsMax, "more of this kind"),
     ...wellAgain(report, attention.lines),
     ...pausedLines(attention.lines, question),
-    ...(await openConflicts(context, policies, timezone)),
+    ...conflicts,
     ...(by === undefined ? [] : groupLines(by, attention.lines, report)),
   ];
   return {
-    title: titleOf(attention.lines, items, label),
-    detail: `${showSpan(report.span)}: ${reportCounts(report)}`,
+    title: titleOf(attention.lines, items, { label, hasConflicts: conflicts.length > 0 }),
+    detail: `${showSpan(report.span)}: ${reportCounts(report, wordsOfEnd)}. Times are those of ${timezone}`,
     lines: cutLines(lines),
     counts: Object.fromEntries(attention.counts),
     ...report.span,
@@ -91,7 +96,7 @@ export function digestNotice(
   const late =
     lateMs < lateFromMs
       ? ""
-      : `, due ${showNear(dueMs ?? nowMs, timezone, nowMs)}, ${formatRoughly(lateMs, Math.round)} late`;
+      : `, due ${plainTime(dueMs ?? nowMs, { timezone, nowMs })}, ${formatRoughly(lateMs, Math.round)} late`;
   return {
     ...{ v: 1, id: digestId(name, key), kind: "digest", orderKey: `digest:${name}` },
     ...{ at: new Date(nowMs).toISOString(), policy: null, service: null, timezone },
@@ -120,33 +125,44 @@ function labelledSet(set: PolicySet, label: string): PolicySet {
   return { ...set, policies, services: new Map([...set.services].filter(([name]) => used.has(name))) };
 }
 
-/** `2 failing, 1 late, 209 ok of 212 policies`, or `all 212 policies well`. */
-function titleOf(lines: readonly PolicyLine[], items: readonly AttentionItem[], label: string): string {
+/** `Not fine, 2 need a person: 1 failed, 1 late, 9 well of 11 policies`. */
+function titleOf(
+  lines: readonly PolicyLine[],
+  items: readonly AttentionItem[],
+  { label, hasConflicts }: { readonly label: string; readonly hasConflicts: boolean },
+): string {
   const all = counted(lines.length, "policy", "policies");
-  const unusual = items.filter(({ state }) => state === "unusual").length;
-  const isWell = unusual === 0 && lines.every(({ health }) => health === "ok");
-  const policies = isWell
-    ? `all ${all} well`
-    : `${countHealths(lines)}${unusual === 0 ? "" : `, ${unusual} unusual`} of ${all}`;
-  const others = items.filter(({ about }) => about !== "policy").length;
+  const fresh = items.filter(({ acknowledged }) => acknowledged === undefined);
+  const unusual = fresh.filter(({ state }) => state === "unusual").length;
+  const bad = fresh.filter(({ state }) => state !== "unusual" && state !== "throttled");
+  // A service that is down, and a list, may heal by themselves.
+  const needy = bad.filter(({ about }) => about !== "service" && about !== "list").length;
+  const isWell = items.length === 0 && !hasConflicts && lines.every(({ health }) => health === "ok");
+  const worst = needy === 0 ? "Not fine" : `Not fine, ${needy === 1 ? "1 needs" : `${needy} need`} a person`;
+  const verdict = bad.length > 0 ? worst : fresh.length < items.length ? "Nothing new is wrong" : "No trouble";
+  const down = items.flatMap(({ state, name }) => (state === "breaker open" ? [name] : []));
+  const others = items.filter(({ about }) => about !== "policy").length - down.length;
+  const counts = `${countHealths(lines, plainHealths)}${unusual === 0 ? "" : `, ${unusual} unusual`}`;
   const parts = [
-    lines.length === 0 ? "no policy" : policies,
+    lines.length === 0 ? "No policy" : isWell ? `All well: ${all}` : `${verdict}: ${counts} of ${all}`,
+    ...(down.length === 0 ? [] : [`${someNames(down, undefined, 3)} down`]),
+    ...(hasConflicts ? ["conflicts still to settle"] : []),
     ...(others === 0 ? [] : [counted(others, "other trouble")]),
   ];
   return `${parts.join(", ")}${label === "" ? "" : ` (${label})`}`;
 }
 
-function itemLine(
-  { name, state, what, sinceMs, acknowledged }: AttentionItem,
-  owner: string | undefined,
-  { timezone, nowMs }: DigestQuestion,
+/** Where the policy of an item is shown, if `notifications.link` leads to policies. */
+function linkOf(
+  { about, name, sinceMs }: AttentionItem,
+  { policies, notifications }: PolicySet,
+  nowMs: number,
 ): string {
-  const since = sinceMs === undefined ? "" : ` since ${showNear(sinceMs, timezone, nowMs)}`;
-  const known = acknowledged === undefined ? "" : `; ${acknowledgementWords(acknowledged)}`;
-  const who = owner === undefined ? "" : `; owner: ${owner}`;
-  // Some sentences begin with the state: it is said once.
-  const text = what.startsWith(`${state} `) ? what : `${state}${since}: ${what.replace(`${state}: `, "")}`;
-  return `${name === "" ? "" : `${name}: `}${text}${known}${who}`;
+  const { link = "" } = notifications;
+  if (about !== "policy" || !link.includes("{policy}")) return "";
+  const service = policies.find((policy) => policy.name === name)?.service ?? null;
+  const at = new Date(sinceMs ?? nowMs).toISOString();
+  return ` ${fillLink(link, { policy: name, service, kind: "digest", at }) ?? ""}`;
 }
 
 /** Policies that had a bad end or a missed slot, and are well now. */
@@ -155,23 +171,27 @@ function wellAgain({ policies }: Report, lines: readonly PolicyLine[]): string[]
   const rows = policies.filter(({ policy, now }) => now.bad + now.missed > 0 && well.has(policy));
   if (rows.length === 0) return [];
   const named = rows.map(({ policy, now }) => `${policy} (${now.bad + now.missed})`);
-  return [`bad or missed before, and well now: ${someNames(named)}`];
+  return [`had trouble, and well again now: ${someNames(named)}`];
 }
 
 /** What people hold back: of no use to those who wait for it, however well it is. */
-function pausedLines(lines: readonly PolicyLine[], { timezone, nowMs }: DigestQuestion): string[] {
+function pausedLines(lines: readonly PolicyLine[], clock: DigestQuestion): string[] {
   const pauses = lines.flatMap(({ pauses }) => pauses).filter(({ cause }) => cause === undefined);
   const texts = [...new Map(pauses.map((one) => [showSubject(one), one]))].map(
     ([subject, { sinceMs, untilMs, actor, note }]) => {
-      const until = untilMs === null ? "" : ` until ${showNear(untilMs, timezone, nowMs)}`;
-      return `${subject}: paused for ${formatRoughly(nowMs - sinceMs, Math.floor)}${until} by ${actor}: ${note}`;
+      const until = untilMs === null ? "until a person resumes it" : `until ${plainTime(untilMs, clock)}`;
+      return `${subject}: paused since ${plainTime(sinceMs, clock)}, ${until}, by ${actor}: ${note}`;
     },
   );
   return firstOf(texts, partsMax, "more pauses");
 }
 
 /** Open conflicts of the policies' sync jobs, as the last whole walk counted them. */
-async function openConflicts({ store }: Pick<QueryContext, "store">, policies: readonly Policy[], timezone: string) {
+async function openConflicts(
+  { store }: Pick<QueryContext, "store">,
+  policies: readonly Policy[],
+  clock: DigestQuestion,
+) {
   const runs = policies.filter(({ action }) => action.kind === "run");
   const places = Map.groupBy(runs, ({ service, repository = null }) => JSON.stringify([service, repository]));
   const feeds = new FeedStore(store);
@@ -190,7 +210,7 @@ async function openConflicts({ store }: Pick<QueryContext, "store">, policies: r
     if (totals === undefined || worst.length === 0) continue;
     const named = someNames(worst.map(({ name, count }) => `${name} ${count}`));
     const where = repository === null ? service : `repository ${repository} of ${service}`;
-    lines.push(`conflicts open in ${where}: ${named} (counted ${showInstant(totals.atMs, timezone)})`);
+    lines.push(`conflicts to settle at ${where}, counted ${plainTime(totals.atMs, clock)}: ${named}`);
   }
   return firstOf(lines, partsMax, "more lists of conflicts");
 }
@@ -203,7 +223,7 @@ function groupLines(by: string, lines: readonly PolicyLine[], { policies }: Repo
     const sum = (key: "ran" | "good" | "bad" | "missed") => now.reduce((total, sums) => total + sums[key], 0);
     const needy = own.filter(({ health }) => needsPerson[health]).length;
     const missed = sum("missed") === 0 ? "" : `, ${sum("missed")} missed`;
-    const text = `${by}=${value || "(none)"}: ${counted(own.length, "policy", "policies")} (${countHealths(own)}); ${sum("ran")} ran, ${sum("good")} good, ${sum("bad")} bad${missed}`;
+    const text = `${by}=${value || "(none)"}: ${counted(own.length, "policy", "policies")} (${countHealths(own, plainHealths)}); ${sum("ran")} ran, ${sum("good")} good, ${sum("bad")} bad${missed}`;
     return { text, needy, bad: sum("bad") + sum("missed") };
   });
   const sorted = groups.toSorted((a, b) => b.needy - a.needy || b.bad - a.bad || (a.text < b.text ? -1 : 1));
@@ -221,11 +241,12 @@ function firstOf(lines: readonly string[], most: number, what: string): string[]
 
 function cutLines(lines: readonly string[]): string[] {
   const shown: string[] = [];
-  let characters = 0;
+  let bytes = 0;
   for (const [index, line] of lines.entries()) {
-    const text = cutText(line, lineCharactersMax);
-    characters += text.length;
-    if (characters > charactersMax) return [...shown, `and ${lines.length - index} more lines`];
+    // A link stands behind the limit of a line: cut, it leads nowhere.
+    const text = cutText(line, 2 * lineCharactersMax);
+    bytes += Buffer.byteLength(text);
+    if (bytes > bytesMax) return [...shown, `and ${lines.length - index} more lines`];
     shown.push(text);
   }
   return shown;

@@ -252,11 +252,14 @@ export function acknowledgementWords({ actor, note }: Acknowledgement): string {
   return `acknowledged by ${actor}: ${note}`;
 }
 
-/** How many lines there are in each health, worst first: `2 failing, 40 ok`. */
-export function countHealths(lines: readonly PolicyLine[]): string {
+/** How many lines there are in each health, worst first, in its own or other words. */
+export function countHealths(
+  lines: readonly PolicyLine[],
+  words: Readonly<Partial<Record<PolicyHealth, string>>> = {},
+): string {
   const groups = Map.groupBy(lines, ({ health }) => health);
   return policyHealths
-    .flatMap((health) => (groups.has(health) ? [`${groups.get(health)?.length} ${health}`] : []))
+    .flatMap((health) => (groups.has(health) ? [`${groups.get(health)?.length} ${words[health] ?? health}`] : []))
     .join(", ");
 }
 

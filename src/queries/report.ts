@@ -190,17 +190,20 @@ export function reportSummary(report: Report): string {
   return [reportCounts(report), ...durations].join("; ");
 }
 
-/** `212 policies: 424 ran, 420 good, 4 bad (4 failed)`. */
-export function reportCounts({ all: { now }, policies }: Pick<Report, "all" | "policies">): string {
-  const more = besides(now);
+/** `212 policies: 424 ran, 420 good, 4 bad (4 failed)`. `words`: what a status is called. */
+export function reportCounts(
+  { all: { now }, policies }: Pick<Report, "all" | "policies">,
+  words?: (status: string) => string,
+): string {
+  const more = besides(now, words);
   const counts = `${now.ran} ran, ${now.good} good, ${now.bad} bad${more === "" ? "" : ` (${more})`}`;
   return `${counted(policies.length, "policy", "policies")}: ${counts}`;
 }
 
 /** Kinds of bad ends, and what else is worth a look: `2 failed, 3 skipped, 1 new conflict`. */
-export function besides(sums: SpanSums): string {
+export function besides(sums: SpanSums, words = (status: string) => status): string {
   const { skipped, missed, newConflicts } = sums;
-  const parts = badKinds(sums).map(([status, count]) => `${count} ${status}`);
+  const parts = badKinds(sums).map(([status, count]) => `${count} ${words(status)}`);
   if (missed > 0) parts.push(`${missed} missed`);
   if (skipped > 0) parts.push(`${skipped} skipped`);
   if (newConflicts > 0) parts.push(counted(newConflicts, "new conflict"));

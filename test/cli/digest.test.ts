@@ -68,14 +68,14 @@ describe("syncline digest", () => {
     const { code, out } = await here("digest");
     const [title, detail, , ...lines] = out.split("\n");
     const today = localDate(Date.now(), "UTC");
-    expect([code, title]).toEqual([0, "1 failing, 2 ok of 3 policies"]);
+    expect([code, title]).toEqual([0, "Not fine, 1 needs a person: 1 failed, 2 well of 3 policies"]);
     const report = (await here("report", "--since", "yesterday")).out.split("\n");
-    expect(detail).toBe(`${dayAfter(today, -1)} to ${today}: ${report[2]?.split(";")[0]}`);
+    expect(detail).toBe(`${dayAfter(today, -1)} to ${today}: ${report[2]?.split(";")[0]}. Times are those of UTC`);
     expect(detail).toContain("3 policies: 6 ran, 3 good, 3 bad (3 failed, 2 new conflicts)");
     expect(lines[0]).toMatch(
-      /^- ill: failing since .*: sync job 42: failed \(refused\), 2 in a row; owner: Ana, 4711$/,
+      /^- ill: failed, 2 times in a row since \d\d:\d\d: the service refused it\..*\. Owner: Ana, 4711$/,
     );
-    expect(lines[1]).toBe("- bad or missed before, and well now: mended (1)");
+    expect(lines[1]).toBe("- had trouble, and well again now: mended (1)");
   });
 
   it("and other commands name the owner of what needs a person", async () => {
@@ -86,23 +86,27 @@ describe("syncline digest", () => {
 
   it("keeps to the label of a digest, and says when all is well", async () => {
     expect((await here("digest", "hr")).out).toMatch(
-      /^all 2 policies well \(team=hr\)\n.*: 2 policies: 4 ran, 3 good, 1 bad/,
+      /^All well: 2 policies \(team=hr\)\n.*: 2 policies: 4 ran, 3 good, 1 bad/,
     );
-    expect((await here("digest", "--label", "team=it")).out).toMatch(/^1 failing of 1 policy \(team=it\)\n/);
+    expect((await here("digest", "--label", "team=it")).out).toMatch(
+      /^Not fine, 1 needs a person: 1 failed of 1 policy \(team=it\)\n/,
+    );
   });
 
   it("has a line for each value of a label, the worst first", async () => {
     const { lines } = JSON.parse((await here("digest", "teams", "--json")).out);
     expect(lines.slice(-2)).toEqual([
-      "team=it: 1 policy (1 failing); 2 ran, 0 good, 2 bad",
-      "team=hr: 2 policies (2 ok); 4 ran, 3 good, 1 bad",
+      "team=it: 1 policy (1 failed); 2 ran, 0 good, 2 bad",
+      "team=hr: 2 policies (2 well); 4 ran, 3 good, 1 bad",
     ]);
   });
 
   it("names each pause, by whom, until when and why", async () => {
     await here("pause", "--label", "team=hr", "--until", "2h", "--reason", "until the move");
     onTestFinished(async () => void (await here("resume", "--label", "team=hr")));
-    expect((await here("digest")).out).toMatch(/\n- label team=hr: paused for \d+m?s until .+ by \S+: until the move$/);
+    expect((await here("digest")).out).toMatch(
+      /\n- label team=hr: paused since \d\d:\d\d, until .*\d\d:\d\d, by \S+: until the move$/,
+    );
   });
 
   it("counts the conflicts that stand open, a sync job", async () => {
@@ -114,7 +118,7 @@ describe("syncline digest", () => {
     ]);
     await new FeedStore(store).walked(feed, { startedAtMs: Date.now(), count: 5, whole: true, totals });
     expect((await here("digest")).out).toMatch(
-      /\n- conflicts open in repository HR of main: (.* 3)+ \(counted .* UTC\)$/,
+      /\n- conflicts to settle at repository HR of main, counted \d\d:\d\d: (.* 3)+$/,
     );
   });
 
@@ -126,15 +130,17 @@ describe("syncline digest", () => {
     await startSinks(target, [sinkOf("ops", webhookTo(receiver.url, { format: "slack" }))]);
     await receiver.until(() => receiver.accepted.length === 1);
     expect(JSON.parse(receiver.received[0]?.body ?? "").text).toMatch(
-      /^all 2 policies well \(team=hr\)\n20.*\n• bad or[\s\S]*\n<https:\/\/look\.example\.com\/digest\|look>$/,
+      /^No trouble: 2 well of 2 policies, conflicts still to settle \(team=hr\)\n20.*\n• had trouble[\s\S]*\n<https:\/\/look\.example\.com\/digest\|look>$/,
     );
   });
 
   it("counts and shows runs that ended well and are unusual", async () => {
     await ended("well", 0, { unusual: ["duration"], durationMs: 2_820_000, usualMs: 720_000 });
     const { out } = await here("digest", "hr");
-    expect(out).toMatch(/^2 ok, 1 unusual of 2 policies \(team=hr\)\n/);
-    expect(out).toMatch(/\n- well: unusual since \S+ UTC: sync job 42 took 47m, usually 12m/);
+    expect(out).toMatch(/^No trouble: 2 well, 1 unusual of 2 policies, .*\(team=hr\)\n/);
+    expect(out).toMatch(
+      /\n- well: ended well \S+ \S+, but is unusual: sync job 42 took 47m, usually 12m\. A person should look/,
+    );
   });
 
   it("refuses names that are none", async () => {
@@ -177,7 +183,7 @@ notifications: { digests: { daily: { at: "07:00", to: [mail, chat] } } }
   await serve.until(({ event, kind }) => event === "notice.published" && kind === "digest");
   await expect.poll(() => mails.length, { timeout: 15_000 }).toBe(1);
   expect(mails[0]).toMatchObject({ user: login.user, isSecure: true });
-  expect(mails[0]?.raw).toMatch(/^Subject: 1 new of 1 policy, due /m);
+  expect(mails[0]?.raw).toMatch(/^Subject: No trouble: 1 not run yet of 1 policy, due /m);
   const look = (...args: string[]) => runHere([...args, "--prefix", prefix, "--redis-url", target.url], {});
   const [sink] = JSON.parse((await look("sinks", "--json")).out);
   expect(sink).toMatchObject({ sink: "mail", lastDigest: expect.stringMatching(/Z$/) });

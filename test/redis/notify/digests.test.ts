@@ -134,7 +134,9 @@ it("comes late, once, after a stop, and counts since the one before", async () =
   );
   expect(late?.notice).toMatchObject({
     ...{ kind: "digest", orderKey: "digest:morning", policy: null, timezone: "Europe/Vienna" },
-    title: expect.stringMatching(/^1 new of 1 policy, 2 other troubles, due 02:30 CEST, 12h late$/),
+    title: expect.stringMatching(
+      /^Not fine, 2 need a person: 1 not run yet of 1 policy, 2 other troubles, due 02:30, 12h late$/,
+    ),
     data: { digest: "morning", from: "2026-10-21", to: "2026-10-25" },
   });
 });

@@ -1,0 +1,204 @@
+// What `syncline digest` says to people who wait for the data: of each kind of trouble what it
+// means, since when, whether it heals by itself, who must do what, and where to look.
+import { beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { silentLog } from "../../src/core/event-log.ts";
+import { showInstant } from "../../src/core/instant.ts";
+import { isDenied } from "../../src/core/limiter.ts";
+import type { Outcome } from "../../src/model/outcome.ts";
+import { FeedStore } from "../../src/store/feed-store.ts";
+import { History } from "../../src/store/history.ts";
+import { keepPolicySet } from "../../src/store/kept-policies.ts";
+import { Quarantines } from "../../src/store/pauses.ts";
+import { redisTimeMs, type Store } from "../../src/store/redis.ts";
+import { ServiceLimiter } from "../../src/store/service-limiter.ts";
+import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { runHere } from "../support/commands-here.ts";
+import { liveProcess, setOf } from "../support/kept-set.ts";
+import { testOutcome } from "../support/outcomes.ts";
+import { testPolicy } from "../support/policies.ts";
+import { redisForTest, storeForTest } from "../support/redis.ts";
+
+const redis = redisForTest();
+const hourMs = 3_600_000;
+const timezone = "Asia/Tokyo";
+const clockOf = (instantMs: number) => showInstant(instantMs, timezone).slice(11, 16);
+
+async function installation(name: string, policies: readonly ReturnType<typeof testPolicy>[]) {
+  const prefix = `${redis.prefix}-${name}`;
+  const store = await storeForTest({ url: redis.url, prefix });
+  const set = setOf(policies);
+  const notifications = { ...set.notifications, link: "https://look.example.com/policies/{policy}" };
+  await keepPolicySet(store, { ...set, notifications }, "host/1");
+  await liveProcess(store);
+  const command = (...args: string[]) => runHere([...args, "--prefix", prefix, "--redis-url", redis.url], {});
+  const digest = async (): Promise<{ title: string; detail: string; lines: string[] }> =>
+    JSON.parse((await command("digest", "--json", "--timezone", timezone)).out);
+  return { store, command, digest, nowMs: await redisTimeMs(store) };
+}
+
+/** Ends a run of sync job 42 a minute ago. */
+async function ended(store: Store, policy: string, end: Partial<Outcome> = {}): Promise<void> {
+  const at = new Date((await redisTimeMs(store)) - 60_000).toISOString();
+  const own = { taskId: `${policy}__run__42__1`, policy, slot: at, startedAt: at, finishedAt: at };
+  await new History(store).record(testOutcome({ ...own, ...end }));
+}
+
+async function breaks(store: Store, kind: "server" | "throttled"): Promise<void> {
+  const limits = { concurrencyMax: 4, requestsPerSecond: undefined, failuresMax: 1, probeEveryMs: hourMs };
+  const parts = { store, clock: systemClock, log: silentLog };
+  const limiter = new ServiceLimiter({ ...limits, service: "main", leaseMs: 60_000 }, parts);
+  const permit = await limiter.acquire({ isRead: true });
+  if (!isDenied(permit)) await permit.release({ kind, retryAfterMs: 10 * 60_000 });
+}
+
+const failed = { status: "failed", reason: "run-failed" } as const;
+
+describe("syncline digest says in plain words", () => {
+  const names = ["refused", "away", "ran", "job", "slow", "lost", "waits", "differs", "missed", "late", "due", "held"];
+  const hourly = { kind: "every", everyMs: hourMs, spreadMs: 0 } as const;
+  const all = names.map((name) =>
+    testPolicy({
+      ...{ name, schedule: name === "ran" ? undefined : hourly },
+      ...(name === "refused" ? { owner: "Ana, 4711" } : {}),
+      ...(name === "late" ? { expect: { kind: "successBy", at: "06:00", on: "*" } as const } : {}),
+      ...(name === "job" ? { action: { kind: "run", syncJobs: [42, 7] } as const } : {}),
+    }),
+  );
+  let digest: { title: string; detail: string; lines: string[] };
+  let nowMs: number;
+
+  beforeAll(async () => {
+    const own = await installation("all", all);
+    const { store } = own;
+    nowMs = own.nowMs;
+    const ledger = new SlotLedger(store);
+    for (const policy of names)
+      await ledger.watermarks([{ policy, schedule: "x" }], policy === "due" ? nowMs - 2 * hourMs : nowMs);
+    await ended(store, "refused", { status: "failed", reason: "refused" });
+    await ended(store, "away", { status: "failed", reason: "unreachable" });
+    await ended(store, "ran", failed);
+    await ended(store, "job", { target: "7", taskId: "job__run__7__1" });
+    await ended(store, "job", failed);
+    await ended(store, "slow", { status: "timed-out", reason: "deadline" });
+    await ended(store, "lost", { status: "unknown", reason: "answer-lost", evidence: "none" });
+    await ended(store, "waits", { status: "blocked", reason: "approval-waiting" });
+    await ended(store, "differs", { status: "conflicts", reason: "new-conflicts", newConflicts: 2 });
+    const miss = { slotMs: nowMs - 30_000, state: "missed", detail: "outside-window", note: "no scheduler" } as const;
+    const step = { policy: "missed", expectedWatermarkMs: nowMs, newWatermarkMs: nowMs + 1, tasks: [] };
+    await ledger.record([{ ...step, records: [miss] }]);
+    const late = { sinceMs: nowMs, fromMs: nowMs - hourMs, atMs: nowMs, toldMs: nowMs, why: "no slot began" };
+    const state = { v: 1, expect: "", judgedMs: nowMs, late, sinks: [] };
+    await store.redis.hset(store.key("notifications", "deadlines"), "late", JSON.stringify(state));
+    const slot = { policy: "held", slotMs: nowMs, isGood: false, note: "the last ended failed" };
+    await new Quarantines(store).count(slot, { after: 1, forMs: hourMs });
+    await own.command("acknowledge", "waits", "--reason", "ticket 7");
+    digest = await own.digest();
+  });
+
+  const again = "Syncline runs it again (at|on \\w{3}) \\d\\d:\\d\\d";
+  it.each([
+    [
+      "refused",
+      `failed (at|on) AGO: the service refused it\\. ${again}\\. .* check what main lets .*\\. Owner: Ana, 4711`,
+    ],
+    [
+      "away",
+      `failed (at|on) AGO: the service did not answer\\. ${again}\\. It heals by itself when main works again; .*`,
+    ],
+    [
+      "ran",
+      "failed (at|on) AGO: it ran, and .*\\. Syncline does not try again by itself\\. A person must look at main .*",
+    ],
+    [
+      "job",
+      `failed \\(sync job 42\\) (at|on) AGO: it ran, and failed at the service\\. ${again}\\. A person must look .*`,
+    ],
+    ["slow", `not ended in its time (at|on) AGO\\. ${again}\\. A person must look at main for the cause`],
+    [
+      "lost",
+      `not known since AGO whether it ran well: .* answer was lost; its data may be old.*\\. ${again}\\. .* right`,
+    ],
+    [
+      "waits",
+      `waits for an approval since AGO; .*\\. ${again}\\. A person must decide at main\\. Known to .*: ticket 7`,
+    ],
+    [
+      "differs",
+      `ran (at|on) AGO, and left new conflicts: .* differ until .*\\. ${again}\\. A person must settle them at main`,
+    ],
+    ["missed", `did not run .*; its data is older than planned\\. ${again}\\. A person must run it by hand if .*`],
+    [
+      "late",
+      `late since .*, when it should have been done\\. ${again}\\. A person must run it by hand if that is too late`,
+    ],
+    ["due", "should have begun .*, and has not\\. The people who run Syncline must look"],
+    [
+      "held",
+      `stopped by Syncline since .*, as it kept failing \\(1 slot failed;.*\\)\\. ${again}\\. .* then resume it`,
+    ],
+  ])("what is wrong with a policy, and who must act: %s", (name, words) => {
+    const ago = `(\\w{3} )?${clockOf(nowMs - 60_000)}`;
+    const text = words.replace("AGO", ago);
+    const own = digest.lines.filter((line) => line.startsWith(`${name}: `));
+    expect(own).toEqual([
+      expect.stringMatching(new RegExp(`^${name}: ${text} https://look\\.example\\.com/policies/${name}$`)),
+    ]);
+  });
+
+  it("in its first line whether all is well, and how many need a person", () => {
+    expect(digest.title).toBe(
+      "Not fine, 11 need a person: 1 stopped, 5 failed, 1 uncertain, 1 not run, 1 late, 1 not begun, 1 waiting for an approval, 1 with conflicts to settle of 12 policies",
+    );
+  });
+
+  it("its zone once, and what all ends were", () => {
+    const { title, detail, lines } = digest;
+    expect([title, detail, ...lines].join("\n").match(/Asia\/Tokyo|JST|GMT|UTC|\dZ/g)).toEqual([timezone]);
+    expect(detail).toMatch(/ran, 1 good, 8 bad \(4 failed, .*1 not known whether it ran well.*\)/);
+  });
+
+  it("that a service is down, who waits for it, and that it heals by itself", async () => {
+    const own = await installation("down", [testPolicy({ name: "hr" }), testPolicy({ name: "pay" })]);
+    await breaks(own.store, "server");
+    const { title, lines } = await own.digest();
+    expect(title).toBe("Not fine: 2 waiting for a service of 2 policies, main down");
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^service main is down since \d\d:\d\d; 2 policies wait for it: hr, pay\. Syncline asks it .* by itself when it answers\. If it should be up, tell the people who run main$/,
+      ),
+    ]);
+  });
+
+  it("that a service asked for patience, and that nothing is lost", async () => {
+    const own = await installation("patience", [testPolicy({ name: "hr", schedule: undefined })]);
+    await ended(own.store, "hr");
+    await breaks(own.store, "throttled");
+    const { title, lines } = await own.digest();
+    expect(title).toBe("No trouble: 1 well of 1 policy, 1 other trouble");
+    expect(lines[0]).toMatch(
+      /^service main asked Syncline to wait until \S+\. Nothing is lost: Syncline goes on then$/,
+    );
+  });
+
+  it("that a list cannot be read, and what that means", async () => {
+    const own = await installation("list", [testPolicy({ name: "hr", schedule: undefined })]);
+    await ended(own.store, "hr");
+    const feed = { service: "main", repository: "HR", list: "activities" } as const;
+    await new FeedStore(own.store).failed(feed, "the answer is no list");
+    const { title, lines } = await own.digest();
+    expect(title).toBe("Not fine: 1 well of 1 policy, 1 other trouble");
+    expect(lines[0]).toMatch(
+      /^activities of main, .* cannot be read since .*uncertain\. The people who run Syncline must/,
+    );
+  });
+
+  it("that nothing new is wrong when all of it is known", async () => {
+    const own = await installation("known", [testPolicy({ name: "hr" })]);
+    await ended(own.store, "hr", failed);
+    await own.command("acknowledge", "hr", "--reason", "mended tomorrow");
+    const { title, lines } = await own.digest();
+    expect(title).toBe("Nothing new is wrong: 1 failed of 1 policy");
+    expect(lines[0]).toMatch(/\. Known to \S+: mended tomorrow https:/);
+  });
+});
