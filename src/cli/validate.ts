@@ -107,8 +107,8 @@ function findWarnings({ policies, services }: PolicySet, nowMs: number): PolicyW
   );
 }
 
-/** Calendars that others publish end with a year. */
-function lastEventWarning({ name, events }: EventCalendar, nowMs: number): Said | undefined {
+/** Tells of a calendar that closes nothing any more: those that others publish end with a year. */
+export function lastEventWarning({ name, events }: EventCalendar, nowMs: number): Said | undefined {
   const last = events.reduce((latest, { to }) => (to > latest ? to : latest), "");
   if (last > new Date(nowMs).toISOString().slice(0, 10)) return undefined;
   return {

@@ -47,12 +47,17 @@ it("plan, simulate and explain name the event that closes a slot", async () => {
   );
 });
 
-it("validate warns of a calendar that has passed, and shows the line of a mistake", async () => {
-  const old = await here("validate", setWith("RRULE:FREQ=YEARLY;COUNT=5"));
+it("validate and doctor warn of a calendar that has passed; a wrong line is shown", async () => {
+  const folder = setWith("RRULE:FREQ=YEARLY;COUNT=5");
+  const old = await here("validate", folder);
   expect([old.code, old.out]).toEqual([
     0,
     expect.stringContaining("the last event of calendar bank-holidays ended 2024-12-26"),
   ]);
+  const doctor = await here("doctor", "--config", folder, ...where, "--within", "1s");
+  expect(doctor.out).toMatch(
+    /\nwarning {2}calendars bank-holidays: the last event .* ended 2024-12-26\n {2}→ put a newer/,
+  );
   const wrong = await here("validate", setWith("RRULE:FREQ=HOURLY"));
   expect([wrong.code, wrong.out]).toEqual([
     2,

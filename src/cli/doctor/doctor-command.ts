@@ -52,7 +52,7 @@ interface DoctorOptions extends SetOptions {
 const servicesAtOnce = 4;
 
 const help = `
-Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at every sync job and mask that a policy names, at triggers, mappings, zones, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file, what waits; nothing is sent), and at who is alive. It only reads.
+Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at every sync job and mask that a policy names, at triggers, mappings, zones, calendars, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file, what waits; nothing is sent), and at who is alive. It only reads.
 Without --config it checks the policies that run; of addresses that may be secret, such as a token URL's query, Redis keeps the host only.
 Tokens, certificates and files are looked for on this machine: run it where \`syncline serve\` runs, in a pod.
 Each line is ok, a warning (it works, but) or a problem (it will not), with what to do about it.
@@ -96,8 +96,9 @@ async function examine(redis: CheckedRedis, options: DoctorOptions, io: CommandI
   if (store === undefined && config === undefined) return { findings: redis.findings, slots: [] };
   const whole = store === undefined ? loadPoliciesOrThrow(config ?? "", io) : policySetFor(options, store, io);
   const set = narrow(await whole, service);
-  const slots = nextSlots(set, systemClock.nowMs());
-  return { findings: [...checkPolicies(set, slots), ...(await ask(set, redis, within, io))], slots };
+  const nowMs = systemClock.nowMs();
+  const slots = nextSlots(set, nowMs);
+  return { findings: [...checkPolicies(set, slots, nowMs), ...(await ask(set, redis, within, io))], slots };
 }
 
 /** Asks Redis and the services in parallel, until all have answered or the time is up. */

@@ -15,6 +15,7 @@ export const checkNames = [
   "triggers",
   "mapping",
   "zones",
+  "calendars",
   "next slots",
   "chains",
   "pauses",

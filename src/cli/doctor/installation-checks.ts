@@ -1,5 +1,6 @@
-// The checks of `syncline doctor` on what is known already: mappings, zones, next slots and chains
-// of the policies; processes, owners, pauses, breakers, lists, deleted sync jobs and sinks. Pure.
+// The checks of `syncline doctor` on what is known already: mappings, zones, calendars, next slots
+// and chains of the policies; processes, owners, pauses, breakers, lists, deleted sync jobs and
+// sinks. Pure.
 import { versions } from "node:process";
 import type { Policy, PolicySet } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
@@ -13,6 +14,7 @@ import { createSlotSource } from "../../schedule/slots.ts";
 import { foreignOwner, type Owners, type Presence } from "../../store/redis.ts";
 import { cureOf, type DeletedTarget, tellDeleted } from "../deleted-targets.ts";
 import { showUntil } from "../pause.ts";
+import { lastEventWarning } from "../validate.ts";
 import { type Finding, findingsOf, withinLines } from "./finding.ts";
 
 /** Judges the running installation for these services and policies. */
@@ -145,8 +147,14 @@ export function nextSlots({ policies }: PolicySet, nowMs: number): readonly Next
 }
 
 /** Checks the policies by themselves. */
-export function checkPolicies(set: PolicySet, slots: readonly NextSlot[]): readonly Finding[] {
-  return [...checkMappings(set), checkZones(set), ...checkSlots(slots), ...checkChains(set)];
+export function checkPolicies(set: PolicySet, slots: readonly NextSlot[], nowMs: number): readonly Finding[] {
+  return [
+    ...checkMappings(set),
+    checkZones(set),
+    ...checkCalendars(set, nowMs),
+    ...checkSlots(slots),
+    ...checkChains(set),
+  ];
 }
 
 /** Loading refuses unknown zones. This shows which version of the zone rules Node has. */
@@ -156,6 +164,17 @@ function checkZones({ policies }: PolicySet): Finding {
   );
   const rules = `known to this Node, by the rules of tzdata ${versions["tz"] ?? "(no version)"}`;
   return findingsOf("zones").ok(`${firstOf([...new Set(zones)].sort())}: ${rules}`);
+}
+
+function checkCalendars({ policies }: PolicySet, nowMs: number): readonly Finding[] {
+  const used = new Set(policies.flatMap(({ closed }) => (closed.calendars ?? []).map(({ calendar }) => calendar)));
+  if (used.size === 0) return [];
+  const passed = [...used].flatMap((calendar) => {
+    const found = lastEventWarning(calendar, nowMs);
+    return found === undefined ? [] : [findingsOf("calendars", calendar.name).warning(found.message, found.hint)];
+  });
+  if (passed.length > 0) return withinLines(passed);
+  return [findingsOf("calendars").ok(`events are to come in ${firstOf([...used].map(({ name }) => name))}`)];
 }
 
 function checkSlots(slots: readonly NextSlot[]): readonly Finding[] {
