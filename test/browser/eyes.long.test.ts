@@ -23,7 +23,7 @@ const asked = await full.ask("/api/v1/policies/invoices", { headers: { authoriza
 const { slots } = (await asked.json()) as { slots: { slot: string }[] };
 const slot = slots.at(-1)?.slot ?? "";
 const longest = `${"unbroken".repeat(8).slice(0, 60)}-40`;
-const failed = `invoices__run__42__${Date.parse(slot) / 1_000}`;
+const [discarded, failed] = slots.slice(-2).map((one) => `invoices__run__42__${Date.parse(one.slot) / 1_000}`);
 const overviews = [
   "/",
   "/policies",
@@ -43,15 +43,17 @@ const views = [
   ...[`/policies/deliveries/slots/${slot}`, "/policies/invoices/by-hand", "/feeds/main/HR/conflictDetails"],
 ];
 const forms = [
-  ...[`/pause?of=policy:${longest}`, "/pause?of=all", "/resume?of=policy:suspended", `/run?of=${longest}`],
+  ...[`/pause?of=policy:${longest}`, "/resume?of=policy:suspended", `/run?of=${longest}`],
   ...[
     "/run-sync-job?of=",
     "/acknowledge?of=invoices",
     "/unacknowledge?of=approvals",
     `/replay?of=${failed}`,
-    `/discard?of=${failed}`,
+    `/discard?of=${discarded}`,
   ],
+  ...["/pause?of=service:main", "/resume?of=service:main", "/pause?of=all", "/resume?of=all"],
 ];
+const typed = { count: `${Object.keys(crowdedStory()).length}`, syncJob: "77", reason: "ticket 7" };
 
 /** Opens a page as an admin. `isFine`: what its console may say. */
 function open(path: string, where = browser): Promise<Page> {
@@ -61,6 +63,7 @@ function open(path: string, where = browser): Promise<Page> {
 
 /** Light and dark, narrow and wide. */
 async function expectGood(page: Page): Promise<void> {
+  await page.emulateMedia({ colorScheme: "light" });
   expect(await violationsOf(page)).toEqual([]);
   await page.emulateMedia({ colorScheme: "dark" });
   expect(await violationsOf(page, "color-contrast")).toEqual([]);
@@ -113,14 +116,29 @@ describe("empty", () => {
   });
 });
 
+/** Fills the form, sends it, and looks at where it leads. */
+async function expectGoodAfter(page: Page): Promise<void> {
+  for (const [name, text] of Object.entries(typed)) {
+    const field = page.locator(`.stack [name=${name}]`);
+    if ((await field.count()) > 0) await field.fill(text);
+  }
+  await page.locator(".stack button").click();
+  await page.locator(".done").waitFor();
+  await expectGood(page);
+}
+
 describe("where something is changed", () => {
-  it.each(forms)("%s is good, also after a mistake", async (path) => {
+  it.each(forms)("%s is good, also after a mistake and when done", async (path) => {
     const page = await open(path);
     await expectGood(page);
     await page.evaluate("document.querySelector('.stack').noValidate = true");
     await page.locator(".stack button").click();
     await page.getByRole("alert").waitFor();
     expect(await violationsOf(page)).toEqual([]);
+    await expectGoodAfter(page);
+    if (!path.startsWith("/run?")) return;
+    await page.getByRole("link", { name: "Cancel…" }).click();
+    await expectGoodAfter(page);
   });
 });
 
