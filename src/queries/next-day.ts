@@ -4,6 +4,7 @@
 
 import { type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { nextTurn } from "../core/clock.ts";
+import { createChainSource } from "../schedule/slots.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { exactly } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
@@ -11,6 +12,7 @@ import { type BusyMinute, MinuteMeter } from "../simulate/load-meter.ts";
 import { RequestMeter } from "../simulate/request-meter.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import { redisTimeMs } from "../store/redis.ts";
+import { batchesOf } from "../store/script.ts";
 import type { QueryContext } from "./query-context.ts";
 import { followTimeLine, readKnownAhead, type TimeLine } from "./time-line.ts";
 
@@ -53,8 +55,8 @@ const rowsMax = 2_000;
 /** About a second and a half of work. */
 const seenMax = 100_000;
 const peaksShown = 5;
-/** Events between two turns of others: a few milliseconds. */
-const eventsAtOnce = 500;
+/** Between two turns of others: a few milliseconds. */
+const [policiesAtOnce, eventsAtOnce] = [200, 500];
 
 /** Looks ahead so many hours from now; what it counts begins with the hour that goes on. */
 export async function readNextDay({ store, set, readStates }: QueryContext, hours: number): Promise<NextDay> {
@@ -75,17 +77,23 @@ export async function readNextDay({ store, set, readStates }: QueryContext, hour
     ...{ set, shown: set.policies, range, pauses, running, assumptions, rowsMax, seenMax },
     isDurationAssumed: false,
   });
+  // Calendars are kept once they are made.
+  for (const batch of batchesOf(set.policies, policiesAtOnce)) {
+    for (const policy of batch) createChainSource(policy)?.next(nowMs);
+    await nextTurn();
+  }
   for (let seen = 1; ; seen += 1) {
+    if (seen % eventsAtOnce === 0) await nextTurn();
     const step = steps.next();
     if (step.done) {
       meter.requests();
       const found = { line: step.value, services: counts.services(), peaks: minutes.busiest() };
       return { nowMs, range: shown, timezone: commonZone(set), ...found };
     }
+    if (step.value === undefined) continue;
     counts.add(step.value);
     meter.add(step.value);
     if (step.value.event === "started") minutes.add(step.value.atMs, step.value.policy.name);
-    if (seen % eventsAtOnce === 0) await nextTurn();
   }
 }
 

@@ -133,8 +133,11 @@ export function readTimeLine(question: TimeLineQuestion): TimeLine {
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
 }
 
-/** The same event by event, for a caller that counts them, or gives others their turn. */
-export function* followTimeLine(question: TimeLineQuestion): Generator<SimulationEvent, TimeLine, void> {
+/**
+ * The same event by event, for a caller that counts them, or gives others their turn; undefined:
+ * one outside of the time asked for.
+ */
+export function* followTimeLine(question: TimeLineQuestion): Generator<SimulationEvent | undefined, TimeLine, void> {
   const { set, range, pauses, assumptions, rowsMax, seenMax } = question;
   const byName = new Map(set.policies.map((policy) => [policy.name, policy]));
   const policies = concerned(question, byName);
@@ -159,7 +162,7 @@ export function* followTimeLine(question: TimeLineQuestion): Generator<Simulatio
       if (cutMs === undefined) list.add({ ...event, plans });
       else if (seen > (seenMax ?? 0)) seenUntilMs ??= atMs;
     }
-    if (atMs >= range.fromMs && seenUntilMs === undefined) yield event;
+    yield atMs >= range.fromMs && seenUntilMs === undefined ? event : undefined;
   }
   const isTimed = ({ action, name }: Policy) =>
     question.isDurationAssumed || action.kind !== "run" || assumptions.durations.byPolicy.has(name);
@@ -173,6 +176,7 @@ export function* followTimeLine(question: TimeLineQuestion): Generator<Simulatio
 
 /** The policies to simulate: those shown, those that start the same sync jobs, and their chains. */
 function concerned({ set, shown }: TimeLineQuestion, byName: ReadonlyMap<string, Policy>): readonly Policy[] {
+  if (shown === set.policies) return shown;
   const jobs = new Set(shown.flatMap(syncJobsOf));
   const meant = [...shown, ...set.policies.filter((policy) => syncJobsOf(policy).some((job) => jobs.has(job)))];
   const names = new Set(meant.flatMap((policy) => chainOf(policy, byName).map(({ name }) => name)));

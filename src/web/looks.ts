@@ -10,15 +10,17 @@ const heldMsMax = 300_000;
 /** What takes long where there is much holds for so long. */
 export const heldLong = { forMs: 30_000 };
 const keptMax = 500;
+/** So long a page waits for what takes long. */
+const patienceMs = 1_000;
 
 /** Answers of the last moments, by what was asked and what the asker may see. */
 export class Looks {
-  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #clock: Pick<Clock, "monotonicMs" | "sleep">;
   readonly #onRead: () => void;
   readonly #kept = new Map<string, { untilMs: number; readonly answer: Promise<unknown> }>();
 
   /** `onRead` hears of each reading. */
-  constructor(clock: Pick<Clock, "monotonicMs">, onRead: () => void) {
+  constructor(clock: Pick<Clock, "monotonicMs" | "sleep">, onRead: () => void) {
     this.#clock = clock;
     this.#onRead = onRead;
   }
@@ -54,6 +56,16 @@ export class Looks {
       // What failed is asked again by the next one.
       if (this.#kept.get(key) === fresh) this.#kept.delete(key);
       throw error;
+    }
+  }
+
+  /** The answer, if it comes while a page may wait; undefined: it is still being worked out. */
+  async soon<Answer>(answer: Promise<Answer>): Promise<Answer | undefined> {
+    const enough = new AbortController();
+    try {
+      return await Promise.race([answer, this.#clock.sleep(patienceMs, enough.signal).then(() => undefined)]);
+    } finally {
+      enough.abort();
     }
   }
 

@@ -107,7 +107,9 @@ function get(path: string): Promise<number> {
         bytes += chunk.length;
       });
       answer.on("end", () => {
-        if (answer.statusCode === 200) resolve(bytes);
+        // It is being worked out.
+        if (answer.headers["refresh"] !== undefined) resolve(get(path));
+        else if (answer.statusCode === 200) resolve(bytes);
         else reject(new Error(`${path} was answered with ${answer.statusCode}`));
       });
     });

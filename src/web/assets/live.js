@@ -41,6 +41,8 @@
       const headers = tag === "" ? {} : { "if-none-match": tag };
       const answer = await fetch(location.href, { headers, redirect: "manual", cache: "no-store" });
       if (answer.type === "opaqueredirect") location.reload();
+      // It is being worked out: what is shown stays until then.
+      else if (answer.headers.has("refresh")) setTimeout(refresh, 2000);
       else if (answer.status === 200) {
         tag = answer.headers.get("etag") ?? "";
         morph(await answer.text());

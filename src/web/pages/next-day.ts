@@ -30,6 +30,12 @@ export interface HourAhead extends ReturnType<typeof slotsWithin> {
   readonly pauses: readonly Pause[];
 }
 
+/** Says that the time ahead is not known yet. */
+export function nextDayToCome(policies: number): Html {
+  return html`<h1>Next ${hoursAhead} hours</h1>
+<p class="notice" role="status">${tag("calm", "clock", "in work")} The slots of ${counted(policies, "policy", "policies")} are being worked out, which takes a few seconds. This page shows them then.</p>`;
+}
+
 /** Shows the time ahead. */
 export function nextDayPage(day: NextDay, hour: HourAhead | undefined): Html {
   const { services, line, nowMs, timezone, peaks } = day;

@@ -41,7 +41,7 @@ import { feedPage, feedsPage, itemsShown } from "./feeds.ts";
 import { handRunsPage, handRunsShown } from "./hand-runs.ts";
 import { type Frame, page } from "./layout.ts";
 import type { Html } from "./marks.ts";
-import { hoursAhead, instantAt, nextDayPage } from "./next-day.ts";
+import { hoursAhead, instantAt, nextDayPage, nextDayToCome } from "./next-day.ts";
 import { nowPage, nowTitle } from "./now.ts";
 import { policiesPage, readFilter, selectLines, stripSlots } from "./policies.ts";
 import { policyPage, policySlots } from "./policy.ts";
@@ -66,6 +66,8 @@ interface Asked {
 /** A page without its frame. */
 interface Page extends Omit<Frame, "caller" | "canSignOut"> {
   readonly content: Html;
+  /** What was asked is being worked out: the page asks again by itself. */
+  readonly isToCome?: true;
 }
 
 type Pages = Readonly<Record<string, (asked: Asked) => Promise<Page>>>;
@@ -104,7 +106,8 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
       const isHeld = caller.labels !== undefined;
       const may = (needed: Scope) => reaches(caller.scope, needed);
       const query = c.req.query();
-      const { content, ...frame } = await read({ context, looks, param, query, may, isHeld });
+      const { content, isToCome, ...frame } = await read({ context, looks, param, query, may, isHeld });
+      if (isToCome) c.header("refresh", "2");
       const done = query["done"] === undefined ? "" : doneLine(await readChangeOf(context, caller.name, query["done"]));
       return c.html(page({ ...frame, caller, canSignOut: hasSession(c) }, html`${done}${content}`));
     });
@@ -204,14 +207,16 @@ async function handRuns({ context, looks, may }: Asked, name: string | undefined
 }
 
 async function nextDay({ context, looks, query }: Asked): Promise<Page> {
-  const day = await lookAhead(looks, context, hoursAhead);
+  const frame = { title: "Next 24 hours", here: "next" } as const;
+  const day = await looks.soon(lookAhead(looks, context, hoursAhead));
+  if (day === undefined) return { ...frame, content: nextDayToCome(context.set.policies.length), isToCome: true };
   const fromMs = instantAt(day, query["at"] ?? "");
   const readHour = async (at: QueryContext, start: number) => ({
     ...slotsWithin(at.set.policies, start - 1, start + 3_600_000 - 1),
     ...{ fromMs: start, pauses: await readPausesInForce(at) },
   });
   const hour = fromMs && (await looks.of(`hour ${fromMs}`, context, (at) => readHour(at, fromMs), heldLong));
-  return { title: "Next 24 hours", here: "next", content: nextDayPage(day, hour || undefined) };
+  return { ...frame, content: nextDayPage(day, hour || undefined) };
 }
 
 async function feeds({ context, looks }: Asked): Promise<Page> {

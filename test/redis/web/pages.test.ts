@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
+import { createWebApp } from "../../../src/web/web-app.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { webForTest } from "../../support/web-fixture.ts";
 import { smallStory } from "../../support/web-story.ts";
@@ -44,6 +45,27 @@ it("the next 24 hours reach to now of tomorrow; the hour picker stands before la
   expect(services[0]?.hours).toHaveLength(25);
   expect(Date.parse(to)).toBeGreaterThanOrEqual(nowMs + 24 * 60 * minuteMs);
   expect(Date.parse(from) % (60 * minuteMs)).toBe(0);
+});
+
+it("the next 24 hours say that they are being worked out, then they come", async () => {
+  const known = Promise.withResolvers<void>();
+  const context = () => {
+    const { readStates, ...given } = web.parts.context();
+    return { ...given, readStates: (names: readonly string[]) => known.promise.then(() => readStates(names)) };
+  };
+  // At first no page waits, then each does.
+  let patience = Promise.resolve();
+  const clock = { ...web.parts.clock, sleep: () => patience };
+  const app = createWebApp({ ...web.parts, context, clock });
+  const ask = () => app.request("http://127.0.0.1/next");
+  const [first, plan] = [await ask(), app.request("http://127.0.0.1/api/v1/plan")];
+  expect([first.status, first.headers.get("refresh")]).toEqual([200, "2"]);
+  expect(await first.text()).toMatch(/in work<.* are being worked out, which takes a few seconds/);
+  known.resolve();
+  expect(await (await plan).json()).toHaveProperty("slots");
+  patience = new Promise(() => {});
+  const then = await ask();
+  expect([then.headers.get("refresh"), await then.text()]).toEqual([null, expect.stringContaining("requests an hour")]);
 });
 
 it("a task that has ended has no step that is called now", async () => {
