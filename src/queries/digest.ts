@@ -13,7 +13,7 @@ import type { Notice } from "../model/notice.ts";
 import { showSubject } from "../model/pause.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import { type AttentionItem, readAttention, wordsOfEnd } from "./attention.ts";
-import { otherTrouble, plainHealths, plainTime, policyTrouble } from "./plain-troubles.ts";
+import { otherTrouble, plainHealths, plainTime, policyTrouble, waitsForService } from "./plain-troubles.ts";
 import { countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
 import { dayAfter, type Report, readReport, reportCounts, showSpan } from "./report.ts";
@@ -57,9 +57,13 @@ export async function readDigest(
   const attention = await readAttention({ ...context, set });
   const report = await readReport(context.store, { policies, withRemoved: false, span, today: last });
   // Of some policies, only what concerns them: sinks and processes are others' care.
-  const items = attention.items.filter(({ about }) => label === "" || about === "policy" || about === "service");
   const known = { lines: attention.lines, services: attention.status.services };
   const byName = new Map(attention.lines.map((line) => [line.policy.name, line]));
+  const items = attention.items.filter(({ about, name, state }) => {
+    if (about !== "policy") return label === "" || about === "service";
+    const line = byName.get(name);
+    return state === "unusual" || line === undefined || !waitsForService(line, known.services);
+  });
   const troubles = items.map((item) => {
     const line = item.about === "policy" && item.state !== "unusual" ? byName.get(item.name) : undefined;
     const text = line === undefined ? otherTrouble(item, known, question) : policyTrouble(line, question);

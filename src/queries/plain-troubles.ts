@@ -112,8 +112,18 @@ function goesOn({ health, nextMs, pauses }: PolicyLine, clock: PlainClock): stri
   ];
 }
 
+/** Failures that are the service's, and over when it works again. */
+const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "server-error", "throttled"]);
+
+/** Whether a policy waits for its service, which is down, or failed by that: no own trouble. */
+export function waitsForService({ health, worst, policy }: PolicyLine, services: readonly ServiceNow[]): boolean {
+  const isOutage = health === "failing" && outageReasons.has(worst?.last.reason ?? "");
+  if (!isOutage && health !== "service-down") return false;
+  return services.some(({ service, breaker }) => breaker === "open" && service === policy.service);
+}
+
 /** Who must do what. */
-function wish({ health, worst, policy: { service } }: PolicyLine): string {
+function wish({ health, worst, nextMs, policy: { service } }: PolicyLine): string {
   const reason = worst?.last.reason;
   switch (health) {
     case "quarantined":
@@ -130,9 +140,10 @@ function wish({ health, worst, policy: { service } }: PolicyLine): string {
       if (health === "missed" || (health === "late" && worst?.weight !== "bad"))
         return "A person must run it by hand if that is too late";
       if (reason === "refused") return `A person must check what ${service} lets Syncline do`;
-      return reason === "unreachable" || reason === "server-error" || reason === "throttled"
-        ? `It heals by itself when ${service} works again; if not, tell the people who run ${service}`
-        : `A person must look at ${service} for the cause`;
+      if (!outageReasons.has(reason ?? "")) return `A person must look at ${service} for the cause`;
+      return nextMs === undefined
+        ? `A person must run it by hand when ${service} works again`
+        : `If ${service} works then, it is well again; a person must run it by hand if that is too late`;
   }
 }
 
@@ -169,9 +180,10 @@ function serviceTrouble(name: string, { services, lines }: Parameters<typeof oth
     return `service ${name} asked Syncline to wait${until}. Nothing is lost: Syncline goes on then`;
   }
   const since = openSinceMs === undefined ? "" : ` since ${plainTime(openSinceMs, clock)}`;
-  const names = lines.flatMap(({ health, policy }) =>
-    health === "service-down" && policy.service === name ? [policy.name] : [],
-  );
-  const waiting = `${counted(names.length, "policy waits", "policies wait")} for it: ${someNames(names, undefined, 5)}`;
-  return `service ${name} is down${since}${names.length === 0 ? "" : `; ${waiting}`}. Syncline asks it again and again, and goes on by itself when it answers. If it should be up, tell the people who run ${name}`;
+  const own = lines.filter((line) => line.policy.service === name && waitsForService(line, services));
+  const names = own.map(({ policy }) => policy.name);
+  const failed = own.filter(({ health }) => health === "failing").length;
+  const waiting = `${counted(names.length, "policy waits", "policies wait")} for it: ${someNames(names, undefined, 10)}`;
+  const later = failed === 0 ? "" : `; what failed by this (${failed}) runs again at its next time`;
+  return `service ${name} is down${since}${names.length === 0 ? "" : `; ${waiting}`}. Syncline asks it again and again, and goes on by itself when it answers${later}. If it should be up, tell the people who run ${name}`;
 }

@@ -104,7 +104,7 @@ describe("syncline digest says in plain words", () => {
     ],
     [
       "away",
-      `failed (at|on) AGO: the service did not answer\\. ${again}\\. It heals by itself when main works again; .*`,
+      `failed (at|on) AGO: the service did not answer\\. ${again}\\. If main works then, it is well again; a person .*`,
     ],
     [
       "ran",
@@ -160,12 +160,13 @@ describe("syncline digest says in plain words", () => {
 
   it("that a service is down, who waits for it, and that it heals by itself", async () => {
     const own = await installation("down", [testPolicy({ name: "hr" }), testPolicy({ name: "pay" })]);
+    await ended(own.store, "pay", { status: "failed", reason: "unreachable" });
     await breaks(own.store, "server");
     const { title, lines } = await own.digest();
-    expect(title).toBe("Not fine: 2 waiting for a service of 2 policies, main down");
+    expect(title).toBe("Not fine: 1 failed, 1 waiting for a service of 2 policies, main down");
     expect(lines).toEqual([
       expect.stringMatching(
-        /^service main is down since \d\d:\d\d; 2 policies wait for it: hr, pay\. Syncline asks it .* by itself when it answers\. If it should be up, tell the people who run main$/,
+        /^service main is down since \d\d:\d\d; 2 policies wait for it: pay, hr\. Syncline asks it .* by itself when it answers; what failed by this \(1\) runs .*\. If it should be up, tell the people who run main$/,
       ),
     ]);
   });

@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import { localDate } from "../../../src/core/instant.ts";
 import { type Outcome, outcomeStatuses } from "../../../src/model/outcome.ts";
+import { wordsOfEnd } from "../../../src/queries/attention.ts";
 import { digestNotice, readDigest } from "../../../src/queries/digest.ts";
 import { findOutcomes } from "../../../src/queries/outcomes.ts";
 import { dayAfter } from "../../../src/queries/report.ts";
@@ -65,7 +66,7 @@ it("a digest of 5,000 policies has the numbers of the history, in 5 s of CPU", a
   expect(digest.detail).toContain(`5000 policies: `);
   expect(digest.detail).toContain(` ${goods} good, ${bads} bad (`);
   for (const status of outcomeStatuses.filter(isBad))
-    expect(digest.detail).toContain(`${count(counted, (one) => one === status)} ${status}`);
+    expect(digest.detail).toContain(`${count(counted, (one) => one === status)} ${wordsOfEnd(status)}`);
   expect(digest.detail).toContain(`${count(counted, (one) => one === "missed")} missed`);
   const needed = digest.lines.filter((line) => /^team=t-\d+: 125 policies /.test(line));
   expect(needed).toHaveLength(teams);
