@@ -46,7 +46,7 @@ const plainReasons: Readonly<Partial<Record<OutcomeReason, string>>> = {
 
 /** `06:30`, within six days `Mon 06:30`, else with the date. */
 export function plainTime(instantMs: number, { timezone, nowMs }: PlainClock): string {
-  return showNear(Math.floor(instantMs / 60_000) * 60_000, timezone, nowMs).replace(/ ?(?:Z|\S+)$/, "");
+  return showNear(Math.floor(instantMs / 60_000) * 60_000, timezone, nowMs).replace(/ \S+$/, "");
 }
 
 /** `at 06:30`, `on Mon 06:30`. */
