@@ -209,7 +209,7 @@ function describeHealth({ health, worst, pauses, policy }: PolicyLine): string {
   const [pause] = pauses;
   switch (health) {
     case "quarantined":
-      return `its slots are skipped: ${pause?.note ?? ""}`;
+      return `its slots are skipped: ${pauses.find(({ cause }) => cause === "quarantine")?.note ?? ""}`;
     case "paused":
       return `paused by ${pause?.actor ?? ""}: ${pause?.note ?? ""}`;
     case "unplanned":

@@ -72,7 +72,7 @@ export function slotTable(
       html`<span class="quiet">${fullTime(Date.parse(at), policy.closed.timezone)}</span>`,
       tag("calm", "fence", "by hand"),
       "",
-      html`${what} by <span class="name">${actor}</span>${rest.reason === null && !rest.isBegun ? "" : `: ${describeReason(rest)}`}`,
+      html`${what} by ${actor}${rest.reason === null && !rest.isBegun ? "" : `: ${describeReason(rest)}`}`,
       when(Date.parse(at), nowMs),
     ],
   }));

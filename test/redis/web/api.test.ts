@@ -1,6 +1,7 @@
 import { gunzipSync } from "node:zlib";
 import { expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
+import { Pauses, Quarantines } from "../../../src/store/pauses.ts";
 import { operations } from "../../../src/web/api/operations.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
@@ -249,6 +250,20 @@ it("shows a run that ended well and is unusual below what is bad", async () => {
     });
   const { body } = await get("/policies?health=ok");
   expect(body.items.find(({ name }: Record<string, string>) => name === "deliveries").unusual).toContain("took 47m");
+});
+
+it("says why a policy is in quarantine, also while a person pauses it", async () => {
+  const { store } = web;
+  const note = "slot failed: the disk is full";
+  const pause = { scope: "all", name: "", note: "ticket 7", actor: "ana@desk", untilMs: null } as const;
+  await new Quarantines(store).count(
+    { policy: "archive", slotMs: Date.now(), isGood: false, note },
+    { after: 1, forMs: 3_600_000 },
+  );
+  await new Pauses(store).set(pause);
+  await expect
+    .poll(async () => (await get("/attention")).body.items[0], { interval: 300 })
+    .toMatchObject({ name: "archive", state: "quarantined", what: expect.stringContaining("the disk is full") });
 });
 
 function times<Item>(count: number, item: Item): Item[] {
