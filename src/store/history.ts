@@ -188,8 +188,15 @@ export class History {
 
   /** The same for all policies with outcomes. */
   async keptSince(): Promise<ReadonlyMap<string, number | undefined>> {
-    const kept = await this.#store.redis.hgetall(this.#store.key("outcomes-kept"));
-    return new Map(Object.entries(kept).map(([policy, since]) => [policy, toSince(since)]));
+    const kept = new Map<string, number | undefined>();
+    let cursor = "0";
+    // Thousands in one answer would keep all other clients waiting.
+    do {
+      const [next, page] = await this.#store.redis.hscan(this.#store.key("outcomes-kept"), cursor, "COUNT", batchMax);
+      for (const [policy, since] of pairsOf(page)) kept.set(policy, toSince(since));
+      cursor = next;
+    } while (cursor !== "0");
+    return kept;
   }
 
   /** Returns at most `count` outcomes of one policy or all, newest first. */
