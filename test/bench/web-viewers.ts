@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
+import * as z from "zod";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { silentLog } from "../../src/core/event-log.ts";
 import { Producer } from "../../src/queue/producer.ts";
@@ -30,6 +31,8 @@ const { values: given } = parseArgs({
   },
 });
 const [blockMs, blocks, everyMs] = [Number(given.seconds) * 1_000, Number(given.blocks), Number(given.every)];
+const webName = "web";
+const [slowUs, slowShown] = [1_000, 5];
 const arriveWithinMs = 60_000;
 const callers = Array.from({ length: 16 }, (_, index) =>
   createToken({ name: `caller-${index}`, scope: "read", services: [] }),
@@ -43,22 +46,28 @@ const server = await startPrivateRedis();
 const redis = new Redis(server.url);
 const store = await openStore({ url: server.url, prefix: benchPrefix });
 await writeInstallation(store, webSet(Number(given.policies)), { days: 30, slots: 30 });
+await redis.call("ACL", "SETUSER", webName, "on", "nopass", "~*", "&*", "+@all");
 const service = new BenchChild("fake-service.ts", []);
 const baseUrl = `http://127.0.0.1:${(await service.ask("port"))["port"]}`;
 const policy = policyOf(await benchSet({ services: { main: baseUrl }, concurrency: 8 }), "accepted-main");
 const worker = new BenchChild("app-process.ts", [server.url, "8", `main=${baseUrl}`]);
-const web = new BenchChild("web-process.ts", [server.url, given.policies, lines]);
+const web = new BenchChild("web-process.ts", [server.url.replace("//", `//${webName}:any@`), given.policies, lines]);
 const viewers = new BenchChild("web-viewers-process.ts", [`${(await web.ask("port"))["port"]}`, tokens]);
 const producer = new Producer({ url: server.url, prefix: benchPrefix }, silentLog);
 await worker.ask("cpu");
 const addedMs = new Map<string, number>();
 const history = new History(store);
+/** An entry of SLOWLOG: number, time, microseconds, words, address and name. */
+const slowSchema = z.tuple([z.number(), z.number(), z.number(), z.array(z.string()), z.string(), z.string()]);
 let jobs = 0;
 let ended = 0;
 
+await redis.config("SET", "slowlog-log-slower-than", slowUs);
+await redis.config("SET", "slowlog-max-len", 10_000);
 await block({}, blockMs / 2);
 await countCommands();
 await compareStarts();
+await showSlow();
 for (const child of [viewers, web, worker, service]) await child.stop();
 await producer.close();
 await store.close();
@@ -112,6 +121,17 @@ async function compareStarts(): Promise<void> {
   say(
     `p99 ÷ p99: ${ratio(0.99)}; of the pairs ${pairs.map((one) => one.toFixed(2)).join(" ")}, median ${median(pairs).toFixed(2)}; p50 ÷ p50: ${ratio(0.5)}`,
   );
+}
+
+/** Which commands of the web server kept Redis busy for more than a millisecond. */
+async function showSlow(): Promise<void> {
+  const all = z.array(slowSchema).parse(await redis.call("SLOWLOG", "GET", "-1"));
+  const clients = String(await redis.call("CLIENT", "LIST")).split("\n");
+  const own = clients.filter((line) => line.includes(` user=${webName} `)).map((line) => / addr=(\S+)/.exec(line)?.[1]);
+  const slow = all.filter(([, , , , address]) => own.includes(address)).toSorted((a, b) => b[2] - a[2]);
+  say(`commands of the web server that took Redis more than ${slowUs / 1_000} ms: ${slow.length}`);
+  for (const [, , tookUs, words] of slow.slice(0, slowShown))
+    say(`${(tookUs / 1_000).toFixed(1)} ms: ${words.join(" ").slice(0, 100)}`);
 }
 
 /** Starts at an even pace for so long, with what `load` says beside them. */
