@@ -33,7 +33,7 @@ const weekMs = 6 * 86_400_000;
 /** The same, with the day of the week within six days: `Tue 06:30 CET`. */
 export function showNear(instantMs: number, timezone: string, besideMs: number): string {
   const text = showClock(instantMs, timezone, besideMs);
-  if (!text.includes("-") || Math.abs(instantMs - besideMs) > weekMs) return text;
+  if (!/^\d{4}-/.test(text) || Math.abs(instantMs - besideMs) > weekMs) return text;
   return text.replace(/^\S+/, formatsOf(timezone).weekday.format(instantMs));
 }
 

@@ -4,6 +4,7 @@ import { backoffMs, withDeadline } from "../../../src/core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "../../../src/core/component.ts";
 import { formatDuration, parseDuration } from "../../../src/core/duration.ts";
 import { checkExpression, parseExpression } from "../../../src/core/expression.ts";
+import { showNear } from "../../../src/core/instant.ts";
 import { canonicalJson, hashText } from "../../../src/core/stable-hash.ts";
 
 describe("durations", () => {
@@ -23,6 +24,20 @@ describe("durations", () => {
 
   it("writes what it can read again", () => {
     fc.assert(fc.property(fc.integer({ min: 1, max: 900_000_000 }), (ms) => parseDuration(formatDuration(ms)) === ms));
+  });
+});
+
+describe("instants near by", () => {
+  const nowMs = Date.UTC(2026, 10, 23, 11);
+
+  it.each([
+    ["UTC", "05:30 UTC", "Wed 05:30 UTC", "2026-12-01 05:30 UTC"],
+    ["Europe/Vienna", "06:30 CET", "Wed 06:30 CET", "2026-12-01 06:30 CET"],
+    ["America/Adak", "Sun 19:30 GMT-10", "Tue 19:30 GMT-10", "2026-11-30 19:30 GMT-10"],
+    ["America/New_York", "00:30 GMT-5", "Wed 00:30 GMT-5", "2026-12-01 00:30 GMT-5"],
+  ])("have the day of the week within six days, and always the time, in %s", (timezone, today, soon, later) => {
+    const shown = [23, 25, 31].map((day) => showNear(Date.UTC(2026, 10, day, 5, 30), timezone, nowMs));
+    expect(shown).toEqual([today, soon, later]);
   });
 });
 
