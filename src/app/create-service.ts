@@ -6,7 +6,7 @@ import type { EventLog } from "../core/event-log.ts";
 import type { Limiter } from "../core/limiter.ts";
 import { SyncService } from "../service/client.ts";
 import { oauth2Token } from "../service/oauth2-token.ts";
-import type { ServiceOptions } from "../service/service-options.ts";
+import { type ServiceOptions, timeoutsWithin } from "../service/service-options.ts";
 import { TlsFiles } from "../service/tls-files.ts";
 import { fileToken, staticToken, TokenError, type TokenSource } from "../service/token.ts";
 
@@ -33,7 +33,7 @@ export function createService(
   return new SyncService({
     baseUrl,
     pathForm,
-    timeouts: { requestMs: requestTimeoutMs },
+    timeouts: timeoutsWithin(requestTimeoutMs),
     token: createToken(settings, { variables, log: ownLog }),
     tls: tls === undefined ? undefined : openTls(tls, { log: ownLog }),
     log: ownLog,

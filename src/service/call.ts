@@ -18,7 +18,14 @@ import { CallFailure } from "./call-failure.ts";
 import { factsOf, type Operation } from "./operations.ts";
 import { isUnderBase, type ServiceBase } from "./request-url.ts";
 import { ServiceError } from "./service-error.ts";
-import type { Changes, RequestEvent, StartOptions, Timeouts, UpdateOptions } from "./service-options.ts";
+import {
+  type Changes,
+  type RequestEvent,
+  type StartOptions,
+  type Timeouts,
+  timeoutsWithin,
+  type UpdateOptions,
+} from "./service-options.ts";
 import { TokenError, type TokenSource } from "./token.ts";
 import { type AnswerHeaders, type ExchangeResult, stuckCode, type Transport } from "./transport.ts";
 
@@ -264,7 +271,7 @@ export class Caller {
       headers: toHeaders(progress.call, token),
       body: body === undefined ? undefined : JSON.stringify(body),
       isDedicated: method !== "GET",
-      timeouts: timeoutMs === undefined ? timeouts : withTimeout(timeouts, timeoutMs),
+      timeouts: timeoutMs === undefined ? timeouts : { ...timeouts, ...timeoutsWithin(timeoutMs) },
     });
     progress.status = result.status;
     if (result.type === "failure" && result.code === stuckCode)
@@ -295,10 +302,6 @@ async function judged({ permit, result }: Sent, failure: CallFailure): Promise<A
     await permit?.release(error instanceof ServiceError ? error : noVerdict);
     throw error;
   }
-}
-
-function withTimeout(timeouts: Timeouts, timeoutMs: number): Timeouts {
-  return { ...timeouts, socketMs: timeoutMs, responseMs: timeoutMs, readMs: timeoutMs, requestMs: timeoutMs };
 }
 
 /** The headers of one request. Source: service-interface §4, §5; the rest is HTTP and OData. */

@@ -36,6 +36,11 @@ export const defaultTimeouts: Timeouts = {
   requestMs: 60_000,
 };
 
+/** The limits after sending where the whole may take so long: a slow answer begins in silence. */
+export function timeoutsWithin(requestMs: number): Partial<Timeouts> {
+  return { socketMs: requestMs, responseMs: requestMs, readMs: requestMs, requestMs };
+}
+
 /** The longest decoded body, 16 MiB: 160 KiB for each entity of a page of 100. */
 export const defaultBodyBytesMax = 16 * 1024 * 1024;
 

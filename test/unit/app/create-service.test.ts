@@ -1,0 +1,23 @@
+import type { ServerResponse } from "node:http";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { createService } from "../../../src/app/create-service.ts";
+import type { ServiceSettings } from "../../../src/config/policy-set.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { setOf } from "../../support/kept-set.ts";
+import { startServer } from "../service/test-server.ts";
+
+it("waits for a slow answer as long as timeouts.request says", async () => {
+  const asked = Promise.withResolvers<ServerResponse>();
+  const { url } = await startServer((_, response) => asked.resolve(response));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const main = setOf([]).services.get("main") as ServiceSettings;
+  const settings = { ...main, baseUrl: url, requestTimeoutMs: 150_000 };
+  const service = createService(settings, { variables: { T: "a-token-of-the-test" }, log: silentLog });
+  onTestFinished(() => service.close());
+  const answer = service.getActivities();
+  const answering = await asked.promise;
+  vi.advanceTimersByTime(149_000);
+  answering.end('{"value":[]}');
+  expect((await answer).items).toEqual([]);
+});
