@@ -28,6 +28,8 @@ export interface GuardParts {
   readonly recordRefusal: (refusal: Refusal) => Promise<void>;
   /** Whether nothing can be changed here, whatever a caller may do. */
   readonly isReadOnly: boolean;
+  /** How often one caller may ask. */
+  readonly pace?: typeof requests | undefined;
   readonly clock: Clock;
   readonly log: EventLog;
 }
@@ -69,15 +71,15 @@ export function recordRefusals({ clock, log, recordRefusal }: GuardParts): Middl
 
 /** Finds the caller, and lets pass what may go on to its route. */
 export function guardCallers(parts: GuardParts): MiddlewareHandler<WebEnv> {
-  const { access, clock } = parts;
-  const [asked, changed] = [new RateLimit(requests, clock), new RateLimit(changes, clock)];
+  const { access, clock, pace = requests } = parts;
+  const [asked, changed] = [new RateLimit(pace, clock), new RateLimit(changes, clock)];
   return async (c, next) => {
     const found = access === undefined ? localCaller : await callerOf(c, access);
     const known = found instanceof Denied ? undefined : found;
     // So that no page shows what would be refused.
     const caller = known && parts.isReadOnly ? { ...known, scope: "read" as const } : known;
     c.set("caller", caller);
-    checkPace(c, asked, nameOf(c), `more than ${requests.perSecond} requests a second`);
+    checkPace(c, asked, nameOf(c), `more than ${pace.perSecond} requests a second`);
     if (found instanceof Denied) throw found;
     if (isSafe(c)) return next();
     if (isSigning(c)) await checkOrigin(c, access);

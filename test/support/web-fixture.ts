@@ -42,6 +42,7 @@ export async function webForTest({
   set = setOfStory(story),
   clock = systemClock,
   isReadOnly = false,
+  isPaced = false,
 }: {
   readonly story?: Story;
   /** The lines of a file of tokens. */
@@ -51,6 +52,8 @@ export async function webForTest({
   readonly set?: PolicySet;
   readonly clock?: Clock;
   readonly isReadOnly?: boolean;
+  /** Whether a caller may ask as seldom as in use: a test file asks more often. */
+  readonly isPaced?: boolean;
 } = {}): Promise<WebFixture> {
   const target = redisForTest();
   const store = await storeForTest(target);
@@ -79,6 +82,7 @@ export async function webForTest({
     access: (tokens ?? auth) && (await Access.open(files, new WebSessions(store), { clock, log: silentLog })),
     recordRefusal: async (refusal) => void refusals.push(refusal),
     isReadOnly,
+    pace: isPaced ? undefined : { burst: 10_000, perSecond: 1_000 },
     live: new LiveHub(
       () =>
         readLiveVersion(

@@ -137,7 +137,7 @@ it("refuses a sign-in that is no form", async () => {
 
 it("asks a caller that is too fast to wait", async () => {
   const clock = { ...systemClock, monotonicMs: () => 0 };
-  const fast = await webForTest({ story: {}, set: setOf([testPolicy()]), clock });
+  const fast = await webForTest({ story: {}, set: setOf([testPolicy()]), clock, isPaced: true });
   const answers = await Promise.all(Array.from({ length: 130 }, () => fast.ask("/api/v1/nothing")));
   const refused = answers.filter(({ status }) => status === 429);
   expect(refused).toHaveLength(30);
