@@ -11,7 +11,7 @@ const heldMsMax = 300_000;
 export const heldLong = { forMs: 30_000 };
 const keptMax = 500;
 /** So long a page waits for what takes long. */
-const patienceMs = 1_000;
+const patienceMs = 200;
 
 /** Answers of the last moments, by what was asked and what the asker may see. */
 export class Looks {

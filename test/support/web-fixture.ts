@@ -92,7 +92,8 @@ export async function webForTest({
       clock,
       silentLog,
     ),
-    clock,
+    // However slow the machine is, a page waits for what it shows.
+    clock: { ...clock, sleep: () => new Promise(() => {}) },
     log: silentLog,
   };
   const app = createWebApp(parts);
