@@ -44,7 +44,7 @@ export function explainCommand(io: CommandIo): Command {
       withPolicies(options, io, async ({ set, store, target }) => {
         const question = { set, time, nowMs: await redisTimeMs(store) };
         const story = await withProducer(target, (producer) =>
-          findStory(name, question, { ...taskPlaces(store, producer), store }),
+          findStory(name, question, { ...taskPlaces(store, producer), store, set }),
         );
         const policies = set.policies.filter((policy) => policy.name === story.policy);
         const timezone = timezoneFor(undefined, policies);
@@ -152,14 +152,13 @@ function taskLines(task: TaskStory): string[] {
 }
 
 /** What is known of a task without an outcome: it is running, too old, or lost. */
-function withoutOutcome({ queue, journal, isInFlight, droppedUpTo }: TaskStory): string {
-  const start = `start ${journal === "none" ? "not begun" : journal}`;
-  if (isInFlight)
-    return `no outcome yet: ${queue === null ? "on its way into the queue" : `${queue} in the queue`}, ${start}`;
+function withoutOutcome({ queue, journal, isInFlight, now, droppedUpTo }: TaskStory): string {
+  if (isInFlight) return `no outcome yet: ${now ?? "on its way into the queue"}`;
   if (droppedUpTo !== null)
     return `no longer kept: what became of it; known of this policy since ${showInstant(Date.parse(droppedUpTo))} (docs/running.md, "How many outcomes are kept")`;
   const where = queue === null ? "not in the queue" : `${queue} in the queue`;
-  return `no outcome, and no worker has it: ${where}, ${start} (see syncline audit)`;
+  const start = journal === "none" ? "not begun" : journal;
+  return `no outcome, and no worker has it: ${where}, start ${start} (see syncline audit)`;
 }
 
 function sinceDue(laterMs: number): string {

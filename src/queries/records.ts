@@ -157,14 +157,15 @@ export async function readPausesInForce({ store, set, view }: QueryContext): Pro
 
 /** Tells the story of the slot at an instant, or of the nearest one. */
 export async function readStoryAt(
-  { store, producer, view }: QueryContext,
+  { store, producer, set, view }: QueryContext,
   policy: Policy,
   instantMs: number,
 ): Promise<SlotStory> {
   const asked = new Date(instantMs).toISOString();
   const around = slotsAround(policy, { text: asked, instants: [instantMs], nearMs: instantMs, widthMs: 1_000 });
   const nowMs = await redisTimeMs(store);
-  return ofView(await readSlotStory(policy, { asked, around, nowMs }, { ...taskPlaces(store, producer), store }), view);
+  const places = { ...taskPlaces(store, producer), store, set };
+  return ofView(await readSlotStory(policy, { asked, around, nowMs }, places), view);
 }
 
 /** The story without the names of tasks that the asker may not see. */
@@ -180,7 +181,7 @@ export async function readTaskAt(
   id: string,
 ): Promise<SlotStory | undefined> {
   const { policy = "" } = parseTaskId(id) ?? {};
-  const places = { ...taskPlaces(store, producer), store };
+  const places = { ...taskPlaces(store, producer), store, set };
   const isOfSet = set.policies.some(({ name }) => name === policy);
   const outcome = view.isNarrowed && !isOfSet ? await places.history.outcome({ policy, id }) : undefined;
   if (!isOfSet && !view.sees({ policy, service: outcome?.service })) return undefined;

@@ -33,6 +33,16 @@ const taskSteps = [
 /** One of these steps. `following`: the service took the start, and Syncline watches the lists. */
 type TaskStepName = (typeof taskSteps)[number];
 
+/** What must be known of the policies. */
+export type RunningSet = Pick<PolicySet, "policies" | "services" | "byHand">;
+
+/** What must be known of a task to say where it is. `state`: BullMQ's word. */
+export interface TaskLookedAt extends Pick<TaskInFlight, "queuedAtMs"> {
+  readonly task: Pick<Task, "id" | "policy" | "kind" | "target" | "slotMs" | "origin" | "service" | "repository"> &
+    Partial<Pick<Task, "startByMs">>;
+  readonly state: string;
+}
+
 /** A task in flight. Instants are ISO 8601. */
 export interface RunningTask
   extends Pick<Task, "id" | "policy" | "kind" | "target" | "service" | "repository" | "origin"> {
@@ -55,8 +65,8 @@ export interface RunningTask
 
 /** Says of each task where it is, in the order of the steps, the longest first. */
 export async function readRunning(
-  tasks: readonly TaskInFlight[],
-  set: PolicySet,
+  tasks: readonly TaskLookedAt[],
+  set: RunningSet,
   store: Store,
 ): Promise<readonly RunningTask[]> {
   const nowMs = await redisTimeMs(store);
@@ -79,6 +89,23 @@ export async function readRunning(
   return running.toSorted((a, b) => taskSteps.indexOf(a.step) - taskSteps.indexOf(b.step) || sinceMs(a) - sinceMs(b));
 }
 
+/**
+ * What it does now, in one sentence: `answered at 02:30 CET; followed until 03:55 CET: its run has
+ * not ended`. A story tells by itself what stands in the way of a start, and who cancelled it.
+ */
+export function stepWords(
+  { step, since, deadline, waitsFor }: RunningTask,
+  timezone: string | undefined,
+  nowMs: number,
+): string {
+  const at = (instant: string) => showClock(Date.parse(instant), timezone, nowMs);
+  const isToldElsewhere = step === "held back" || step === "waits for sync job" || step === "cancelling";
+  if (isToldElsewhere || waitsFor === null) return step;
+  if (step !== "following" || since === null) return `${step}; waits for ${waitsFor}`;
+  const until = deadline === null ? "" : ` until ${at(deadline)}`;
+  return `answered at ${at(since)}; followed${until}; waits for ${waitsFor}`;
+}
+
 /** Says the same of the tasks of one policy that are in flight. */
 export async function readRunningOf(
   { store, set }: Pick<QueryContext, "store" | "set">,
@@ -89,7 +116,7 @@ export async function readRunningOf(
 }
 
 /** What many tasks share, read once: what services let through, and why lists cannot be read. */
-function readFacts(store: Store, { services }: PolicySet) {
+function readFacts(store: Store, { services }: RunningSet) {
   const feeds = new FeedStore(store);
   const leases = new Leases(store);
   const failure = async (service: string, repository: string | null) =>
@@ -98,7 +125,7 @@ function readFacts(store: Store, { services }: PolicySet) {
     baseUrl: (service: string) => services.get(service)?.baseUrl,
     limiter: once((service: string) => readLimiterStatus(store, service)),
     listFailure: once(failure),
-    holder: (task: Task) => leases.holder(task),
+    holder: (task: TaskLookedAt["task"]) => leases.holder(task),
     usualMs: once(async (policy: string, target: string) => usualMsOf(await readRuns(store, { policy, target }))),
   };
 }
@@ -117,7 +144,7 @@ function once<Args extends readonly unknown[], Fact>(
 
 type Facts = ReturnType<typeof readFacts>;
 
-interface Where extends TaskInFlight {
+interface Where extends TaskLookedAt {
   readonly policy: Policy | undefined;
   readonly entry: StartEntry | undefined;
   /** Of a sent run, where it is known. */

@@ -10,10 +10,11 @@ import { batchesOf } from "../store/script.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
 import type { TaskPlaces } from "./audit-policy.ts";
+import { type RunningSet, readRunning, stepWords, type TaskLookedAt } from "./running.ts";
 import { targetWords } from "./task-words.ts";
 
 /** Where the parts of a story are read. */
-export type StoryPlaces = TaskPlaces & { readonly store: Store };
+export type StoryPlaces = TaskPlaces & { readonly store: Store; readonly set: RunningSet };
 
 const tasksMax = 1_000;
 
@@ -41,6 +42,8 @@ export interface TaskStory {
   readonly outcome: ShownOutcome | null;
   /** Whether the queue holds it, a worker has it, or it is on its way into the queue. */
   readonly isInFlight: boolean;
+  /** What it does and waits for, in a sentence; null when the queue does not hold it. */
+  readonly now: string | null;
   /** Up to when traces may have been dropped, if the task is that old. */
   readonly droppedUpTo: string | null;
   /** The task that holds the sync job, when this one waits for it. */
@@ -98,11 +101,18 @@ async function taskStory(task: PlannedTask, places: StoryPlaces): Promise<TaskSt
     ...stepsOf(entry, outcome),
     outcome: outcome === undefined ? null : shownOf(outcome),
     isInFlight,
+    now: isInFlight && queued !== undefined ? await nowWords({ ...queued, task }, places) : null,
     droppedUpTo: toIso(droppedUpToMs),
     waitsFor: holder === undefined || holder === task.id ? null : holder,
     cancelled: entry?.cancelled ?? null,
     lost: entry?.doubt === undefined ? null : `${entry.doubt.kind}: ${entry.doubt.detail}`,
   };
+}
+
+async function nowWords(looked: TaskLookedAt, { set, store, ledger }: StoryPlaces): Promise<string | null> {
+  const timezone = set.policies.find(({ name }) => name === looked.task.policy)?.closed.timezone;
+  const [running] = await readRunning([looked], set, store);
+  return running === undefined ? null : stepWords(running, timezone, await ledger.nowMs());
 }
 
 function stepsOf(entry: StartEntry | undefined, outcome: Outcome | undefined) {

@@ -1,6 +1,6 @@
 // Names tasks as people say them: `sync job 4, slot 02:30 CET`. Pure; called by `history`,
 // `explain`, `running` and others, in place of ids.
-import { type Action, targetsOf } from "../config/policy-set.ts";
+import { type Action, type Policy, targetsOf } from "../config/policy-set.ts";
 import { declaredKinds } from "../core/declared-object.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
@@ -18,10 +18,15 @@ export function taskWords(task: NamedTask, timezone: string | undefined, besideM
   return `${targetWords(task)}, ${task.origin === "manual" ? "by hand" : "slot"} ${when}`;
 }
 
-/** The subject of a change, a task as people say it. */
-export function subjectWords(subject: string, besideMs: number): string {
+/** The subject of a change, a task as people say it, by the clocks of its policy. */
+export function subjectWords(
+  subject: string,
+  besideMs: number,
+  policies: readonly Pick<Policy, "name" | "closed">[] = [],
+): string {
   const task = parseTaskId(subject.replace(/^task /, ""));
-  return task === undefined ? subject : `${task.policy}: ${taskWords(task, undefined, besideMs)}`;
+  const timezone = policies.find(({ name }) => name === task?.policy)?.closed.timezone;
+  return task === undefined ? subject : `${task.policy}: ${taskWords(task, timezone, besideMs)}`;
 }
 
 /** What a task does: `sync job 4`, `activate sync job 4`, `poll approvals`. */

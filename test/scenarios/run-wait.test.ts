@@ -76,6 +76,9 @@ describe("run --wait", () => {
       /the wait ends here; still without an outcome, and not stopped: (nightly__run__3__m\d+)\nlook again: syncline explain \1\nstop it: syncline cancel \1$/,
     );
     await expect.poll(async () => (await runHere(["running", ...at], {})).out, often).toContain("following");
+    expect((await runHere(["explain", "nightly", ...at], {})).out).toMatch(
+      /no outcome yet: answered at [^;]+GMT\+9; followed until [^;]+GMT\+9; waits for the end of its run/,
+    );
     const second = await runHere(["run", "nightly", ...at], {});
     expect(second.err).toMatch(
       /^in flight before these: nightly__run__3__m\d+; while they go on, these are skipped \(overlap: skip\); `/,

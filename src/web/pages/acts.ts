@@ -3,6 +3,7 @@
 import type { Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { html } from "hono/html";
+import type { Policy } from "../../config/policy-set.ts";
 import { parseDuration } from "../../core/duration.ts";
 import { UsageError } from "../../core/errors.ts";
 import { counted } from "../../core/plain-text.ts";
@@ -12,7 +13,7 @@ import { isAbout, noteCharactersMax, type PauseSubject, showSubject } from "../.
 import { slotsWithin } from "../../queries/coming-slots.ts";
 import { readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
 import { readRunningOf } from "../../queries/running.ts";
-import { subjectWords } from "../../queries/task-words.ts";
+import { subjectWords, taskWords } from "../../queries/task-words.ts";
 import {
   acknowledgePolicy,
   cancelTask,
@@ -226,11 +227,11 @@ export function addActPages(app: Hono<WebEnv>): void {
 }
 
 /** Says on the page where it is seen what was done, as it is recorded. */
-export function doneLine(change: Change | undefined): Html {
+export function doneLine(change: Change | undefined, policies: readonly Policy[]): Html {
   const words =
     change === undefined
       ? "This stands no longer among the newest changes."
-      : html`${change.what} ${subjectWords(change.subject, Date.parse(change.at))}: ${describeReason(change)}`;
+      : html`${change.what} ${subjectWords(change.subject, Date.parse(change.at), policies)}: ${describeReason(change)}`;
   return html`<p class="notice done" id="done" role="status" tabindex="-1">${mark("ok", "done")} ${words}</p>`;
 }
 
@@ -327,22 +328,26 @@ function startedAt({ tasks: [only, ...others], requestId }: Started, list: strin
 
 async function failedTask({ context }: KeyedActing, id: string) {
   const item = (await failedOf(context)).find((one) => one.id === id);
-  if (item?.type === "task") return item.outcome;
+  if (item?.type === "task") return item;
   throw notFound(`${id} is not on the failed list`, "it was replayed or discarded, or is too old");
 }
 
 async function failedFacts(acting: KeyedActing, id: string): Promise<Html> {
-  const { status, policy, detail } = await failedTask(acting, id);
-  return html`<p class="state">${mark(status)} ${policy}: ${detail}</p>`;
+  const { outcome, isMended } = await failedTask(acting, id);
+  const { status, policy, detail, slot } = outcome;
+  const timezone = acting.context.set.policies.find(({ name }) => name === policy)?.closed.timezone;
+  const task = taskWords({ ...outcome, slotMs: Date.parse(slot) }, timezone, await readNowMs(acting.context));
+  const well = isMended ? html` ${tag("good", "check", "well since")}` : "";
+  return html`<p class="state">${mark(status)} ${policy}: ${task}: ${detail}${well}</p>`;
 }
 
 async function viewReplay(acting: KeyedActing, id: string): Promise<View> {
-  const { status } = await failedTask(acting, id);
+  const { status } = (await failedTask(acting, id)).outcome;
   const force =
     replayable[status] === "may-run"
       ? html`<p class="notice">${mark(status)} Nothing proves that its start did not run, so a second one may run beside it. Look at the service first.</p><label class="tick"><input type="checkbox" name="force" value="yes" required> Send it although it may have run</label>`
       : html``;
-  const lead = html`${await failedFacts(acting, id)}<p>A new task by hand does it over, now.</p>`;
+  const lead = html`${await failedFacts(acting, id)}<p>A new task by hand starts the same now.</p>`;
   return { title: "Replay", lead, fields: force };
 }
 

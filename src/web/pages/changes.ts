@@ -1,6 +1,8 @@
 // What was changed or tried by hand, newest first.
 import { html } from "hono/html";
+import type { PolicySet } from "../../config/policy-set.ts";
 import { type Change, describeReason } from "../../model/change.ts";
+import type { QueryContext } from "../../queries/query-context.ts";
 import { subjectWords } from "../../queries/task-words.ts";
 import { type Html, tag } from "./marks.ts";
 import { nothing, table, taskPath, when } from "./parts.ts";
@@ -9,12 +11,16 @@ import { nothing, table, taskPath, when } from "./parts.ts";
 export const changesShown = 200;
 
 /** Shows the record of changes. */
-export function changesPage(changes: readonly Change[], isNarrowed: boolean, nowMs: number): Html {
+export function changesPage(
+  changes: readonly Change[],
+  { set, view: { isNarrowed } }: Pick<QueryContext, "set" | "view">,
+  nowMs: number,
+): Html {
   const rows = changes.map(({ at, actor, what, subject, ...rest }) => [
     when(Date.parse(at), nowMs),
     html`<span class="name">${actor}</span>`,
     what === "refused" ? tag("warn", "bar", "refused") : what,
-    subjectOf(subject, Date.parse(at)),
+    subjectOf(subject, Date.parse(at), set),
     describeReason(rest) || nothing,
   ]);
   const none = isNarrowed
@@ -26,8 +32,8 @@ export function changesPage(changes: readonly Change[], isNarrowed: boolean, now
   return html`<h1>Changes</h1>${table("Changes by hand, newest first", columns, rows, { none })}${more}`;
 }
 
-function subjectOf(subject: string, atMs: number): Html | string {
+function subjectOf(subject: string, atMs: number, { policies }: PolicySet): Html | string {
   const id = /^task (.+)$/.exec(subject)?.[1];
-  const words = subjectWords(subject, atMs);
+  const words = subjectWords(subject, atMs, policies);
   return id === undefined ? words : html`<a href="${taskPath(id)}">${words}</a>`;
 }

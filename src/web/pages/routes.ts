@@ -108,7 +108,8 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
       const query = c.req.query();
       const { content, isToCome, ...frame } = await read({ context, looks, param, query, may, isHeld });
       if (isToCome) c.header("refresh", "2");
-      const done = query["done"] === undefined ? "" : doneLine(await readChangeOf(context, caller.name, query["done"]));
+      const change = query["done"] === undefined ? undefined : await readChangeOf(context, caller.name, query["done"]);
+      const done = query["done"] === undefined ? "" : doneLine(change, context.set.policies);
       return c.html(page({ ...frame, caller, canSignOut: hasSession(c) }, html`${done}${content}`));
     });
   }
@@ -255,7 +256,7 @@ async function failed({ context, looks, query, may }: Asked): Promise<Page> {
 
 async function changes({ context, looks }: Asked): Promise<Page> {
   const newest = await looks.of("changes", context, (at) => readChanges(at, changesShown));
-  const content = changesPage(newest, context.view.isNarrowed, await readNowMs(context));
+  const content = changesPage(newest, context, await readNowMs(context));
   return { title: "Changes", here: "changes", content };
 }
 

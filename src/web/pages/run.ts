@@ -151,11 +151,11 @@ function steps(task: TaskStory, timezone: string): Html[] {
 }
 
 /** Why it has not ended. */
-function openSteps({ outcome, isInFlight, waitsFor, lost, queue, droppedUpTo }: TaskStory): string[] {
+function openSteps({ outcome, isInFlight, waitsFor, lost, now, droppedUpTo }: TaskStory): string[] {
   if (outcome !== null) return [];
   const words = lost === null ? [] : [`no good answer to its start: ${reasonOf(lost)}`];
   if (waitsFor !== null) words.push(`waits for ${waitsFor}, which holds the sync job`);
-  if (isInFlight) words.push(queue === null ? "on its way into the queue" : `${queue} in the queue`);
+  if (isInFlight) words.push(now ?? "on its way into the queue");
   else if (droppedUpTo !== null) words.push("what became of it is no longer kept");
   else words.push("no outcome, and no worker has it: see syncline audit");
   return words;

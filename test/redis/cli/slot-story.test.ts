@@ -31,7 +31,8 @@ it("calls a planned task pending, and lost once it is nowhere", async () => {
     tasks: tasksOf(policy, { slotMs, origin: "schedule", covers: [] }),
   };
   await ledger.record([planned]);
-  const places = { ...taskPlaces(store, producer), store };
+  const set = { policies: [policy], services: new Map(), byHand: policy };
+  const places = { ...taskPlaces(store, producer), store, set };
   const around = { slotMs, isSlot: true, reasons: [], previousMs: undefined, nextMs: undefined };
   const tell = () => readSlotStory(policy, { asked: null, around, nowMs: slotMs + 300 }, places);
   const story = await tell();

@@ -19,6 +19,7 @@ function textOf(changes: Partial<TaskStory>, processes = { schedulers: 1, worker
     finished: "2026-11-21T08:00:31.000Z",
     outcome: null,
     isInFlight: false,
+    now: null,
     droppedUpTo: null,
     waitsFor: null,
     cancelled: null,
