@@ -110,13 +110,13 @@ function show(report: Report, options: ReportOptions, io: CommandIo): void {
   for (const line of [...(shown.length < rows.length ? [cut] : []), ...report.notes]) io.err(line);
 }
 
-const heading = ["policy", "ran", "good", "bad", "median", "p95", "longest", "besides"];
+const heading = ["policy", "ended", "good", "bad", "median", "p95", "longest", "besides"];
 
 function toCells(row: PolicyRow, colours: boolean): string[] {
   const { now, before } = row;
   return [
     row.policy,
-    ...[now.ran, now.good].map(String),
+    ...[now.ended, now.good].map(String),
     now.bad + now.missed > 0 ? paint("red", `${now.bad}`, colours) : `${now.bad}`,
     showTook(now.medianMs, before.medianMs),
     showTook(now.p95Ms, before.p95Ms),

@@ -180,7 +180,10 @@ export function madeUpNotice(
 export function serviceDownNotice(service: string, state: ServiceAlertState): Notice {
   const { count, policies, sinceMs, reason, hadBreaker } = state;
   const since = toIso(sinceMs);
-  const who = count === 0 ? "no policy has failed yet" : `${count} ${count === 1 ? "policy fails" : "policies fail"}`;
+  const who =
+    count === 0
+      ? "its policies wait for it, and none has failed yet"
+      : `${count} ${count === 1 ? "policy fails" : "policies fail"}`;
   const first = policies.slice(0, 3).join(", ");
   const title = `service ${service} is down: ${who}${first === "" ? "" : ` (${first}${count > 3 ? ", …" : ""})`}`;
   const named = { policiesCount: count, policies: policies.slice(0, policiesNamedMax) };

@@ -12,8 +12,8 @@ import { hasLabels } from "../model/label.ts";
 import type { Notice } from "../model/notice.ts";
 import { showSubject } from "../model/pause.ts";
 import { FeedStore } from "../store/feed-store.ts";
-import { type AttentionItem, readAttention, wordsOfEnd } from "./attention.ts";
-import { otherTrouble, plainHealths, plainTime, policyTrouble, waitsForService } from "./plain-troubles.ts";
+import { type AttentionItem, readAttention } from "./attention.ts";
+import { otherTrouble, plainEnd, plainHealths, plainTime, policyTrouble, waitsForService } from "./plain-troubles.ts";
 import { countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
 import { dayAfter, type Report, readReport, reportCounts, showSpan } from "./report.ts";
@@ -79,7 +79,7 @@ export async function readDigest(
   ];
   return {
     title: titleOf(attention.lines, items, { label, hasConflicts: conflicts.length > 0 }),
-    detail: `${showSpan(report.span)}: ${reportCounts(report, wordsOfEnd)}. Times are those of ${timezone}`,
+    detail: `${showSpan(report.span)}: ${reportCounts(report, plainEnd)}. Times are those of ${timezone}`,
     lines: cutLines(lines),
     counts: Object.fromEntries(attention.counts),
     ...report.span,
@@ -224,10 +224,10 @@ function groupLines(by: string, lines: readonly PolicyLine[], { policies }: Repo
   const rows = new Map(policies.map((row) => [row.policy, row.now]));
   const groups = [...Map.groupBy(lines, ({ policy }) => policy.labels?.[by] ?? "")].map(([value, own]) => {
     const now = own.flatMap(({ policy }) => rows.get(policy.name) ?? []);
-    const sum = (key: "ran" | "good" | "bad" | "missed") => now.reduce((total, sums) => total + sums[key], 0);
+    const sum = (key: "ended" | "good" | "bad" | "missed") => now.reduce((total, sums) => total + sums[key], 0);
     const needy = own.filter(({ health }) => needsPerson[health]).length;
     const missed = sum("missed") === 0 ? "" : `, ${sum("missed")} missed`;
-    const text = `${by}=${value || "(none)"}: ${counted(own.length, "policy", "policies")} (${countHealths(own, plainHealths)}); ${sum("ran")} ran, ${sum("good")} good, ${sum("bad")} bad${missed}`;
+    const text = `${by}=${value || "(none)"}: ${counted(own.length, "policy", "policies")} (${countHealths(own, plainHealths)}); ${sum("ended")} ended, ${sum("good")} good, ${sum("bad")} bad${missed}`;
     return { text, needy, bad: sum("bad") + sum("missed") };
   });
   const sorted = groups.toSorted((a, b) => b.needy - a.needy || b.bad - a.bad || (a.text < b.text ? -1 : 1));

@@ -37,12 +37,18 @@ const plainReasons: Readonly<Partial<Record<OutcomeReason, string>>> = {
   "bad-answer": "the service's answer made no sense",
   "answer-lost": "the service's answer was lost",
   "run-failed": "it ran, and failed at the service",
+  deadline: "it did not end in its time",
   "no-evidence": "nothing at the service shows how it ended",
   "redis-loss": "Syncline lost its memory meanwhile",
   "expectation-not-met": "a list is not as it should be",
   "expectation-unreadable": "a list could not be read",
   crashed: "Syncline crashed over it again and again",
 };
+
+/** How a task ended: what a person must mend has one word, the reason tells the rest. */
+export function plainEnd(status: string): string {
+  return status === "timed-out" || status === "not-started" ? plainHealths.failing : wordsOfEnd(status);
+}
 
 /** `06:30`, within six days `Mon 06:30`, else with the date. */
 export function plainTime(instantMs: number, { timezone, nowMs }: PlainClock): string {
@@ -91,25 +97,26 @@ function happened(line: PolicyLine, clock: PlainClock): string {
 
 function endOf(line: PolicyLine, when = ""): string {
   const { worst, isOfSeveral } = line;
-  const what = wordsOfEnd(worst?.last.status ?? "failed");
+  const what = plainEnd(worst?.last.status ?? "failed");
   const job = isOfSeveral && worst?.last.kind === "run" ? ` (sync job ${worst.target})` : "";
   const again = worst !== undefined && worst.inARow > 1 ? `, ${worst.inARow} times in a row` : "";
   return `${what}${job}${again}${when}${reasonOf(line)}`;
 }
 
 function reasonOf({ worst }: PolicyLine): string {
-  const reason = worst?.last.reason ?? "deadline";
-  if (reason === "deadline") return "";
+  if (worst === undefined) return "";
+  const { reason } = worst.last;
   return `: ${Object.entries(plainReasons).find(([known]) => known === reason)?.[1] ?? reason.replaceAll("-", " ")}`;
 }
 
 /** Whether Syncline tries again by itself, and when. */
-function goesOn({ health, nextMs, pauses }: PolicyLine, clock: PlainClock): string[] {
+function goesOn({ health, nextMs, pauses, worst, policy }: PolicyLine, clock: PlainClock): string[] {
   if (health === "unplanned") return [];
   if (pauses.some(({ untilMs }) => untilMs === null)) return ["Syncline does not try again until a person resumes it"];
-  return [
-    nextMs === undefined ? "Syncline does not try again by itself" : `Syncline runs it again ${whenOf(nextMs, clock)}`,
-  ];
+  if (nextMs === undefined) return ["Syncline does not try again by itself"];
+  const isRefused = health === "failing" && worst?.last.reason === "refused";
+  const vain = isRefused ? `, and that fails again unless ${policy.service} lets it` : "";
+  return [`Syncline runs it again ${whenOf(nextMs, clock)}${vain}`];
 }
 
 /** Failures that are the service's, and over when it works again. */

@@ -31,8 +31,8 @@ export interface ReportQuestion {
 
 /** The sums of one span. `good` and `bad` as an outcome's status says; both of tasks that ended. */
 export interface SpanSums extends DaySums {
-  /** Tasks that did something: all but those skipped, missed or not started. */
-  readonly ran: number;
+  /** Good and bad ones. */
+  readonly ended: number;
   readonly good: number;
   readonly bad: number;
   /** Tasks and slots. */
@@ -139,13 +139,11 @@ function toRow(nowCounts: DayCounts, beforeCounts: DayCounts): ReportRow {
 function toSpanSums(counts: DayCounts): SpanSums {
   const sums = toSums(counts);
   const of = (status: OutcomeStatus) => sums.statuses.get(status) ?? 0;
-  const all = [...sums.statuses].reduce((total, [, count]) => total + count, 0);
   const good = of("succeeded") + of("accepted");
+  const bad = badKinds(sums).reduce((total, [, count]) => total + count, 0);
   return {
     ...sums,
-    ran: all - of("skipped") - of("missed") - of("not-started"),
-    good,
-    bad: badKinds(sums).reduce((total, [, count]) => total + count, 0),
+    ...{ ended: good + bad, good, bad },
     skipped: of("skipped") + sums.skippedSlots,
     missed: of("missed") + sums.missedSlots,
   };
@@ -161,7 +159,7 @@ const namedMax = 3;
 
 function notesOf(policies: readonly PolicyRow[], { first }: DateSpan): readonly string[] {
   const younger = policies.filter(({ youngerThan }) => youngerThan !== undefined);
-  const idle = policies.filter(({ now }) => now.ran + now.bad + now.skipped + now.missed === 0);
+  const idle = policies.filter(({ now }) => now.ended + now.skipped + now.missed === 0);
   const removed = policies.filter(({ service, policy }) => service === undefined && policy !== runByHand);
   const about = (some: readonly PolicyRow[], what: string) => {
     const names = some.map(({ policy }) => policy);
@@ -190,20 +188,21 @@ export function reportSummary(report: Report): string {
   return [reportCounts(report), ...durations].join("; ");
 }
 
-/** `212 policies: 424 ran, 420 good, 4 bad (4 failed)`. `words`: what a status is called. */
+/** `212 policies: 424 ended, 420 good, 4 bad (4 failed)`. `words`: what a status is called. */
 export function reportCounts(
   { all: { now }, policies }: Pick<Report, "all" | "policies">,
   words?: (status: string) => string,
 ): string {
   const more = besides(now, words);
-  const counts = `${now.ran} ran, ${now.good} good, ${now.bad} bad${more === "" ? "" : ` (${more})`}`;
+  const counts = `${now.ended} ended, ${now.good} good, ${now.bad} bad${more === "" ? "" : ` (${more})`}`;
   return `${counted(policies.length, "policy", "policies")}: ${counts}`;
 }
 
 /** Kinds of bad ends, and what else is worth a look: `2 failed, 3 skipped, 1 new conflict`. */
 export function besides(sums: SpanSums, words = (status: string) => status): string {
   const { skipped, missed, newConflicts } = sums;
-  const parts = badKinds(sums).map(([status, count]) => `${count} ${words(status)}`);
+  const kinds = Map.groupBy(badKinds(sums), ([status]) => words(status));
+  const parts = [...kinds].map(([word, own]) => `${own.reduce((total, [, count]) => total + count, 0)} ${word}`);
   if (missed > 0) parts.push(`${missed} missed`);
   if (skipped > 0) parts.push(`${skipped} skipped`);
   if (newConflicts > 0) parts.push(counted(newConflicts, "new conflict"));

@@ -49,7 +49,7 @@ export function checkSubject({ context, caller }: Acting, { scope, name }: Pause
   checkScope(caller, "admin");
   checkWhole(caller);
   if (scope === "service" || !context.view.isNarrowed) return;
-  throw notYours(`${caller.name} may change some services only, and this concerns all of them`);
+  throw notYours(`caller "${caller.name}" may change some services only, and this concerns all of them`);
 }
 
 function checkService({ set }: QueryContext, name: string): void {

@@ -19,7 +19,7 @@ export const localCaller: Caller = { name: "local", scope: "read", services: und
 /** @throws WebError for a caller who may not. */
 export function checkScope({ name, scope }: Caller, needed: Scope): void {
   if (reaches(scope, needed)) return;
-  throw notYours(`${name} may ${scope}, and this needs ${needed}; the attempt is recorded`);
+  throw notYours(`caller "${name}" may ${scope}, and this needs ${needed}; the attempt is recorded`);
 }
 
 /** What is more than a caller may. */
@@ -31,9 +31,10 @@ export function notYours(detail: string): WebError {
  * For what belongs to no policy, or to all: services, lists, the record of changes.
  * @throws WebError for a caller who is held to labels.
  */
-export function checkWhole({ name, labels }: Caller): void {
+export function checkWhole({ name, scope, labels }: Caller): void {
   if (labels === undefined) return;
-  throw notYours(`${name} may see and change the policies with ${labels}, and this is not about them alone`);
+  const may = reaches(scope, "operate") ? "see and change" : "see";
+  throw notYours(`caller "${name}" may ${may} only policies with ${labels}, and this is about more than them`);
 }
 
 /** A caller who is let in no further. `actor`: the name, where it is proven. */

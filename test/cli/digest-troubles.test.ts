@@ -100,7 +100,7 @@ describe("syncline digest says in plain words", () => {
   it.each([
     [
       "refused",
-      `failed (at|on) AGO: the service refused it\\. ${again}\\. .* check what main lets .*\\. Owner: Ana, 4711`,
+      `failed (at|on) AGO: the service refused it\\. ${again}, and that fails again unless main lets it\\. .* check what main lets .*\\. Owner: Ana, 4711`,
     ],
     [
       "away",
@@ -114,7 +114,7 @@ describe("syncline digest says in plain words", () => {
       "job",
       `failed \\(sync job 42\\) (at|on) AGO: it ran, and failed at the service\\. ${again}\\. A person must look .*`,
     ],
-    ["slow", `not ended in its time (at|on) AGO\\. ${again}\\. A person must look at main for the cause`],
+    ["slow", `failed (at|on) AGO: it did not end in its time\\. ${again}\\. A person must look at main for the cause`],
     [
       "lost",
       `not known since AGO whether it ran well: .* answer was lost; its data may be old.*\\. ${again}\\. .* right`,
@@ -155,7 +155,7 @@ describe("syncline digest says in plain words", () => {
   it("its zone once, and what all ends were", () => {
     const { title, detail, lines } = digest;
     expect([title, detail, ...lines].join("\n").match(/Asia\/Tokyo|JST|GMT|UTC|\dZ/g)).toEqual([timezone]);
-    expect(detail).toMatch(/ran, 1 good, 8 bad \(4 failed, .*1 not known whether it ran well.*\)/);
+    expect(detail).toMatch(/9 ended, 1 good, 8 bad \(5 failed, .*1 not known whether it ran well.*\)/);
   });
 
   it("that a service is down, who waits for it, and that it heals by itself", async () => {

@@ -71,7 +71,7 @@ describe("syncline digest", () => {
     expect([code, title]).toEqual([0, "Not fine, 1 needs a person: 1 failed, 2 well of 3 policies"]);
     const report = (await here("report", "--since", "yesterday")).out.split("\n");
     expect(detail).toBe(`${dayAfter(today, -1)} to ${today}: ${report[2]?.split(";")[0]}. Times are those of UTC`);
-    expect(detail).toContain("3 policies: 6 ran, 3 good, 3 bad (3 failed, 2 new conflicts)");
+    expect(detail).toContain("3 policies: 6 ended, 3 good, 3 bad (3 failed, 2 new conflicts)");
     expect(lines[0]).toMatch(
       /^- ill: failed, 2 times in a row since \d\d:\d\d: the service refused it\..*\. Owner: Ana, 4711$/,
     );
@@ -86,7 +86,7 @@ describe("syncline digest", () => {
 
   it("keeps to the label of a digest, and says when all is well", async () => {
     expect((await here("digest", "hr")).out).toMatch(
-      /^All well: 2 policies \(team=hr\)\n.*: 2 policies: 4 ran, 3 good, 1 bad/,
+      /^All well: 2 policies \(team=hr\)\n.*: 2 policies: 4 ended, 3 good, 1 bad/,
     );
     expect((await here("digest", "--label", "team=it")).out).toMatch(
       /^Not fine, 1 needs a person: 1 failed of 1 policy \(team=it\)\n/,
@@ -96,8 +96,8 @@ describe("syncline digest", () => {
   it("has a line for each value of a label, the worst first", async () => {
     const { lines } = JSON.parse((await here("digest", "teams", "--json")).out);
     expect(lines.slice(-2)).toEqual([
-      "team=it: 1 policy (1 failed); 2 ran, 0 good, 2 bad",
-      "team=hr: 2 policies (2 well); 4 ran, 3 good, 1 bad",
+      "team=it: 1 policy (1 failed); 2 ended, 0 good, 2 bad",
+      "team=hr: 2 policies (2 well); 4 ended, 3 good, 1 bad",
     ]);
   });
 

@@ -53,15 +53,15 @@ describe("syncline report", () => {
     expect(policies.map((row: { policy: string }) => row.policy)).toEqual(["ill", "gone", "idle", "slow", "well"]);
     expect(policies[0]).toMatchObject({
       ...{ service: "main", slower: null },
-      now: { ran: 3, good: 0, bad: 3, skipped: 1, missed: 0, newConflicts: 4, statuses: { failed: 1, unknown: 1 } },
-      before: { ran: 0 },
+      now: { ended: 3, good: 0, bad: 3, skipped: 1, missed: 0, newConflicts: 4, statuses: { failed: 1, unknown: 1 } },
+      before: { ended: 0 },
     });
-    expect(all.now).toMatchObject({ ran: 18, good: 15, bad: 3, skipped: 1, newConflicts: 4, longestMs: 300_000 });
-    expect(all.before).toMatchObject({ ran: 14, good: 14, bad: 0, longestMs: 100_000 });
+    expect(all.now).toMatchObject({ ended: 18, good: 15, bad: 3, skipped: 1, newConflicts: 4, longestMs: 300_000 });
+    expect(all.before).toMatchObject({ ended: 14, good: 14, bad: 0, longestMs: 100_000 });
     expect(Date.parse(before.to) - Date.parse(before.from)).toBe(6 * dayMs);
     const { out, err } = await report();
     expect(out).toMatch(/^\d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d \(7 days\), changes against \S+ to \S+\n/);
-    expect(out).toContain("5 policies: 18 ran, 15 good, 3 bad (");
+    expect(out).toContain("5 policies: 18 ended, 15 good, 3 bad (");
     expect(out).toMatch(/\nill +3 +0 +3 .* 1 (failed|conflicts|unknown), .*1 skipped, 4 new conflicts/);
     expect(out).toMatch(/\nslow +7 +7 +0 +\dm\d\ds \+\d{3}%/);
     expect(err).toContain("nothing ended, was skipped or missed: idle");
@@ -82,9 +82,9 @@ describe("syncline report", () => {
     expect(await names("well", "ill")).toEqual(["ill", "well"]);
     expect(await names("--service", "main")).toEqual(["idle", "ill", "slow", "well"]);
     expect(await names("--label", "team=hr")).toEqual(["slow", "well"]);
-    expect((await rows("well", "--since", "yesterday", "--until", "today")).all.now).toMatchObject({ ran: 1 });
-    expect((await rows("well", "--since", "today")).all).toMatchObject({ now: { ran: 1 }, before: { ran: 1 } });
-    expect((await rows("well", "--since", "20d")).all).toMatchObject({ now: { ran: 14 }, before: { ran: 0 } });
+    expect((await rows("well", "--since", "yesterday", "--until", "today")).all.now).toMatchObject({ ended: 1 });
+    expect((await rows("well", "--since", "today")).all).toMatchObject({ now: { ended: 1 }, before: { ended: 1 } });
+    expect((await rows("well", "--since", "20d")).all).toMatchObject({ now: { ended: 14 }, before: { ended: 0 } });
   });
 
   it("says when it reaches beyond what is kept, or beyond the beginning of a policy", async () => {
@@ -101,7 +101,7 @@ describe("syncline report", () => {
     const lines = out.split("\n");
     expect(lines[0]).toMatch(/^## \d{4}/);
     expect(lines.slice(-3)).toEqual([
-      "| policy | ran | good | bad | median | p95 | longest | besides |",
+      "| policy | ended | good | bad | median | p95 | longest | besides |",
       "| --- | --: | --: | --: | --: | --: | --: | --- |",
       expect.stringMatching(/^\| ill \| 3 \| 0 \| 3 \|/),
     ]);

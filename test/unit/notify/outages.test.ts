@@ -36,7 +36,7 @@ describe("the outage of a service", () => {
     expect(fixture.published()).toEqual([]);
     await fixture.after(10_000);
     expect(fixture.delivered.map(({ notice }) => notice.title)).toEqual([
-      "service main is down: no policy has failed yet",
+      "service main is down: its policies wait for it, and none has failed yet",
     ]);
     fixture.ended("p0", { status: "unknown", reason: "answer-lost" });
     fixture.ended("p1", { status: "missed", reason: "throttled" });
