@@ -4,7 +4,8 @@ import { counted } from "../../core/plain-text.ts";
 import type { Outcome } from "../../model/outcome.ts";
 import type { Pause } from "../../model/pause.ts";
 import type { Attention, AttentionItem } from "../../queries/attention.ts";
-import { needsPerson, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
+import { plainHealths } from "../../queries/plain-troubles.ts";
+import { countHealths, needsPerson, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import { taskWords } from "../../queries/task-words.ts";
 import { besideMark, type Html, type Marked, mark, tag, toneOf, wordOf } from "./marks.ts";
 import {
@@ -50,6 +51,9 @@ function headline(attention: Attention): string {
   if (fresh.length > 0) return `${counted(fresh.length, "thing needs", "things need")} a person`;
   if (known.length > 0) return "Nothing new needs a person";
   if (lines.length === 0) return "No policies yet";
+  const others = lines.filter(({ health }) => health !== "ok");
+  if (others.length > 0)
+    return `${lines.length - others.length} of ${counted(lines.length, "policy is", "policies are")} well, ${countHealths(others, plainHealths)}`;
   return lines.length === 1 ? "The one policy is well" : `All ${lines.length} policies are well`;
 }
 

@@ -71,6 +71,7 @@ export function policyPage(
 <h1>${policy.name}</h1>
 ${pauses.length > 0 && !needsPerson[health] ? "" : html`<p class="state">${mark(health)} ${state}${since}</p>`}
 ${paused}
+${policy.owner === undefined ? "" : html`<p class="quiet">owner ${policy.owner}</p>`}
 ${worst === undefined ? "" : lastFacts(worst, nowMs)}
 ${mayOperate ? acts(line) : ""}
 ${section(
