@@ -1,8 +1,11 @@
 // What needs a person now, the worst first, each with since when and one next step. Called by the
 // pages and the API.
+import type { Policy } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
+import { showNear } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
+import type { Pause } from "../model/pause.ts";
 import type { Acknowledgement } from "../store/policy-states.ts";
 import { foreignOwner } from "../store/redis.ts";
 import {
@@ -158,7 +161,7 @@ function policyItem(line: PolicyLine, nowMs: number): AttentionItem {
     about: "policy",
     name: policy.name,
     state: health,
-    what: `${describePolicy(line, nowMs)}${pause === undefined ? "" : `; paused by ${pause.actor}: ${pause.note}`}`,
+    what: `${describePolicy(line, nowMs)}${pause === undefined ? "" : `; ${pauseWords(pause, policy, nowMs)}`}`,
     acknowledged,
     sinceMs: sinceOf(line),
     lastGoodMs: worst?.lastGoodMs,
@@ -196,14 +199,19 @@ export function sinceOf({ health, pauses, worst, missedMs, unplannedMs, late }: 
 export function describePolicy(line: PolicyLine, nowMs: number): string {
   const { late, policy, health, acknowledged } = line;
   const words = [
-    ...(health === "late" ? [] : [describeHealth(line)]),
+    ...(health === "late" ? [] : [describeHealth(line, nowMs)]),
     ...(late === undefined ? [] : [describeLate(late, policy, nowMs)]),
     ...(acknowledged === undefined ? [] : [acknowledgementWords(acknowledged)]),
   ];
   return words.join("; ");
 }
 
-function describeHealth({ health, worst, pauses, policy }: PolicyLine): string {
+function pauseWords({ actor, note, untilMs }: Pause, { closed }: Policy, nowMs: number): string {
+  const until = untilMs === null ? "" : ` until ${showNear(untilMs, closed.timezone, nowMs)}`;
+  return `paused by ${actor}${until}: ${note}`;
+}
+
+function describeHealth({ health, worst, pauses, policy }: PolicyLine, nowMs: number): string {
   const target = policy.action.kind === "run" || policy.action.kind === "activate" ? `sync job ${worst?.target}: ` : "";
   const ended = worst === undefined ? "" : `${target}${wordsOfEnd(worst.last.status)} (${worst.last.reason})`;
   const [pause] = pauses;
@@ -211,7 +219,7 @@ function describeHealth({ health, worst, pauses, policy }: PolicyLine): string {
     case "quarantined":
       return `its slots are skipped: ${pauses.find(({ cause }) => cause === "quarantine")?.note ?? ""}`;
     case "paused":
-      return `paused by ${pause?.actor ?? ""}: ${pause?.note ?? ""}`;
+      return pause === undefined ? "paused" : pauseWords(pause, policy, nowMs);
     case "unplanned":
       return "a slot is due, and no scheduler has planned it";
     case "missed":

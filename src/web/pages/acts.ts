@@ -294,12 +294,12 @@ async function preview({ context }: KeyedActing, subject: PauseSubject): Promise
   const nowMs = await readNowMs(context);
   const { slots, isCut } = slotsWithin(own, nowMs, nowMs + previewMs);
   const many = `${isCut ? "More than " : ""}${counted(slots.length, "slot")} of ${counted(own.length, "policy", "policies")}`;
-  if (slots.length === 0) return html`<p>No slot of the next 24 hours falls away.</p>`;
+  if (slots.length === 0) return html`<p>It skips no slot of the next 24 hours.</p>`;
   const rows = slots
     .slice(0, previewShown)
     .map(({ policy, slotMs }) => [fullTime(slotMs, policy.closed.timezone), policyLink(policy.name)]);
   const more = slots.length > previewShown ? html`<p class="quiet">and ${slots.length - previewShown} more</p>` : "";
-  return html`<p>${many} in the next 24 hours fall away while it lasts:</p>${table("Slots of the next 24 hours", ["due", "policy"], rows, { isBrief: true })}${more}`;
+  return html`<p>${many} in the next 24 hours will not start while it lasts:</p>${table("Slots of the next 24 hours", ["due", "policy"], rows, { isBrief: true })}${more}`;
 }
 
 async function viewRun({ context }: KeyedActing, name: string): Promise<View> {

@@ -5,7 +5,7 @@ import { type Change, describeReason } from "../../model/change.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { subjectWords } from "../../queries/task-words.ts";
 import { type Html, tag } from "./marks.ts";
-import { nothing, table, taskPath, when } from "./parts.ts";
+import { fullTime, nothing, table, taskPath, when } from "./parts.ts";
 
 /** How many changes the page shows. */
 export const changesShown = 200;
@@ -21,7 +21,7 @@ export function changesPage(
     html`<span class="name">${actor}</span>`,
     what === "refused" ? tag("warn", "bar", "refused") : what,
     subjectOf(subject, Date.parse(at), set),
-    describeReason(rest) || nothing,
+    html`${describeReason(rest) || nothing}${what === "pause" ? endOfPause(subject, rest, set) : ""}`,
   ]);
   const none = isNarrowed
     ? "Changes of all services stand together: they are not for those who may see some only."
@@ -30,6 +30,14 @@ export function changesPage(
   const more =
     changes.length === changesShown ? html`<p class="quiet">The newest ${changesShown}; the API has all.</p>` : "";
   return html`<h1>Changes</h1>${table("Changes by hand, newest first", columns, rows, { none })}${more}`;
+}
+
+/** Until when, as it was recorded. */
+function endOfPause(subject: string, { after }: Pick<Change, "after">, { policies }: PolicySet): Html | "" {
+  if (typeof after !== "object" || after === null || !("untilMs" in after)) return "";
+  const timezone = policies.find(({ name }) => subject === `policy ${name}`)?.closed.timezone ?? "UTC";
+  const { untilMs } = after;
+  return html`<span class="under">${typeof untilMs === "number" ? html`until ${fullTime(untilMs, timezone)}` : "until it is resumed"}</span>`;
 }
 
 function subjectOf(subject: string, atMs: number, { policies }: PolicySet): Html | string {

@@ -17,7 +17,10 @@ const tasksShown = 100;
 
 /** What the page is asked for. */
 interface FailedView {
-  readonly span: (typeof failedSpans)[number];
+  /** Undefined: the shortest in which a task failed. */
+  readonly asked: (typeof failedSpans)[number] | undefined;
+  /** Whether the asker may see the changes. */
+  readonly seesChanges: boolean;
   readonly nowMs: number;
   readonly timezone: string;
 }
@@ -26,25 +29,29 @@ const spanWords = { "18:00": "Tonight, since 18:00", "24h": "24 hours", "7d": "7
 
 /** Shows the failed tasks, newest first. `mayOperate`: the asker may do them over. */
 export function failedPage(tasks: readonly FailedTask[], view: FailedView, mayOperate: boolean): Html {
-  const within = (span: FailedView["span"]) => {
+  const within = (span: (typeof failedSpans)[number]) => {
     const beginMs = spanBegin(span, view.nowMs, view.timezone);
     return tasks.filter(({ outcome }) => Date.parse(outcome.finishedAt) >= beginMs);
   };
+  const chosen = view.asked ?? failedSpans.find((span) => within(span).length > 0) ?? "all";
   const spans = failedSpans.map((span) => {
     const words = `${spanWords[span]}: ${within(span).length}`;
-    return span === view.span
+    return span === chosen
       ? html`<b aria-current="true">${words}</b>`
       : html`<a href="/failed?since=${span}">${words}</a>`;
   });
-  const causes = groupByCause(within(view.span));
+  const causes = groupByCause(within(chosen));
   const rows = causes.slice(0, causesShown).map((cause) => causeRow(cause, view, mayOperate));
   const columns = ["ended", ["what", "roomy"], ["why", "wide"], "when"] as const;
   const more = causes.length - causesShown;
+  const dealt = view.seesChanges
+    ? html`<p class="quiet">What was replayed or discarded no longer stands here: <a href="/changes">Changes</a> tells of it.</p>`
+    : "";
   return html`<h1>Failed</h1>
 <nav class="pages" aria-label="How far back">${spans}</nav>
 <p class="quiet">A line for each cause. Open a task to see what happened, and to replay or discard it. Times are in ${view.timezone}.</p>
 ${table("Causes of failures, newest first", columns, rows, { none: "Nothing waits to be done over." })}
-${more > 0 ? html`<p class="quiet">and ${more} more causes; the API has all</p>` : ""}`;
+${more > 0 ? html`<p class="quiet">and ${more} more causes; the API has all</p>` : ""}${dealt}`;
 }
 
 function causeRow(cause: readonly FailedTask[], { nowMs, timezone }: FailedView, mayOperate: boolean): Html[] {

@@ -65,7 +65,7 @@ ${script}
 <a class="skip" href="#main">To the content</a>
 <header class="top"><a class="home" href="/"><img src="${assetPath("icon.svg")}" alt="" width="22" height="22">Syncline</a>${bar}</header>
 <main id="main" tabindex="-1"${isStatic ? html` data-static` : ""}>${content}</main>
-<footer>Syncline ${version}. Times are of Redis; a policy's are in its own zone. <a href="/api">API</a></footer>
+<footer>Syncline ${version}. Now is by the clock of Redis; a policy's times are in its own zone. <a href="/api">API</a></footer>
 </body>
 </html>`;
 }

@@ -10,7 +10,7 @@ import { hoursOf, type NextDay, type ServiceAhead } from "../../queries/next-day
 import { actionWords } from "../../queries/task-words.ts";
 import { clashesOf, endOf, expectedWords, runningWords, type TimeLine } from "../../queries/time-line.ts";
 import { type Html, mark, tag } from "./marks.ts";
-import { policyLink, section, table } from "./parts.ts";
+import { policyLink, scheduleText, section, table } from "./parts.ts";
 import { countLane, type LaneBar, slotLane } from "./pictures.ts";
 
 /** How many hours the page looks ahead. */
@@ -21,6 +21,8 @@ const lanesMax = 25;
 const slotsOfLaneMax = 300;
 const runningShownMax = 10;
 const rowsShown = 200;
+/** A policy with more slots in the hour has one line. */
+const frequentFrom = 6;
 
 type SlotRow = TimeLine["rows"][number];
 
@@ -44,7 +46,7 @@ export function nextDayPage(day: NextDay, hour: HourAhead | undefined): Html {
   const slots = `${counted(sum("slots"), "slot")} of ${counted(policies, "policy", "policies")}`;
   const facts = [
     html`<li>${mark("started", slots)}</li>`,
-    sum("away") === 0 ? "" : html`<li>${mark("skipped", `${sum("away")} fall away`)}</li>`,
+    sum("away") === 0 ? "" : html`<li>${mark("skipped", `${sum("away")} will not start`)}</li>`,
     sum("meets") === 0 ? "" : html`<li>${tag("warn", "merge", `${sum("meets")} meet a run of their sync job`)}</li>`,
   ];
   const until = line.seenUntilMs;
@@ -56,7 +58,7 @@ export function nextDayPage(day: NextDay, hour: HourAhead | undefined): Html {
   const untimed =
     unknown.length === 0
       ? ""
-      : html`<p class="quiet">Not known yet how long these take, so no meeting of theirs is foreseen: ${someNames(unknown)}.</p>`;
+      : html`<p class="quiet">Not known yet how long these take, so it is not known either whether their runs meet: ${someNames(unknown)}.</p>`;
   return html`<h1>Next ${hoursAhead} hours</h1>
 <ul class="facts-row">${facts}</ul>
 ${cut}
@@ -78,7 +80,7 @@ function serviceSection(one: ServiceAhead, day: NextDay): Html {
     ? ""
     : html`<p class="quiet">${counted(policies.size, "policy", "policies")}: too much to draw each slot, so a bar counts the slots of a quarter of an hour.</p>`;
   const meets = all.meets === 0 ? "" : `, ${all.meets} meet another`;
-  const away = all.away === 0 ? "" : `, ${all.away} fall away`;
+  const away = all.away === 0 ? "" : `, ${all.away} will not start`;
   const id = `service-${service}`;
   return html`<section aria-labelledby="${id}"><h2 id="${id}"><a href="/policies?service=${service}">${service}</a></h2>${why}
 <div class="lanes">${axis(day)}
@@ -127,13 +129,26 @@ function policyLanes(rows: readonly SlotRow[], day: NextDay): Html[] {
   const at = (ms: number) => (ms - range.fromMs) / laneMs;
   const byPolicy = [...Map.groupBy(rows, ({ policy }) => policy)].toSorted(([a], [b]) => (a.name < b.name ? -1 : 1));
   return byPolicy.map(([policy, own]) => {
-    const bars = own.slice(0, slotsOfLaneMax).map((row): LaneBar => {
+    const bars = own.map((row): LaneBar => {
       const kind = row.state !== "started" ? "away" : clashesOf(row, line).length > 0 ? "meets" : "due";
       return { from: at(row.plannedMs), to: at(endOf(row, line) ?? row.plannedMs), kind, title: barTitle(row, day) };
     });
-    const more = own.length > slotsOfLaneMax ? `, the first ${slotsOfLaneMax} are drawn` : "";
-    const title = `${policy.name}: ${counted(own.length, "slot")}${more}`;
-    return laneRow(policyLink(policy.name), slotLane(bars, { title, ...placeOf(day) }));
+    const isDense = own.length > slotsOfLaneMax;
+    const title = `${policy.name}: ${counted(own.length, "slot")}`;
+    const name = html`${policyLink(policy.name)}${isDense ? html`<span class="under">${own.length} slots, a bar an hour</span>` : ""}`;
+    return laneRow(name, slotLane(isDense ? hourBars(bars) : bars, { title, ...placeOf(day) }));
+  });
+}
+
+/** One bar for all slots of an hour, where there are too many to draw each. */
+function hourBars(bars: readonly LaneBar[]): LaneBar[] {
+  const hours = [...Map.groupBy(bars, ({ from }) => Math.floor(from * (hoursAhead + 1) + 1e-9))];
+  return hours.map(([hour, own]) => {
+    const kinds = new Set(own.map(({ kind }) => kind));
+    const kind = kinds.has("meets") ? "meets" : kinds.has("due") ? "due" : "away";
+    const [first, last] = [own[0], own.at(-1)];
+    const to = Math.max(last?.to ?? 0, ((last?.from ?? 0) + (hour + 1) / (hoursAhead + 1)) / 2);
+    return { from: first?.from ?? 0, to, kind, title: `${counted(own.length, "slot")} from ${first?.title ?? ""}` };
   });
 }
 
@@ -150,7 +165,7 @@ function hourTable(one: ServiceAhead, hours: ReturnType<typeof hoursOf>, { timez
   const columns = [
     "hour",
     ["slots", "num"],
-    ["fall away", "num"],
+    ["will not start", "num"],
     ["meet another", "num"],
     ["requests", "num"],
   ] as const;
@@ -172,14 +187,20 @@ function slotTable({ line, timezone, nowMs }: NextDay, hour: HourAhead | undefin
   const key = (policy: Policy, slotMs: number) => `${slotMs} ${policy.name}`;
   const foreseen = new Map(line.rows.map((row) => [key(row.policy, row.slotMs), row]));
   const slots = hour?.slots ?? line.rows;
-  const rows = slots.slice(0, rowsShown).map(({ policy, slotMs }) => {
+  const byPolicy = hour === undefined ? new Map() : Map.groupBy(hour.slots, ({ policy }) => policy);
+  const frequent = new Map([...byPolicy].filter(([, own]) => own.length > frequentFrom));
+  const lines = slots.filter(({ policy, slotMs }) => (frequent.get(policy)?.[0].slotMs ?? slotMs) === slotMs);
+  const rows = lines.slice(0, rowsShown).map(({ policy, slotMs }) => {
+    const many = frequent.get(policy);
     const row = foreseen.get(key(policy, slotMs));
     const isPaused = hour?.pauses.some((pause) => isAbout(pause, policy) && (pause.untilMs ?? slotMs) >= slotMs);
     const away = row === undefined ? (isPaused ? "skipped" : "started") : row.state;
     const endsMs = row && endOf(row, line);
     return [
       showClock(slotMs, timezone, nowMs),
-      policyLink(policy.name),
+      many === undefined
+        ? policyLink(policy.name)
+        : html`${policyLink(policy.name)}<span class="under">${scheduleText(policy)}: ${many.length} slots</span>`,
       away === "started" ? actionWords(policy.action) : mark(away),
       endsMs === undefined ? "" : showClock(endsMs, timezone, nowMs),
       row === undefined ? "" : expectedWords(row, line, timezone),
@@ -187,9 +208,13 @@ function slotTable({ line, timezone, nowMs }: NextDay, hour: HourAhead | undefin
   });
   const columns = ["due", "policy", "starts", "ends about", ["expected", "wide"]] as const;
   const more =
-    slots.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} slots; the API has more.</p>` : "";
+    lines.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} lines; the API has more.</p>` : "";
   const from = hour === undefined ? "" : showClock(hour.fromMs, timezone, hour.fromMs);
-  const words = hour === undefined ? `The first ${rows.length} in order` : `${slots.length} in the hour from ${from}`;
+  const sharp = slots.filter(({ slotMs }) => slotMs === hour?.fromMs).length;
+  const words =
+    hour === undefined
+      ? `The first ${rows.length} in order`
+      : `${hour.isCut ? "More than " : ""}${slots.length} in the hour from ${from}, ${sharp} of them at ${from.slice(0, 5)} itself`;
   const form = html`<form class="filters" method="get" action="/next#slots"><label>The hour from <input type="time" name="at" step="900" value="${from.slice(0, 5)}" required></label><button>Show</button></form>`;
   const all = table("Slots ahead, in order", columns, rows, { none: "No slot comes due then." });
   const open = html`<details${hour === undefined ? "" : html` open`}><summary>${words}</summary>${all}${more}</details>`;

@@ -1,5 +1,6 @@
 // The first page: what needs a person now, what ended just before, and what comes next.
 import { html } from "hono/html";
+import { showNear } from "../../core/instant.ts";
 import { counted } from "../../core/plain-text.ts";
 import type { Outcome } from "../../model/outcome.ts";
 import type { Pause } from "../../model/pause.ts";
@@ -148,7 +149,7 @@ function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
     .toSorted((a, b) => a.nextMs - b.nextMs)
     .slice(0, nextMax);
   const rows = coming.map(({ policy, nextMs, pauses }) => [
-    when(nextMs, nowMs),
+    html`${when(nextMs, nowMs)}<span class="under">${showNear(nextMs, policy.closed.timezone, nowMs)}</span>`,
     html`${policyLink(policy.name)}<span class="under">${pauses.length === 0 ? actionText(policy) : mark("paused", pauseNote(pauses, nextMs))}</span>`,
   ]);
   const none = "No policy has a slot ahead.";
