@@ -3,9 +3,9 @@
 import { expect, it } from "vitest";
 import { localDate } from "../../../src/core/instant.ts";
 import { type Outcome, outcomeStatuses } from "../../../src/model/outcome.ts";
-import { wordsOfEnd } from "../../../src/queries/attention.ts";
 import { digestNotice, readDigest } from "../../../src/queries/digest.ts";
 import { findOutcomes } from "../../../src/queries/outcomes.ts";
+import { plainEnd } from "../../../src/queries/plain-troubles.ts";
 import { dayAfter } from "../../../src/queries/report.ts";
 import { History } from "../../../src/store/history.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
@@ -65,8 +65,8 @@ it("a digest of 5,000 policies has the numbers of the history, in 5 s of CPU", a
   const bads = count(counted, isBad);
   expect(digest.detail).toContain(`5000 policies: `);
   expect(digest.detail).toContain(` ${goods} good, ${bads} bad (`);
-  for (const status of outcomeStatuses.filter(isBad))
-    expect(digest.detail).toContain(`${count(counted, (one) => one === status)} ${wordsOfEnd(status)}`);
+  for (const word of new Set(outcomeStatuses.filter(isBad).map(plainEnd)))
+    expect(digest.detail).toContain(`${count(counted, (one) => isBad(one) && plainEnd(one) === word)} ${word}`);
   expect(digest.detail).toContain(`${count(counted, (one) => one === "missed")} missed`);
   const needed = digest.lines.filter((line) => /^team=t-\d+: 125 policies /.test(line));
   expect(needed).toHaveLength(teams);
