@@ -12,6 +12,8 @@ export const heldLong = { forMs: 30_000 };
 const keptMax = 500;
 /** So long a page waits for what takes long. */
 const patienceMs = 200;
+/** So long a failure is told of that no page waited for: pages come back after two seconds. */
+const toldForMs = 3_000;
 
 /** Answers of the last moments, by what was asked and what the asker may see. */
 export class Looks {
@@ -53,8 +55,10 @@ export class Looks {
       fresh.untilMs = Math.max(fresh.untilMs, nowMs + Math.min(times * tookMs, heldMsMax));
       return found;
     } catch (error) {
-      // What failed is asked again by the next one.
-      if (this.#kept.get(key) === fresh) this.#kept.delete(key);
+      const failedMs = this.#clock.monotonicMs();
+      // The next one asks again. A page that did not wait comes back, and must be told once.
+      if (failedMs - nowMs >= patienceMs) fresh.untilMs = failedMs + toldForMs;
+      else if (this.#kept.get(key) === fresh) this.#kept.delete(key);
       throw error;
     }
   }

@@ -53,8 +53,9 @@ function headline(attention: Attention): string {
   if (known.length > 0) return "Nothing new needs a person";
   if (lines.length === 0) return "No policies yet";
   const others = lines.filter(({ health }) => health !== "ok");
+  const well = lines.length - others.length;
   if (others.length > 0)
-    return `${lines.length - others.length} of ${counted(lines.length, "policy is", "policies are")} well, ${countHealths(others, plainHealths)}`;
+    return `${well} of ${counted(lines.length, "policy", "policies")} ${well === 1 ? "is" : "are"} well, ${countHealths(others, plainHealths)}`;
   return lines.length === 1 ? "The one policy is well" : `All ${lines.length} policies are well`;
 }
 

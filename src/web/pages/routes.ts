@@ -247,10 +247,11 @@ async function services({ context, looks, may, isHeld }: Asked): Promise<Page> {
   return { title: "Services", here: "services", content: servicesPage(attention, context, may("admin") && !isHeld) };
 }
 
-async function failed({ context, looks, query, may, isHeld }: Asked): Promise<Page> {
+async function failed({ context, looks, query, may }: Asked): Promise<Page> {
   const tasks = await looks.of("failed", context, readFailedTasks);
   const asked = failedSpans.find((one) => one === query["since"]);
-  const view = { asked, seesChanges: !isHeld, nowMs: await readNowMs(context), timezone: commonZone(context.set) };
+  const seesChanges = !context.view.isNarrowed;
+  const view = { asked, seesChanges, nowMs: await readNowMs(context), timezone: commonZone(context.set) };
   return { title: "Failed", here: "failed", content: failedPage(tasks, view, may("operate")) };
 }
 

@@ -68,6 +68,35 @@ it("the next 24 hours say that they are being worked out, then they come", async
   expect([then.headers.get("refresh"), await then.text()]).toEqual([null, expect.stringContaining("requests an hour")]);
 });
 
+it("a look ahead that fails after its page has come is told to the next one", async () => {
+  const [asked, known] = [Promise.withResolvers<void>(), Promise.withResolvers<never>()];
+  let nowMs = 0;
+  let patience = Promise.resolve();
+  const clock = { ...web.parts.clock, monotonicMs: () => nowMs, sleep: () => patience };
+  let isFirst = true;
+  const context = () => {
+    const { readStates, ...given } = web.parts.context();
+    const failing = (names: readonly string[]) => {
+      if (!isFirst) return readStates(names);
+      isFirst = false;
+      asked.resolve();
+      return known.promise;
+    };
+    return { ...given, readStates: failing };
+  };
+  const app = createWebApp({ ...web.parts, context, clock });
+  const ask = () => app.request("http://127.0.0.1/next");
+  const [first, plan] = [await ask(), app.request("http://127.0.0.1/api/v1/plan")];
+  expect([first.status, first.headers.get("refresh")]).toEqual([200, "2"]);
+  await asked.promise;
+  nowMs = 29_000;
+  known.reject(new Error("Redis went away"));
+  expect((await plan).status).toBeGreaterThanOrEqual(500);
+  nowMs += 2_000;
+  patience = new Promise(() => {});
+  expect((await ask()).status).toBeGreaterThanOrEqual(500);
+});
+
 it("a task that has ended has no step that is called now", async () => {
   const { slots } = (await (await web.ask("/api/v1/policies/archive")).json()) as { slots: { slot: string }[] };
   const task = `archive__run__42__${Date.parse(slots.at(-1)?.slot ?? "") / 1_000}`;
