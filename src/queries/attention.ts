@@ -211,13 +211,19 @@ function pauseWords({ actor, note, untilMs }: Pause, { closed }: Policy, nowMs: 
   return `paused by ${actor}${until}: ${note}`;
 }
 
-function describeHealth({ health, worst, pauses, policy }: PolicyLine, nowMs: number): string {
+/** Why a policy is in quarantine, also while a person pauses it. */
+export function quarantineNote({ pauses }: PolicyLine): string {
+  return pauses.find(({ cause }) => cause === "quarantine")?.note ?? "";
+}
+
+function describeHealth(line: PolicyLine, nowMs: number): string {
+  const { health, worst, pauses, policy } = line;
   const target = policy.action.kind === "run" || policy.action.kind === "activate" ? `sync job ${worst?.target}: ` : "";
   const ended = worst === undefined ? "" : `${target}${wordsOfEnd(worst.last.status)} (${worst.last.reason})`;
   const [pause] = pauses;
   switch (health) {
     case "quarantined":
-      return `its slots are skipped: ${pauses.find(({ cause }) => cause === "quarantine")?.note ?? ""}`;
+      return `its slots are skipped: ${quarantineNote(line)}`;
     case "paused":
       return pause === undefined ? "paused" : pauseWords(pause, policy, nowMs);
     case "unplanned":

@@ -72,13 +72,13 @@ export async function readDigest(
   const conflicts = await openConflicts(context, policies, question);
   const lines = [
     ...firstOf(troubles, needsMax, "more of this kind"),
-    ...wellAgain(report, attention.lines),
+    ...wellAgain(report, attention.lines, conflicts.policies),
     ...pausedLines(attention.lines, question),
-    ...conflicts,
+    ...conflicts.lines,
     ...(by === undefined ? [] : groupLines(by, attention.lines, report)),
   ];
   return {
-    title: titleOf(attention.lines, items, { label, hasConflicts: conflicts.length > 0 }),
+    title: titleOf(attention.lines, items, { label, hasConflicts: conflicts.lines.length > 0 }),
     detail: `${showSpan(report.span)}: ${reportCounts(report, plainEnd)}. Times are those of ${timezone}`,
     lines: cutLines(lines),
     counts: Object.fromEntries(attention.counts),
@@ -169,9 +169,10 @@ function linkOf(
   return ` ${fillLink(link, { policy: name, service, kind: "digest", at }) ?? ""}`;
 }
 
-/** Policies that had a bad end or a missed slot, and are well now. */
-function wellAgain({ policies }: Report, lines: readonly PolicyLine[]): string[] {
-  const well = new Set(lines.flatMap(({ policy, health }) => (health === "ok" ? [policy.name] : [])));
+/** Policies that had a bad end or a missed slot, and are well now, without an open conflict. */
+function wellAgain({ policies }: Report, lines: readonly PolicyLine[], withConflicts: ReadonlySet<string>): string[] {
+  const ok = lines.filter(({ policy, health }) => health === "ok" && !withConflicts.has(policy.name));
+  const well = new Set(ok.map(({ policy }) => policy.name));
   const rows = policies.filter(({ policy, now }) => now.bad + now.missed > 0 && well.has(policy));
   if (rows.length === 0) return [];
   const named = rows.map(({ policy, now }) => `${policy} (${now.bad + now.missed})`);
@@ -200,6 +201,7 @@ async function openConflicts(
   const places = Map.groupBy(runs, ({ service, repository = null }) => JSON.stringify([service, repository]));
   const feeds = new FeedStore(store);
   const lines: string[] = [];
+  const withConflicts = new Set<string>();
   for (const own of places.values()) {
     const [{ service, repository = null } = { service: "" }] = own;
     const syncJobs = [...new Set(own.flatMap(({ action }) => targetsOf(action) ?? []))];
@@ -212,11 +214,12 @@ async function openConflicts(
     }));
     const worst = open.filter(({ count }) => count > 0).toSorted((a, b) => b.count - a.count);
     if (totals === undefined || worst.length === 0) continue;
+    for (const { name } of worst) withConflicts.add(name);
     const named = someNames(worst.map(({ name, count }) => `${name} ${count}`));
     const where = repository === null ? service : `repository ${repository} of ${service}`;
     lines.push(`conflicts to settle at ${where}, counted ${plainTime(totals.atMs, clock)}: ${named}`);
   }
-  return firstOf(lines, partsMax, "more lists of conflicts");
+  return { lines: firstOf(lines, partsMax, "more lists of conflicts"), policies: withConflicts };
 }
 
 /** One line for each value of a label, the worst first. */

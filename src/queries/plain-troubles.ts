@@ -4,7 +4,7 @@ import { showNear } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
 import type { LimiterStatus } from "../store/service-limiter.ts";
-import { type AttentionItem, sinceOf, wordsOfEnd } from "./attention.ts";
+import { type AttentionItem, quarantineNote, sinceOf, wordsOfEnd } from "./attention.ts";
 import type { PolicyHealth, PolicyLine } from "./policy-lines.ts";
 
 /** The only clock of a text: its zone is said once. */
@@ -71,13 +71,13 @@ export function policyTrouble(line: PolicyLine, clock: PlainClock): string {
 }
 
 function happened(line: PolicyLine, clock: PlainClock): string {
-  const { health, worst, pauses } = line;
+  const { health, worst } = line;
   const from = sinceOf(line);
   const at = from === undefined ? "" : ` ${whenOf(from, clock)}`;
   const since = from === undefined ? "" : ` since ${plainTime(from, clock)}`;
   switch (health) {
     case "quarantined":
-      return `stopped by Syncline${since}, as it kept failing (${pauses[0]?.note ?? ""})`;
+      return `stopped by Syncline${since}, as it kept failing (${quarantineNote(line)})`;
     case "unknown":
       return `not known${since} whether it ran well${reasonOf(line)}; its data may be old, or done in part`;
     case "missed":

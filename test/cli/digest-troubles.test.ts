@@ -92,6 +92,8 @@ describe("syncline digest says in plain words", () => {
     await store.redis.hset(store.key("notifications", "deadlines"), "late", JSON.stringify(state));
     const slot = { policy: "held", slotMs: nowMs, isGood: false, note: "the last ended failed" };
     await new Quarantines(store).count(slot, { after: 1, forMs: hourMs });
+    // Why it is stopped stays the reason, whatever a person does besides.
+    await own.command("pause", "held", "--until", "30m", "--reason", "ticket 9");
     await own.command("acknowledge", "waits", "--reason", "ticket 7");
     digest = await own.digest();
   });
