@@ -23,15 +23,17 @@ interface Parts {
 export async function acknowledge(policy: Policy, { store, by }: Parts): Promise<Acknowledgement> {
   const { name } = policy;
   const state = (await readPolicyStates(store, [name])).get(name);
-  const { health, acknowledged: before } = await readLine({ store }, policy);
+  const { health, open, acknowledged: before } = await readLine({ store }, policy);
   if (!needsPerson[health]) throw new ConflictError(`policy ${name} is ${health}: there is nothing to acknowledge`);
   const named = targetsOf(policy.action);
-  const own = (state?.targets ?? []).flatMap((target) => {
+  const ended = (state?.targets ?? []).flatMap((target) => {
     const bad = targetHealth(target);
     const isNamed = named === undefined || named.includes(target.target);
     return bad === undefined || bad === "good" || !isNamed ? [] : [[target.target, bad] as const];
   });
-  // What no sync job shows is about the slots: missed, unplanned, late.
+  // No task is about that target: a run that ends well does not settle what is open.
+  const own = open === undefined ? ended : [...ended, ["open conflicts", "conflicts"] as const];
+  // What nothing of this shows is about the slots: missed, unplanned, late.
   const isOfSlots = health !== "quarantined" && !own.some(([, bad]) => bad === health);
   const troubles = isOfSlots ? [...own, ["", "missed"] as const] : own;
   const known = new Set<string>([health, ...troubles.map(([, bad]) => bad)]);

@@ -8,6 +8,7 @@ import type { OutcomeReason } from "../model/outcome.ts";
 import type { Pause } from "../model/pause.ts";
 import type { Acknowledgement } from "../store/policy-states.ts";
 import { foreignOwner } from "../store/redis.ts";
+import { describeOpen } from "./open-conflicts.ts";
 import {
   acknowledgementWords,
   describeLate,
@@ -186,21 +187,25 @@ function unusualItem({ policy, health, unusual }: PolicyLine): AttentionItem[] {
 }
 
 /** Since when a policy is as it is, where that is known. */
-export function sinceOf({ health, pauses, worst, missedMs, unplannedMs, late }: PolicyLine): number | undefined {
+export function sinceOf(line: PolicyLine): number | undefined {
+  const { health, pauses, worst, missedMs, unplannedMs, late, open } = line;
   if (health === "quarantined" || health === "paused") return pauses[0]?.sinceMs;
   if (health === "unplanned") return unplannedMs;
   if (health === "late") return late?.sinceMs;
   if (health === "missed") return missedMs ?? worst?.last.slotMs;
+  if (health === "conflicts" && open !== undefined) return open.sinceMs;
   // Since when it is bad or well; conflicts and what waits count from the last outcome.
   return health === "blocked" || health === "conflicts" ? worst?.last.finishedMs : worst?.sinceMs;
 }
 
 /** What a policy's health means and who knows of it, in one sentence without its name. */
 export function describePolicy(line: PolicyLine, nowMs: number): string {
-  const { late, policy, health, acknowledged } = line;
+  const { late, policy, health, acknowledged, open } = line;
+  const isOpen = health === "conflicts" && open !== undefined;
   const words = [
-    ...(health === "late" ? [] : [describeHealth(line, nowMs)]),
+    ...(health === "late" || isOpen ? [] : [describeHealth(line, nowMs)]),
     ...(late === undefined ? [] : [describeLate(late, policy, nowMs)]),
+    ...(open === undefined ? [] : [describeOpen(open, policy.service)]),
     ...(acknowledged === undefined ? [] : [acknowledgementWords(acknowledged)]),
   ];
   return words.join("; ");
@@ -263,7 +268,7 @@ function nextStepOf({ health, worst }: PolicyLine): string {
   const reason = Object.entries(stepOfReason).find(([known]) => known === worst?.last.reason)?.[1];
   if (health === "quarantined") return "Mend the cause, then resume the policy";
   if (health === "unknown") return "Look at the service whether it ran before you replay it";
-  if (health === "conflicts") return "Settle the new conflicts at the service; the run tells how many";
+  if (health === "conflicts") return "Settle them at the service; the list of conflicts is read again at the next run";
   if (health === "missed") return "The story of the missed slot tells why";
   if (health === "late") return "The story of its last slot tells why; a good run makes up for it";
   if (health === "unplanned") return "Is a scheduler alive, and does it have this policy?";

@@ -1,17 +1,15 @@
 // A digest, for those who wait for the data: its title says whether all is well, its lines what is
 // not and who must act (plain-troubles.ts), the worst first. One zone for all its times. Built for
 // sinks by app/create-notifier.ts, and for `syncline digest`.
-import { type DigestSettings, type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
+import type { DigestSettings, PolicySet } from "../config/policy-set.ts";
 import { fillLink } from "../config/schema/notify.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { counted, cutText, someNames } from "../core/plain-text.ts";
 import { hashText } from "../core/stable-hash.ts";
-import { totalOfSyncJob } from "../feeds/list-totals.ts";
 import { hasLabels } from "../model/label.ts";
 import type { Notice } from "../model/notice.ts";
 import { showSubject } from "../model/pause.ts";
-import { FeedStore } from "../store/feed-store.ts";
 import { type AttentionItem, readAttention } from "./attention.ts";
 import { otherTrouble, plainEnd, plainHealths, plainTime, policyTrouble, waitsForService } from "./plain-troubles.ts";
 import { countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
@@ -69,16 +67,14 @@ export async function readDigest(
     const text = line === undefined ? otherTrouble(item, known, question) : policyTrouble(line, question);
     return `${cutText(text, lineCharactersMax)}${linkOf(item, set, nowMs)}`;
   });
-  const conflicts = await openConflicts(context, policies, question);
   const lines = [
     ...firstOf(troubles, needsMax, "more of this kind"),
-    ...wellAgain(report, attention.lines, conflicts.policies),
+    ...wellAgain(report, attention.lines),
     ...pausedLines(attention.lines, question),
-    ...conflicts.lines,
     ...(by === undefined ? [] : groupLines(by, attention.lines, report)),
   ];
   return {
-    title: titleOf(attention.lines, items, { label, hasConflicts: conflicts.lines.length > 0 }),
+    title: titleOf(attention.lines, items, label),
     detail: `${showSpan(report.span)}: ${reportCounts(report, plainEnd)}. Times are those of ${timezone}`,
     lines: cutLines(lines),
     counts: Object.fromEntries(attention.counts),
@@ -130,18 +126,14 @@ function labelledSet(set: PolicySet, label: string): PolicySet {
 }
 
 /** `Not fine, 2 need a person: 1 failed, 1 late, 9 well of 11 policies`. */
-function titleOf(
-  lines: readonly PolicyLine[],
-  items: readonly AttentionItem[],
-  { label, hasConflicts }: { readonly label: string; readonly hasConflicts: boolean },
-): string {
+function titleOf(lines: readonly PolicyLine[], items: readonly AttentionItem[], label: string): string {
   const all = counted(lines.length, "policy", "policies");
   const fresh = items.filter(({ acknowledged }) => acknowledged === undefined);
   const unusual = fresh.filter(({ state }) => state === "unusual").length;
   const bad = fresh.filter(({ state }) => state !== "unusual" && state !== "throttled");
   // A service that is down, and a list, may heal by themselves.
   const needy = bad.filter(({ about }) => about !== "service" && about !== "list").length;
-  const isWell = items.length === 0 && !hasConflicts && lines.every(({ health }) => health === "ok");
+  const isWell = items.length === 0 && lines.every(({ health }) => health === "ok");
   const worst = needy === 0 ? "Not fine" : `Not fine, ${needy === 1 ? "1 needs" : `${needy} need`} a person`;
   const verdict = bad.length > 0 ? worst : fresh.length < items.length ? "Nothing new is wrong" : "No trouble";
   const down = items.flatMap(({ state, name }) => (state === "breaker open" ? [name] : []));
@@ -150,7 +142,6 @@ function titleOf(
   const parts = [
     lines.length === 0 ? "No policy" : isWell ? `All well: ${all}` : `${verdict}: ${counts} of ${all}`,
     ...(down.length === 0 ? [] : [`${someNames(down, undefined, 3)} down`]),
-    ...(hasConflicts ? ["conflicts still to settle"] : []),
     ...(others === 0 ? [] : [counted(others, "other trouble")]),
   ];
   return `${parts.join(", ")}${label === "" ? "" : ` (${label})`}`;
@@ -169,10 +160,9 @@ function linkOf(
   return ` ${fillLink(link, { policy: name, service, kind: "digest", at }) ?? ""}`;
 }
 
-/** Policies that had a bad end or a missed slot, and are well now, without an open conflict. */
-function wellAgain({ policies }: Report, lines: readonly PolicyLine[], withConflicts: ReadonlySet<string>): string[] {
-  const ok = lines.filter(({ policy, health }) => health === "ok" && !withConflicts.has(policy.name));
-  const well = new Set(ok.map(({ policy }) => policy.name));
+/** Policies that had a bad end or a missed slot, and are well now. */
+function wellAgain({ policies }: Report, lines: readonly PolicyLine[]): string[] {
+  const well = new Set(lines.flatMap(({ policy, health }) => (health === "ok" ? [policy.name] : [])));
   const rows = policies.filter(({ policy, now }) => now.bad + now.missed > 0 && well.has(policy));
   if (rows.length === 0) return [];
   const named = rows.map(({ policy, now }) => `${policy} (${now.bad + now.missed})`);
@@ -189,37 +179,6 @@ function pausedLines(lines: readonly PolicyLine[], clock: DigestQuestion): strin
     },
   );
   return firstOf(texts, partsMax, "more pauses");
-}
-
-/** Open conflicts of the policies' sync jobs, as the last whole walk counted them. */
-async function openConflicts(
-  { store }: Pick<QueryContext, "store">,
-  policies: readonly Policy[],
-  clock: DigestQuestion,
-) {
-  const runs = policies.filter(({ action }) => action.kind === "run");
-  const places = Map.groupBy(runs, ({ service, repository = null }) => JSON.stringify([service, repository]));
-  const feeds = new FeedStore(store);
-  const lines: string[] = [];
-  const withConflicts = new Set<string>();
-  for (const own of places.values()) {
-    const [{ service, repository = null } = { service: "" }] = own;
-    const syncJobs = [...new Set(own.flatMap(({ action }) => targetsOf(action) ?? []))];
-    const feed = { service, repository, list: "conflictDetails" as const };
-    const totals = await feeds.totals(feed, syncJobs.map(totalOfSyncJob));
-    const counts = new Map(syncJobs.map((job, index) => [job, totals?.counts[index] ?? 0]));
-    const open = own.map(({ name, action }) => ({
-      name,
-      count: (targetsOf(action) ?? []).reduce((sum, job) => sum + (counts.get(job) ?? 0), 0),
-    }));
-    const worst = open.filter(({ count }) => count > 0).toSorted((a, b) => b.count - a.count);
-    if (totals === undefined || worst.length === 0) continue;
-    for (const { name } of worst) withConflicts.add(name);
-    const named = someNames(worst.map(({ name, count }) => `${name} ${count}`));
-    const where = repository === null ? service : `repository ${repository} of ${service}`;
-    lines.push(`conflicts to settle at ${where}, counted ${plainTime(totals.atMs, clock)}: ${named}`);
-  }
-  return { lines: firstOf(lines, partsMax, "more lists of conflicts"), policies: withConflicts };
 }
 
 /** One line for each value of a label, the worst first. */

@@ -5,6 +5,7 @@ import { counted, someNames } from "../core/plain-text.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
 import type { LimiterStatus } from "../store/service-limiter.ts";
 import { type AttentionItem, quarantineNote, sinceOf, wordsOfEnd } from "./attention.ts";
+import { describeOpen } from "./open-conflicts.ts";
 import type { PolicyHealth, PolicyLine } from "./policy-lines.ts";
 
 /** The only clock of a text: its zone is said once. */
@@ -66,12 +67,18 @@ export function policyTrouble(line: PolicyLine, clock: PlainClock): string {
   const { policy, acknowledged } = line;
   const known = acknowledged === undefined ? [] : [`Known to ${acknowledged.actor}: ${acknowledged.note}`];
   const owner = policy.owner === undefined ? [] : [`Owner: ${policy.owner}`];
-  const parts = [`${policy.name}: ${happened(line, clock)}`, ...goesOn(line, clock), wish(line), ...known, ...owner];
+  const parts = [
+    `${policy.name}: ${happened(line, clock)}${besides(line)}`,
+    ...goesOn(line, clock),
+    wish(line),
+    ...known,
+    ...owner,
+  ];
   return parts.join(". ");
 }
 
 function happened(line: PolicyLine, clock: PlainClock): string {
-  const { health, worst } = line;
+  const { health, worst, open, policy } = line;
   const from = sinceOf(line);
   const at = from === undefined ? "" : ` ${whenOf(from, clock)}`;
   const since = from === undefined ? "" : ` since ${plainTime(from, clock)}`;
@@ -89,10 +96,17 @@ function happened(line: PolicyLine, clock: PlainClock): string {
     case "blocked":
       return `waits for an approval${since}; until then its changes are not made`;
     case "conflicts":
+      if (open !== undefined)
+        return `${describeOpen(open, policy.service)}${since}, counted ${whenOf(open.atMs, clock)}: these records differ until they are settled`;
       return `ran${at}, and left new conflicts: these records differ until they are settled`;
     default:
       return endOf(line, (worst?.inARow ?? 1) > 1 ? since : at);
   }
+}
+
+/** What a line's health does not say. */
+function besides({ health, open, policy }: PolicyLine): string {
+  return open === undefined || health === "conflicts" ? "" : `; ${describeOpen(open, policy.service)}`;
 }
 
 function endOf(line: PolicyLine, when = ""): string {

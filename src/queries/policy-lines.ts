@@ -23,11 +23,12 @@ import type { Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { readTroubles } from "../store/troubles.ts";
 import { readLate } from "./deadlines.ts";
+import { describeOpen, type OpenConflicts, readOpenConflicts } from "./open-conflicts.ts";
 import { targetWords } from "./task-words.ts";
 
 /**
  * The health of a policy, worst first. `late`: it missed its deadline. `unplanned`: a slot is due
- * and not planned.
+ * and not planned. `conflicts`: some are open at the service, or its last run left some.
  */
 export const policyHealths = [
   "quarantined",
@@ -86,6 +87,8 @@ export interface PolicyLine {
   readonly acknowledged: Acknowledgement | undefined;
   /** The deadline that it missed and has not made up for. */
   readonly late: Late | undefined;
+  /** What is open at the service, beyond what `follow.conflictsMax` takes. */
+  readonly open: OpenConflicts | undefined;
 }
 
 /** A line with the newest slot that a scheduler planned; undefined: none. */
@@ -111,11 +114,12 @@ export async function readPolicyLines(
   { nowMs, pauses, services, readStates = (names) => readPolicyStates(store, names) }: Known,
 ): Promise<readonly PolicyLine[]> {
   const names = policies.map(({ name }) => name);
-  const [states, plannedUpTo, troubles, allLate] = await Promise.all([
+  const [states, plannedUpTo, troubles, allLate, openOf] = await Promise.all([
     readStates(names),
     new SlotLedger(store).plannedUpTo(names),
     readTroubles(store),
     readLate(policies, store),
+    readOpenConflicts(policies, store),
   ]);
   const missed = new Map(
     troubles.flatMap(({ trouble, policy, atMs }) => (trouble === "missed" ? [[policy, atMs]] : [])),
@@ -125,8 +129,10 @@ export async function readPolicyLines(
   const lines = policies.map((policy) => {
     const own = inForce.filter((pause) => isAbout(pause, policy));
     const { name } = policy;
+    const state = states.get(name);
     const facts = {
-      state: states.get(name),
+      state,
+      counted: openOf(policy, state?.targets.map(({ target }) => target) ?? []),
       plannedMs: plannedUpTo.get(name),
       missedMs: missed.get(name),
       late: allLate.get(name),
@@ -151,11 +157,12 @@ interface Facts extends Pick<Known, "nowMs" | "pauses"> {
   readonly plannedMs: number | undefined;
   readonly missedMs: number | undefined;
   readonly late: Late | undefined;
+  readonly counted: OpenConflicts | undefined;
 }
 
 function toLine(
   policy: Policy,
-  { state, plannedMs, missedMs = 0, late, nowMs, pauses, isServiceDown }: Facts,
+  { state, plannedMs, missedMs = 0, late, counted, nowMs, pauses, isServiceDown }: Facts,
 ): PolicyLine {
   const targets = targetsOf(policy.action);
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
@@ -179,8 +186,11 @@ function toLine(
     unusual: state?.targets.find(({ target, last }) => last.findings.length > 0 && isCurrent?.(target) !== false),
     missedMs: missedMs > (worst?.last.finishedMs ?? 0) ? missedMs : undefined,
     unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
+    open: counted !== undefined && counted.count > (policy.follow.conflictsMax ?? 0) ? counted : undefined,
   };
-  const own = healthOf(line);
+  // None was open any more after the run that left some.
+  const isSettled = line.open === undefined && counted !== undefined && counted.atMs > (line.endedMs ?? 0);
+  const own = healthOf(line, isSettled);
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
   return { ...line, health, acknowledged: acknowledgementOf(health, state?.acknowledged, missedMs) };
 }
@@ -215,24 +225,23 @@ export function targetHealth({ weight, last }: TargetState): Health | undefined 
   return health ?? (weight === undefined ? undefined : "good");
 }
 
-function healthOf({
-  pauses,
-  worst,
-  missedMs,
-  unplannedMs,
-  late,
-}: Omit<PolicyLine, "health" | "acknowledged">): PolicyHealth {
+function healthOf(
+  { pauses, worst, missedMs, unplannedMs, late, open }: Omit<PolicyLine, "health" | "acknowledged">,
+  isSettled: boolean,
+): PolicyHealth {
   if (pauses.some(({ cause }) => cause === "quarantine")) return "quarantined";
-  const health = worst && targetHealth(worst);
+  const ended = worst && targetHealth(worst);
+  const isLeft = open !== undefined || (ended === "conflicts" && !isSettled);
+  const waiting = ended === "blocked" ? ended : isLeft ? "conflicts" : undefined;
   // What waits for a person at the service does so during a pause, too.
-  const isWaiting = health === "blocked" || health === "conflicts";
-  if (pauses.length > 0) return late !== undefined ? "late" : isWaiting ? health : "paused";
-  if (worst?.weight === "bad" && health !== undefined && health !== "good") return health;
+  if (pauses.length > 0) return late !== undefined ? "late" : (waiting ?? "paused");
+  if (worst?.weight === "bad" && ended !== undefined && ended !== "good") return ended;
   if (missedMs !== undefined) return "missed";
   if (late !== undefined) return "late";
   if (unplannedMs !== undefined) return "unplanned";
-  if (health === undefined) return "new";
-  return health === "good" ? "ok" : health;
+  if (waiting !== undefined) return waiting;
+  if (ended === undefined) return "new";
+  return ended === "good" || ended === "conflicts" ? "ok" : ended;
 }
 
 /** What is unusual, and of what: `unusual: sync job 42 took 47m, usually 12m`. */
@@ -274,9 +283,10 @@ export function shortSchedule({ schedule, after }: Policy): string {
 
 /** What a person must know of a policy beside its last outcome; empty: nothing. */
 export function noteOf(line: DetailedLine, nowMs: number): string {
-  const { late, policy } = line;
-  const others = otherNote(line, nowMs);
-  return late === undefined ? others : [describeLate(late, policy, nowMs), others].filter(Boolean).join("; ");
+  const { late, policy, open } = line;
+  const told = late === undefined ? "" : describeLate(late, policy, nowMs);
+  const left = open === undefined ? "" : describeOpen(open, policy.service);
+  return [told, left, otherNote(line, nowMs)].filter(Boolean).join("; ");
 }
 
 /** Which deadline a policy missed, and why. */
@@ -301,7 +311,7 @@ function otherNote(line: DetailedLine, nowMs: number): string {
   if (unusual !== undefined && !needsPerson[health]) return describeUnusual(unusual);
   const isNews = slot !== undefined && slot.slotMs > (worst?.last.slotMs ?? 0);
   if (!isNews || (slot.state !== "missed" && slot.state !== "skipped"))
-    return worst !== undefined && needsPerson[health]
+    return worst !== undefined && needsPerson[health] && (health !== "conflicts" || line.open === undefined)
       ? line.isOfSeveral
         ? targetWords({ kind: policy.action.kind, target: worst.target })
         : worst.last.reason

@@ -5,7 +5,8 @@
 //   feed-items    hash         id → FIRST_SEQ FINGERPRINT@SEEN_AT FACTS, of the newest 100,000
 //   feed-order    sorted set   id by the number of its last change
 //   feed-seen     4,096 hashes a generation: eight bytes of an id's hash → FIRST_SEQ FINGERPRINT
-//   feed-totals   hash         at, seq, and `:FIELD` → how many items the last whole walk counted
+//   feed-totals   hash         at, seq, `:FIELD` → how many items the last whole walk counted, and
+//                              `~FIELD` → the first of the whole walks in a row that found some
 //   feed-waiters  sorted set   task id by the instant until which it waits
 import { costlyReasons, type Feed, feedId, type ItemFacts, type WholeReason } from "../model/feed.ts";
 import { FeedMirror, readChanges, readNewest, type SeenItem } from "./feed-mirror.ts";
@@ -136,13 +137,16 @@ export class FeedStore {
   }
 
   /** Returns all totals of the last whole walk that counted; undefined: none has. */
-  async allTotals(
-    feed: Feed,
-  ): Promise<{ readonly atMs: number; readonly counts: ReadonlyMap<string, number> } | undefined> {
+  async allTotals(feed: Feed): Promise<AllTotals | undefined> {
     const { at, ...fields } = await this.#store.redis.hgetall(this.#totals(feed));
     if (at === undefined) return undefined;
-    const counted = Object.entries(fields).filter(([field]) => field.startsWith(":"));
-    return { atMs: Number(at), counts: new Map(counted.map(([field, count]) => [field.slice(1), Number(count)])) };
+    const numbers = (mark: string) =>
+      new Map(
+        Object.entries(fields).flatMap(([field, value]) =>
+          field.startsWith(mark) ? [[field.slice(1), Number(value)] as const] : [],
+        ),
+      );
+    return { atMs: Number(at), counts: numbers(":"), sinceMs: numbers("~") };
   }
 
   /** Keeps what the reader learned about the list's order. */
@@ -324,6 +328,13 @@ interface ListTotals {
   readonly seq: number;
   /** One count for each field asked for, in that order; 0 for an absent one. */
   readonly counts: readonly number[];
+}
+
+/** All totals of a list by field. `sinceMs`: of those that are not 0, since when. */
+export interface AllTotals {
+  readonly atMs: number;
+  readonly counts: ReadonlyMap<string, number>;
+  readonly sinceMs: ReadonlyMap<string, number>;
 }
 
 /** Reads the list totals of these fields; undefined when no walk has counted. */

@@ -109,17 +109,21 @@ describe("syncline digest", () => {
     );
   });
 
-  it("counts the conflicts that stand open, a sync job", async () => {
+  it("calls no policy well whose sync job has open conflicts", async () => {
     const feed = { service: "main", repository: "HR", list: "conflictDetails" } as const;
-    const totals = new Map([
-      ["all", 5],
-      [totalOfSyncJob("42"), 3],
-      [totalOfSyncJob("7"), 2],
-    ]);
-    await new FeedStore(store).walked(feed, { startedAtMs: Date.now(), count: 5, whole: true, totals });
+    const walk = async (counts: Readonly<Record<string, number>>) => {
+      const totals = new Map(Object.entries(counts));
+      await new FeedStore(store).walked(feed, { startedAtMs: Date.now(), count: 5, whole: true, totals });
+    };
+    await walk({ all: 5, [totalOfSyncJob("42")]: 3, [totalOfSyncJob("7")]: 2 });
+    onTestFinished(() => walk({ all: 0 }));
     const { out } = await here("digest");
-    expect(out).toMatch(/\n- conflicts to settle at repository HR of main, counted \d\d:\d\d: (.* 3)+$/);
-    // `mended` ended well, and left records that differ.
+    expect(out).toMatch(/^Not fine, 3 need a person: 1 failed, 2 with conflicts to settle of 3 policies\n/);
+    expect(out).toMatch(/\n- ill: failed.*; 3 conflicts to settle at main \(sync job 42\)\. /);
+    // It ended well, and left records that differ.
+    expect(out).toMatch(
+      /\n- mended: 3 conflicts to settle at main \(sync job 42\) since \d\d:\d\d, counted at \d\d:\d\d: /,
+    );
     expect(out).not.toContain("well again");
   });
 
@@ -131,14 +135,14 @@ describe("syncline digest", () => {
     await startSinks(target, [sinkOf("ops", webhookTo(receiver.url, { format: "slack" }))]);
     await receiver.until(() => receiver.accepted.length === 1);
     expect(JSON.parse(receiver.received[0]?.body ?? "").text).toMatch(
-      /^No trouble: 2 well of 2 policies, conflicts still to settle \(team=hr\)\n20.*\n• conflicts to settle[\s\S]*\n<https:\/\/look\.example\.com\/digest\|look>$/,
+      /^All well: 2 policies \(team=hr\)\n20.*\n• had trouble, and well again now: mended[\s\S]*\n<https:\/\/look\.example\.com\/digest\|look>$/,
     );
   });
 
   it("counts and shows runs that ended well and are unusual", async () => {
     await ended("well", 0, { unusual: ["duration"], durationMs: 2_820_000, usualMs: 720_000 });
     const { out } = await here("digest", "hr");
-    expect(out).toMatch(/^No trouble: 2 well, 1 unusual of 2 policies, .*\(team=hr\)\n/);
+    expect(out).toMatch(/^No trouble: 2 well, 1 unusual of 2 policies \(team=hr\)\n/);
     expect(out).toMatch(
       /\n- well: ended well \S+ \S+, but is unusual: sync job 42 took 47m, usually 12m\. A person should look/,
     );

@@ -142,7 +142,7 @@ export async function writeTroubles(store: Store): Promise<void> {
   await acknowledge(testPolicy({ name: "approvals", schedule: every }), { store, by });
 }
 
-/** Three conflicts of sync job 42, one of none, and an approval that waits; others are gone. */
+/** Three conflicts of a sync job without a policy, one of none; an approval; some are gone. */
 async function writeFeeds(store: Store, nowMs: number): Promise<void> {
   const feeds = new FeedStore(store);
   const item = (id: string, syncJobId: string | undefined) => ({
@@ -150,8 +150,8 @@ async function writeFeeds(store: Store, nowMs: number): Promise<void> {
   });
   const lists = {
     conflictDetails: {
-      items: [...["c1", "c2", "c3", "c4"].map((id) => item(id, "42")), item("c5", undefined)],
-      totals: { all: 4, "job 42": 3 },
+      items: [...["c1", "c2", "c3", "c4"].map((id) => item(id, "4711")), item("c5", undefined)],
+      totals: { all: 4, "job 4711": 3 },
     },
     approvals: { items: [item("a1", "42"), item("a2", "42")], totals: { all: 1, "item a2": 1 } },
     activities: { items: [item("1", "42")], totals: {} },

@@ -41,7 +41,12 @@ const followSchema = z.strictObject({
     "Longest time until a started run shows up in the activities. Then a start without an answer is sent once more, or ends as `not-started` (docs/outcomes.md). If too short, a sync job may run twice. Default: it ends as `unknown`.",
     "2m",
   ),
-  conflictsMax: optional(whole(0, 1_000_000), "More new conflicts make the outcome `conflicts`.", 0, 0),
+  conflictsMax: optional(
+    whole(0, 1_000_000),
+    "More new conflicts make the outcome `conflicts`; more open ones, the policy.",
+    0,
+    0,
+  ),
 });
 
 const quarantineObject = z.strictObject({

@@ -58,6 +58,7 @@ export const policySchema = z
     unusual: z.string().nullable(),
     next: instant.nullable(),
     late: z.object({ deadline: instant, since: instant, why: z.string() }).nullable(),
+    openConflicts: z.int(),
     pause: pauseSchema.nullable(),
     file: z.string(),
     line: z.int(),

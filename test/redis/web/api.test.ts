@@ -194,7 +194,7 @@ it("plans the next hours: what starts, falls away and meets, hour by hour", asyn
 
 it("counts what is open per sync job, of the last whole reading", async () => {
   expect((await get("/conflicts")).body.items).toMatchObject([
-    { service: "main", repository: "HR", syncJobId: "42", open: 3, newSinceYesterday: 3 },
+    { service: "main", repository: "HR", syncJobId: "4711", open: 3, newSinceYesterday: 3 },
     { syncJobId: null, open: 1 },
   ]);
   expect((await get("/approvals")).body.items).toMatchObject([{ syncJobId: "42", open: 1, newSinceYesterday: 1 }]);

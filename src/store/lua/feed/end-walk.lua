@@ -23,9 +23,14 @@ if cost == 'costly' then
 end
 markLogged(statusKey)
 if ARGV[9] then
+  local since = {}
+  for i = 9, #ARGV, 2 do since[i] = redis.call('HGET', totalsKey, '~' .. ARGV[i]) or startedAtMs end
   redis.call('DEL', totalsKey)
   redis.call('HSET', totalsKey, 'at', startedAtMs, 'seq', redis.call('HGET', statusKey, 'seq') or 0)
-  for i = 9, #ARGV, 2 do redis.call('HSET', totalsKey, ':' .. ARGV[i], ARGV[i + 1]) end
+  for i = 9, #ARGV, 2 do
+    redis.call('HSET', totalsKey, ':' .. ARGV[i], ARGV[i + 1])
+    if tonumber(ARGV[i + 1]) > 0 then redis.call('HSET', totalsKey, '~' .. ARGV[i], since[i]) end
+  end
 end
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, keptMs) end
 local isOld = now - redis.call('HGET', statusKey, 'generationSinceMs') >= tonumber(keptMs)

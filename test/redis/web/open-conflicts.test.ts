@@ -1,0 +1,89 @@
+// Open conflicts, as the last whole reading of their list counted them: on Now, in the API, in
+// `status` and in the digest no policy with some counts as well.
+import { expect, it } from "vitest";
+import { acknowledge } from "../../../src/actions/acknowledge.ts";
+import { totalOfSyncJob } from "../../../src/feeds/list-totals.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
+import { History } from "../../../src/store/history.ts";
+import { keepPolicySet } from "../../../src/store/kept-policies.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
+import { runHere } from "../../support/commands-here.ts";
+import { testOutcome } from "../../support/outcomes.ts";
+import { webForTest } from "../../support/web-fixture.ts";
+import { type Story, setOfStory } from "../../support/web-story.ts";
+
+const of = (syncJob: number, more: Story[string]["more"] = {}) => ({
+  action: { kind: "run", syncJobs: [syncJob] } as const,
+  ...more,
+});
+const follow = { until: "settled", deadlineMs: 60_000, conflictsMax: 3, quietForMs: 1, unreadableForMs: 1 } as const;
+const story: Story = {
+  payroll: { endings: ["ok"], more: of(11, { owner: "Ana, 4711" }) },
+  archive: { endings: ["ok"], more: of(12) },
+  tolerant: { endings: ["ok"], more: of(13, { follow: { ...follow, blockedAfterMs: undefined } }) },
+  settled: { endings: ["conflicts"], more: of(14) },
+};
+const web = await webForTest({ story });
+await keepPolicySet(web.store, setOfStory(story), "host/1");
+// The runs of this hour end two minutes after it has begun.
+const endedMs = Math.floor((await redisTimeMs(web.store)) / 3_600_000) * 3_600_000 + 120_000;
+const walk = async (startedAtMs: number, ...jobs: [string, number][]) => {
+  const count = jobs.reduce((sum, [, open]) => sum + open, 0);
+  const totals = new Map([["all", count], ...jobs.map(([job, open]) => [totalOfSyncJob(job), open] as const)]);
+  const feed = { service: "main", repository: "HR", list: "conflictDetails" } as const;
+  await new FeedStore(web.store).walked(feed, { startedAtMs, count, whole: true, totals });
+};
+await walk(endedMs + 1, ["11", 1]);
+await walk(endedMs + 60_000, ["11", 2], ["13", 3]);
+
+const attention = async () =>
+  (await (await web.ask("/api/v1/attention")).json()) as { items: object[]; counts: object };
+const command = async (...args: string[]) => {
+  const { prefix, url } = web.parts.context().target;
+  return runHere([...args, "--prefix", prefix, "--redis-url", url]);
+};
+const conflicts = {
+  ...{ name: "payroll", state: "conflicts", since: new Date(endedMs + 1).toISOString() },
+  what: "2 conflicts to settle at main (sync job 11)",
+};
+
+it("a policy with open conflicts is one item, and not among those that are well", async () => {
+  const { items, counts } = await attention();
+  expect(items).toMatchObject([conflicts]);
+  expect(counts).toEqual({ conflicts: 1, ok: 3 });
+  const page = await (await web.ask("/")).text();
+  expect(page).toContain("<h1>1 thing needs a person</h1>");
+  expect(page).toContain("<title>1 need a person");
+  expect(page.replace(/<[^>]+>/g, " ").replace(/\s+/g, " ")).toMatch(
+    / 1 conflicts 3 well conflicts payroll 2 conflicts/,
+  );
+});
+
+it("status and the digest say the same", async () => {
+  const { code, out } = await command("status");
+  expect([code, out.split("\n")[0]]).toEqual([1, "4 policies: 1 conflicts, 3 ok"]);
+  expect(out).toMatch(/\nconflicts +payroll .*2 conflicts to settle at main \(sync job 11\); owner: Ana, 4711/);
+  const { title, lines } = JSON.parse((await command("digest", "--json")).out);
+  expect(title).toBe("Not fine, 1 needs a person: 1 with conflicts to settle, 3 well of 4 policies");
+  expect(lines).toEqual([
+    expect.stringMatching(/^payroll: 2 conflicts to settle at main .*: Ana, 4711$/),
+    "had trouble, and well again now: settled (1)",
+  ]);
+});
+
+it("known conflicts stay known after a run that ends well, until one leaves more", async () => {
+  const { store } = web;
+  const [policy] = setOfStory(story).policies;
+  if (policy === undefined) throw new Error("no policy");
+  await acknowledge(policy, { store, by: { actor: "ana", reason: "ticket 7", warn: () => {} } });
+  const ends = async (slot: number, status: "succeeded" | "conflicts") => {
+    const finishedAt = new Date(endedMs + slot).toISOString();
+    const own = { policy: "payroll", target: "11", taskId: `payroll__run__11__${slot}`, finishedAt, status };
+    await new History(store).record(testOutcome(own));
+  };
+  await ends(120_000, "succeeded");
+  const known = async () => (await command("status", "payroll", "--json")).out;
+  expect(JSON.parse(await known()).policies).toMatchObject([{ state: "conflicts", acknowledged: { actor: "ana" } }]);
+  await ends(180_000, "conflicts");
+  expect(JSON.parse(await known()).policies).toMatchObject([{ state: "conflicts", acknowledged: null }]);
+});
