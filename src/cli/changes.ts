@@ -2,11 +2,14 @@
 import { hostname, userInfo } from "node:os";
 import type { Command } from "commander";
 import type { By } from "../actions/record-change.ts";
+import type { PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { type Change, describeReason } from "../model/change.ts";
+import { findRunningSet } from "../queries/policy-set.ts";
 import { isChangeAbout } from "../queries/records.ts";
 import { subjectWords } from "../queries/task-words.ts";
 import { Changes, changesMax } from "../store/changes.ts";
+import type { Store } from "../store/redis.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import {
   choosePolicies,
@@ -41,24 +44,33 @@ export function changesCommand(io: CommandIo): Command {
     .addHelpText("after", help)
     .action(async (names: readonly string[], options: ChangesOptions) => {
       const { limit, json } = options;
-      const found = await withStore(redisTarget(options, io), async (store) => {
-        if (names.length === 0) return new Changes(store).newest(limit + 1);
-        const policies = choosePolicies(await policySetFor(options, store, io), { names });
-        const all = await new Changes(store).newest(changesMax);
-        return all.filter((change) => policies.some((policy) => isChangeAbout(change, policy)));
+      const { found, set } = await withStore(redisTarget(options, io), async (store) => {
+        const newest = await new Changes(store).newest(names.length === 0 ? limit + 1 : changesMax);
+        if (names.length === 0) return { found: newest, set: await zonesFor(newest, options, store, io) };
+        const set = await policySetFor(options, store, io);
+        const policies = choosePolicies(set, { names });
+        const isMeant = (change: Change) => policies.some((policy) => isChangeAbout(change, policy));
+        return { found: newest.filter(isMeant), set };
       });
       const changes = found.slice(0, limit);
       if (json) io.out(JSON.stringify(changes));
       else if (changes.length === 0) io.err("nothing of this was changed by hand yet");
-      else io.out(changesTable(changes, io));
+      else io.out(changesTable(changes, set, io));
       if (found.length > limit) io.err(`only the newest ${limit}: --limit shows more`);
     });
 }
 
-function changesTable(changes: readonly Change[], screen: Screen): string {
+/** The policies whose clocks the tasks are told by; changes are told also where none is known. */
+async function zonesFor(changes: readonly Change[], options: ChangesOptions, store: Store, io: CommandIo) {
+  if (options.json || !changes.some(({ subject }) => subject.startsWith("task "))) return undefined;
+  return options.config === undefined ? (await findRunningSet(store))?.set : policySetFor(options, store, io);
+}
+
+function changesTable(changes: readonly Change[], set: PolicySet | undefined, screen: Screen): string {
   const rows = changes.map((change) => {
     const { at, actor, what, subject } = change;
-    return [showInstant(Date.parse(at)), actor, what, subjectWords(subject, Date.parse(at)), describeReason(change)];
+    const atMs = Date.parse(at);
+    return [showInstant(atMs), actor, what, subjectWords(subject, atMs, set?.policies), describeReason(change)];
   });
   return toTable(["at", "by", "what", "subject", "reason"], rows, screen);
 }

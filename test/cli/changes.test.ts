@@ -6,6 +6,7 @@ import { commandFixture } from "../support/command-fixture.ts";
 
 const fixture = commandFixture(
   `  - { name: nightly, service: main, repository: HR, run: { syncJobs: [1] } }
+  - { name: in-delhi, service: main, repository: HR, schedule: { cron: "0 4 * * *", timezone: Asia/Kolkata }, run: { syncJobs: [2] } }
   - { name: names, service: main, repository: HR, apply: { syncJobs: { 4: { name: Contracts } } } }`,
 );
 
@@ -82,13 +83,21 @@ it("shows what concerns some policies, also by their service or as tasks", async
   const config = ["--config", fixture.file()];
   const subjects = [["nightly"], ["names"], ["--service", "main"], ["--all"]];
   for (const subject of subjects) await fixture.command(prefix, "pause", ...subject, "--reason", "x", ...config);
-  const [task] = JSON.parse((await fixture.command(prefix, "run", "nightly", "--json", ...config)).out).tasks;
+  const run = async (name: string) =>
+    JSON.parse((await fixture.command(prefix, "run", name, "--json", ...config)).out).tasks[0];
+  const task = await run("nightly");
   await fixture.command(prefix, "cancel", task, "--yes", ...config);
   const changes = (...args: string[]) => fixture.command(prefix, "changes", ...args, ...config);
   const shown = JSON.parse((await changes("nightly", "--json")).out).map(({ subject }: { subject: string }) => subject);
   expect(shown).toEqual([`task ${task}`, "policy nightly", "all policies", "service main", "policy nightly"]);
-  expect((await changes("nightly")).out).toMatch(/ cancel +nightly: sync job 1, by hand \d\d:\d\d(:\d\d)?Z\n/);
+  expect((await changes("nightly")).out).toMatch(/ cancel +nightly: sync job 1, by hand \d\d:\d\d(:\d\d)? UTC\n/);
   expect((await changes("names")).out.split("\n")).toHaveLength(4);
+  await fixture.command(prefix, "cancel", await run("in-delhi"), "--yes", ...config);
+  const ofDelhi = / cancel +in-delhi: sync job 2, by hand \d\d:\d\d(:\d\d)? GMT\+5:30\n/;
+  expect([(await changes("in-delhi")).out, (await changes()).out]).toEqual([
+    expect.stringMatching(ofDelhi),
+    expect.stringMatching(ofDelhi),
+  ]);
   expect(await changes("nigthly")).toMatchObject({ code: 2, err: expect.stringContaining("did you mean nightly?") });
 });
 
