@@ -36,7 +36,7 @@ export async function acknowledge(policy: Policy, { store, by }: Parts): Promise
   // What nothing of this shows is about the slots: missed, unplanned, late.
   const isOfSlots = health !== "quarantined" && !own.some(([, bad]) => bad === health);
   const troubles = isOfSlots ? [...own, ["", "missed"] as const] : own;
-  const known = new Set<string>([health, ...troubles.map(([, bad]) => bad)]);
+  const known = new Set<string>([health, ...own.map(([, bad]) => bad)]);
   const acknowledgement = {
     actor: by.actor,
     note: by.reason ?? "",

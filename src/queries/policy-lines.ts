@@ -192,7 +192,7 @@ function toLine(
   const isSettled = line.open === undefined && counted !== undefined && counted.atMs > (line.endedMs ?? 0);
   const own = healthOf(line, isSettled);
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
-  return { ...line, health, acknowledged: acknowledgementOf(health, state?.acknowledged, missedMs) };
+  return { ...line, health, acknowledged: acknowledgementOf(health, state?.acknowledged, { missedMs, late }) };
 }
 
 /** The first slot that no pause keeps from starting; undefined where one has no end. */
@@ -201,14 +201,19 @@ function nextAfterPauses(source: SlotSource | undefined, pauses: readonly Pause[
   return Number.isFinite(endMs) ? source?.next(endMs - 1) : undefined;
 }
 
-/** Undefined where the policy is well, or worse than was known: a missed slot may be. */
+/**
+ * Undefined where the policy is well, or worse than was known: a missed slot may be. What was late
+ * alone is over when it is late no more, also because its deadline was taken away.
+ */
 function acknowledgementOf(
   health: PolicyHealth,
   acknowledged: Acknowledgement | undefined,
-  missedMs: number,
+  { missedMs, late }: { readonly missedMs: number; readonly late: Late | undefined },
 ): Acknowledgement | undefined {
   const known = policyHealths.find((one) => one === acknowledged?.state);
   if (acknowledged === undefined || known === undefined || !needsPerson[health]) return undefined;
+  const wasLateAlone = known === "late" && Object.keys(acknowledged.targets).every((target) => target === "");
+  if (wasLateAlone && (late === undefined || late.sinceMs > acknowledged.sinceMs)) return undefined;
   const isMissed = missedMs > acknowledged.sinceMs && rankOf("missed") < rankOf(known);
   return isMissed || rankOf(health) < rankOf(known) ? undefined : acknowledged;
 }

@@ -16,6 +16,7 @@ const redis = redisForTest();
 const failed = { status: "failed", reason: "run-failed" } as const;
 const conflicts = { status: "conflicts", reason: "new-conflicts", newConflicts: 2 } as const;
 const expectation = { kind: "successBy", at: "06:00", on: "*" } as const;
+const hourly = { kind: "every", everyMs: 3_600_000, spreadMs: 0 } as const;
 const contracts = testPolicy({
   name: "contracts",
   action: { kind: "run", syncJobs: [42, 7] },
@@ -136,6 +137,27 @@ describe("syncline acknowledge", () => {
     expect(await one.order()).toEqual(["masks", "contracts: ticket 7"]);
     if (end === "--end") await one.command("acknowledge", "contracts", "--end");
     else await one.ends("contracts", "42", end === "a bad run" ? failed : {});
+    expect(await one.order()).toEqual(["contracts", "masks"]);
+  });
+
+  it("ends with the deadline: what comes after it, and another one, is new", async () => {
+    const one = await installation("no-deadline");
+    const miss = async (atMs: number) => {
+      const late = { sinceMs: atMs, fromMs: atMs - 1_000, atMs, toldMs: atMs, why: "no slot began" };
+      const state = JSON.stringify({ v: 1, expect: "", judgedMs: atMs, late, sinks: [] });
+      await one.store.redis.hset(one.store.key("notifications", "deadlines"), "contracts", state);
+    };
+    const nowMs = await redisTimeMs(one.store);
+    await miss(nowMs);
+    await one.acknowledge();
+    expect(await one.order()).toEqual(["contracts: ticket 7", "masks"]);
+    const { expect: _, ...free } = contracts;
+    const planned = new SlotLedger(one.store);
+    await planned.watermarks([{ policy: "contracts", schedule: "x" }], nowMs - 86_400_000);
+    await keepSet(one.store, [testPolicy({ name: "masks" }), { ...free, schedule: hourly }]);
+    expect(await one.order()).toEqual(["contracts", "masks"]);
+    await keepSet(one.store, [testPolicy({ name: "masks" }), contracts]);
+    await miss((await redisTimeMs(one.store)) + 1_000);
     expect(await one.order()).toEqual(["contracts", "masks"]);
   });
 
