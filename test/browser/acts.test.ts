@@ -90,27 +90,27 @@ const acts: Readonly<Record<string, Act>> = {
     says: /2[34] slots of 1 policy in the next 24 hours/,
     fields: { "Ends by itself": "for 8" },
     to: /policies\/invoices\?/,
-    done: /pause policy invoices: ticket 7/,
+    done: /paused policy invoices: ticket 7\./,
     shows: /paused by boss .*until .*: ticket 7/,
   },
   "resumes it": {
     link: "Resume…",
     says: /paused by boss/,
     to: /policies\/invoices\?/,
-    done: /resume policy invoices: ticket 7/,
+    done: /resumed policy invoices: ticket 7/,
   },
   "runs a policy, and leads to its task": {
     from: "/policies/suspended",
     link: "Run now…",
     says: /run sync job 42, at main, repository HR.*The pause stays/s,
     to: /\/tasks\/suspended__run__42__m\d+\?/,
-    done: /run policy suspended/,
+    done: /queued policy suspended: ticket 7\. Reload this page to see how it ends\./,
   },
   "cancels that task": {
     link: "Cancel…",
     says: /the service has no way to stop a run/,
     to: /\/tasks\/suspended__run__42__m\d+\?/,
-    done: /cancel suspended: sync job 42/,
+    done: /cancelled suspended: sync job 42/,
   },
   "runs a sync job that has no policy": {
     from: "/by-hand",
@@ -118,7 +118,7 @@ const acts: Readonly<Record<string, Act>> = {
     says: /without a policy/,
     fields: { "Number of the sync job": "77" },
     to: /\/tasks\/\S+__run__77__m\d+\?/,
-    done: /run sync job 77 of main: ticket 7/,
+    done: /queued sync job 77 of main: ticket 7/,
   },
   "does over what may have run, with a tick": {
     from: await failedTask("unknown"),
@@ -126,28 +126,28 @@ const acts: Readonly<Record<string, Act>> = {
     says: /Nothing proves that its start did not run/,
     fields: { "Send it although it may have run": " " },
     to: /\/tasks\/archive__run__42__m/,
-    done: /replay archive: sync job 42/,
+    done: /queued again archive: sync job 42, slot .*: ticket 7\. Reload this page to see how it ends\./,
   },
   "takes a failure off the list": {
     from: await failedTask("failed"),
     link: "Discard…",
     says: /It is not done over/,
     to: /\/tasks\/invoices__run__42__\d+\?/,
-    done: /discard invoices: sync job 42/,
+    done: /taken off the failed list invoices: sync job 42, .*: ticket 7\.$/,
   },
   "starts what is late, from the first page": {
     from: "/",
     link: "Run now…",
     says: /run sync job 42/,
     to: /\/tasks\/just-added__run__42__m\d+\?/,
-    done: /run policy just-added/,
+    done: /queued policy just-added/,
   },
   "takes note of what is late and never ran": {
     from: "/policies/just-added",
     link: "Acknowledge…",
     says: /Notices go on/,
     to: /policies\/just-added\?/,
-    done: /acknowledge policy just-added/,
+    done: /acknowledged policy just-added/,
     shows: /late.*acknowledged by boss.*ticket 7/,
   },
   "takes note of a failure": {
@@ -155,27 +155,27 @@ const acts: Readonly<Record<string, Act>> = {
     link: "Acknowledge…",
     says: /Notices go on/,
     to: /policies\/personnel\?/,
-    done: /acknowledge policy personnel/,
+    done: /acknowledged policy personnel/,
     shows: /acknowledged by boss.*ticket 7/,
   },
   "takes that back": {
     link: "Take back the acknowledgement…",
     says: /needs a person again/,
     to: /policies\/personnel\?/,
-    done: /acknowledge --end policy personnel/,
+    done: /acknowledgement taken back policy personnel/,
   },
   "pauses a service": {
     from: "/services",
     link: "Pause service main…",
     says: /slots of 8 policies/,
     to: /\/services\?/,
-    done: /pause service main/,
+    done: /paused service main/,
   },
   "resumes a service": {
     link: "Resume service main…",
     says: /paused by boss/,
     to: /\/services\?/,
-    done: /resume service main/,
+    done: /resumed service main/,
   },
   "pauses all, with their number": {
     from: "/policies",
@@ -183,13 +183,13 @@ const acts: Readonly<Record<string, Act>> = {
     says: /It is 8 policies/,
     fields: { "How many policies": "8" },
     to: /\/policies\?/,
-    done: /pause all policies: ticket 7/,
+    done: /paused all policies: ticket 7/,
   },
   "resumes all": {
     link: "Resume all policies…",
     says: /paused by boss/,
     to: /\/policies\?/,
-    done: /resume all policies: ticket 7/,
+    done: /resumed all policies: ticket 7/,
   },
 };
 
@@ -221,6 +221,10 @@ it("keeps what was typed when something is wrong with it", async () => {
   await page.keyboard.press("Enter");
   expect(await page.getByRole("alert").innerText()).toContain("type the number of the sync job");
   expect(await page.getByLabel("Repository").inputValue()).toBe("HR");
+  await page.goto(`${base}/acknowledge?of=personnel`);
+  await page.getByLabel("Why").fill("   ");
+  await page.keyboard.press("Enter");
+  expect(await page.getByRole("alert").innerText()).toContain("say why, in at most 200 characters");
 });
 
 it("shows no way to change anything to a caller who may only look", async () => {

@@ -7,7 +7,7 @@ import type { Policy } from "../../config/policy-set.ts";
 import { parseDuration } from "../../core/duration.ts";
 import { UsageError } from "../../core/errors.ts";
 import { counted } from "../../core/plain-text.ts";
-import { type Change, describeReason, reasonCharactersMax } from "../../model/change.ts";
+import { type Change, describeReason } from "../../model/change.ts";
 import { replayable } from "../../model/outcome.ts";
 import { isAbout, noteCharactersMax, type PauseSubject, showSubject } from "../../model/pause.ts";
 import { slotsWithin } from "../../queries/coming-slots.ts";
@@ -106,7 +106,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
       const time = form["for"] ?? "";
       if (durations[time] === undefined) throw badRequest([{ pointer: "/for", detail: "choose one of the ends" }]);
       const untilMs = time === "" ? null : (await readNowMs(acting.context)) + parseDuration(time);
-      await pauseSubject(acting, subject, untilMs, reasonIn(form, noteCharactersMax));
+      await pauseSubject(acting, subject, untilMs, reasonIn(form));
     },
   },
   "/resume": {
@@ -226,13 +226,26 @@ export function addActPages(app: Hono<WebEnv>): void {
   }
 }
 
+const doneWords: Readonly<Record<string, string>> = {
+  pause: "paused",
+  resume: "resumed",
+  run: "queued",
+  replay: "queued again",
+  cancel: "cancelled",
+  discard: "taken off the failed list",
+  acknowledge: "acknowledged",
+  "acknowledge --end": "acknowledgement taken back",
+};
+
 /** Says on the page where it is seen what was done, as it is recorded. */
 export function doneLine(change: Change | undefined, policies: readonly Policy[]): Html {
-  const words =
-    change === undefined
-      ? "This stands no longer among the newest changes."
-      : html`${change.what} ${subjectWords(change.subject, Date.parse(change.at), policies)}: ${describeReason(change)}`;
-  return html`<p class="notice done" id="done" role="status" tabindex="-1">${mark("ok", "done")} ${words}</p>`;
+  const line = (words: Html) => html`<p class="notice done" id="done" role="status" tabindex="-1">${words}</p>`;
+  if (change === undefined) return line(html`This is not among your newest changes.`);
+  const { what, subject, at, isBegun } = change;
+  const state = isBegun ? tag("doubt", "question", "not known") : mark("ok", doneWords[what] ?? what);
+  const isUnderWay = what === "run" || what === "replay";
+  const later = isUnderWay ? html`<noscript> Reload this page to see how it ends.</noscript>` : "";
+  return line(html`${state} ${subjectWords(subject, Date.parse(at), policies)}: ${describeReason(change)}.${later}`);
 }
 
 /** What a person can correct in the form; undefined: another page says it. */
@@ -275,10 +288,10 @@ ${fields}
   );
 }
 
-function reasonIn(form: Form, most = reasonCharactersMax): string {
+function reasonIn(form: Form): string {
   const reason = (form["reason"] ?? "").trim();
-  if (reason !== "" && reason.length <= most) return reason;
-  throw badRequest([{ pointer: "/reason", detail: `say why, in at most ${most} characters` }]);
+  if (reason !== "" && reason.length <= noteCharactersMax) return reason;
+  throw badRequest([{ pointer: "/reason", detail: `say why, in at most ${noteCharactersMax} characters` }]);
 }
 
 function subjectPath(target: string): string {

@@ -63,7 +63,7 @@ function causeRow(cause: readonly FailedTask[], { nowMs, timezone }: FailedView,
   const at = ({ outcome }: FailedTask) => clock(Date.parse(outcome.finishedAt), timezone, nowMs);
   const line = (task: FailedTask) => {
     const { outcome, isMended } = task;
-    const why = outcome.detail === detail ? "" : html`: ${outcome.detail || outcome.reason}`;
+    const why = causeIn(outcome) === causeIn(newest.outcome) ? "" : html`: ${outcome.detail || outcome.reason}`;
     const again = mayOperate && replayable[outcome.status] ? actLink("replay", outcome.taskId, "Replay…") : "";
     const well = isMended ? html`${tag("good", "check", "well since")} ` : "";
     return html`<li>${at(task)} ${policies.size > 1 ? policyLink(outcome.policy) : ""} <a href="${taskPath(outcome.taskId)}">${targetWords(outcome)}</a>${why} ${well}${again}</li>`;
@@ -83,4 +83,10 @@ function causeRow(cause: readonly FailedTask[], { nowMs, timezone }: FailedView,
     html`${detail || reason} <code>${reason}</code><ul class="tasks">${lines.slice(0, tasksOpen)}</ul>${closed}`,
     html`${times}${at(newest)}`,
   ];
+}
+
+/** What it says beside the number of the sync job, which stands in the line. */
+function causeIn({ detail, target }: FailedTask["outcome"]): string {
+  const own = /\d+$/.exec(target)?.[0];
+  return detail.replaceAll(/\d+/g, (number) => (number === own ? "…" : number));
 }
