@@ -116,7 +116,8 @@ export async function readDaySlots(context: QueryContext, { name, closed }: Poli
   const midnight = (ofMs: number) =>
     parseWallTime(`${new Date(ofMs).toISOString().slice(0, 10)}T00:00`, closed.timezone)?.nearMs;
   const dateMs = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(date) : Number.NaN;
-  if (Number.isNaN(dateMs)) return undefined;
+  // Date.parse takes 30 February for a day in March.
+  if (Number.isNaN(dateMs) || !new Date(dateMs).toISOString().startsWith(date)) return undefined;
   const [fromMs, toMs] = [midnight(dateMs), midnight(dateMs + dayMs)];
   return fromMs === undefined || toMs === undefined
     ? undefined

@@ -8,20 +8,24 @@ import { pause, type Resumed, resume } from "../actions/pause.ts";
 import type { By } from "../actions/record-change.ts";
 import { type policyOfSyncJob, type Queued, runNow, runSyncJob } from "../actions/run.ts";
 import type { LoadOptions } from "../config/load-policies.ts";
+import { someNames } from "../core/plain-text.ts";
 import { hasLabels } from "../model/label.ts";
 import { isAbout, type Pause, type PauseSubject } from "../model/pause.ts";
+import { reaches } from "../model/scope.ts";
 import type { Task } from "../model/task.ts";
 import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
 import type { QueryContext } from "../queries/query-context.ts";
 import { policyOf } from "./api/operation.ts";
 import { type Caller, checkScope, checkWhole, notYours } from "./identity.ts";
-import { conflict, notFound } from "./problem.ts";
+import { conflict, notFound, type Problem } from "./problem.ts";
 
 /** Who acts, on what they may see. `by`: with their reason. */
 export interface Acting {
   readonly context: QueryContext;
   readonly caller: Caller;
   readonly by: (reason: string) => By;
+  /** Notes what a part of the request tried and may not: it is recorded as a refusal. */
+  readonly refuse: (problem: Problem) => void;
   /** How policy files are checked. */
   readonly load: LoadOptions;
 }
@@ -42,14 +46,24 @@ export interface KeyedActing extends Acting {
   readonly key: string;
 }
 
-/** More than a policy is an admin's. @throws WebError unless the caller sees and may pause it. */
+/**
+ * More than a policy is an admin's; a label is also of those whose own labels are all in it.
+ * @throws WebError unless the caller sees and may pause it.
+ */
 export function checkSubject({ context, caller }: Acting, { scope, name }: PauseSubject): void {
   if (scope === "policy") return void policyOf(context, name);
+  if (scope === "label" && mayPauseLabel(caller, name)) return;
   if (scope === "service") checkService(context, name);
   checkScope(caller, "admin");
   checkWhole(caller);
   if (scope === "service" || !context.view.isNarrowed) return;
   throw notYours(`caller "${caller.name}" may change some services only, and this concerns all of them`);
+}
+
+/** Whether all policies with these labels, now and later, are of those a caller is held to. */
+export function mayPauseLabel({ scope, services, labels }: Caller, selector: string): boolean {
+  const isOwn = labels?.split(",").every((label) => selector.split(",").includes(label)) ?? false;
+  return isOwn && services === undefined && reaches(scope, "operate");
 }
 
 function checkService({ set }: QueryContext, name: string): void {
@@ -140,8 +154,11 @@ export interface Meant extends Omit<Selection, "policies"> {
 
 /** The failed list as the caller sees it: notices go to sinks, which belong to no service. */
 export async function failedOf({ store, notices, failedTasks, view }: QueryContext): Promise<readonly FailedItem[]> {
-  const all = await readFailed(store, notices, failedTasks);
-  return all.filter((item) => (item.type === "task" ? view.sees(item.outcome) : !view.isNarrowed));
+  return (await readFailed(store, notices, failedTasks)).filter(seenBy(view));
+}
+
+function seenBy(view: QueryContext["view"]): (item: FailedItem) => boolean {
+  return (item) => (item.type === "task" ? view.sees(item.outcome) : !view.isNarrowed);
 }
 
 /** Does failed tasks and notices over. `isForced`: also tasks that may be at work still. */
@@ -170,13 +187,18 @@ async function deal(
   { policy, label, ...selection }: Meant,
   act: (items: readonly FailedItem[]) => Promise<readonly ActionResult[]>,
 ): Promise<Dealt> {
-  const { context } = acting;
+  const { context, caller } = acting;
   if (policy !== undefined) policyOf(context, policy);
   const named = context.set.policies.filter(
     (one) => (policy === undefined || one.name === policy) && (label === undefined || hasLabels(one, label)),
   );
   const policies = policy === undefined && label === undefined ? undefined : new Set(named.map(({ name }) => name));
-  const { meant, absent } = selectFailed(await failedOf(context), { ...selection, policies });
+  const all = await readFailed(context.store, context.notices, context.failedTasks);
+  const { meant, absent } = selectFailed(all.filter(seenBy(context.view)), { ...selection, policies });
+  // The answer calls them absent as any other: only the record of changes tells.
+  const theirs = all.filter(({ id }) => absent.includes(id));
+  if (theirs.length > 0)
+    acting.refuse(notYours(`caller "${caller.name}" may not see ${someNames(theirs.map(({ id }) => id))}`).problem);
   const results = await act(meant);
   return {
     done: results.flatMap(({ item, into, why }) => (why === undefined ? [{ id: item.id, into }] : [])),

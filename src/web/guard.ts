@@ -52,7 +52,8 @@ export function recordRefusals({ clock, log, recordRefusal }: GuardParts): Middl
   const [recorded, denied] = [new RateLimit(refusals, clock), new RateLimit(denials, clock)];
   return async (c, next) => {
     await next();
-    const { status } = c.res;
+    // Also of a part of a request, whose answer is good.
+    const { status = c.res.status } = c.get("problem") ?? {};
     const denial = c.error instanceof Denied ? c.error : undefined;
     const isStranger = c.get("caller") === undefined && !isSigning(c);
     // 400: it was written wrong, and asked for nothing yet. From 500 on the log has the cause.

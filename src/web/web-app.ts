@@ -63,7 +63,8 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
     if (caller === undefined) return askToSignIn(c);
     const context = narrowTo(parts.context(), caller);
     c.set("query", context);
-    c.set("acting", { context, caller, by: byOf(c, caller, parts.log), load: parts.load });
+    const refuse = (problem: Problem) => c.set("problem", problem);
+    c.set("acting", { context, caller, by: byOf(c, caller, parts.log), refuse, load: parts.load });
     await next();
     // Those who changed something see it on their next page.
     if (!["GET", "HEAD"].includes(c.req.method)) looks.forget();

@@ -1,6 +1,7 @@
 // All policies, the worst first, fifty a page, with filters that stand in the address.
 import { html } from "hono/html";
 import { counted } from "../../core/plain-text.ts";
+import type { PauseSubject } from "../../model/pause.ts";
 import type { Attention } from "../../queries/attention.ts";
 import { describePolicy } from "../../queries/attention.ts";
 import { type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
@@ -33,26 +34,22 @@ export interface PolicyFilter {
   readonly page: number;
 }
 
-/** Reads the filter of an address; what makes no sense there filters nothing. */
+/** Reads the filter of an address, which has been checked (parameters.ts). */
 export function readFilter(query: Readonly<Record<string, string>>): PolicyFilter {
-  const { q = "", health, service = "", label = "", page = "" } = query;
-  return {
-    q: q.slice(0, 100).trim(),
-    health: policyHealths.find((one) => one === health),
-    service: service.slice(0, 100),
-    label: label.slice(0, 200),
-    page: /^[1-9]\d{0,4}$/.test(page) ? Number(page) : 1,
-  };
+  const { q = "", health, service = "", label = "", page = "1" } = query;
+  return { q: q.trim(), health: policyHealths.find((one) => one === health), service, label, page: Number(page) };
 }
 
 /** The lines that fit, and those of the page. */
 export function selectLines(lines: readonly PolicyLine[], { q, health, service, label, page }: PolicyFilter) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
-  const [name = "", value] = label.split(/=(.*)/s);
+  const labels = label === "" ? [] : label.split(",").map((one) => one.split(/=(.*)/s));
   const fitting = lines.filter(({ policy, health: is }) => {
     const text = `${policy.name} ${policy.service} ${policy.repository ?? ""} ${actionText(policy)}`.toLowerCase();
-    const own = policy.labels?.[name];
-    const isLabelled = label === "" || (own !== undefined && (value === undefined || own === value));
+    const isLabelled = labels.every(([name = "", value]) => {
+      const own = policy.labels?.[name];
+      return own !== undefined && (value === undefined || own === value);
+    });
     const fits = (health === undefined || is === health) && (service === "" || policy.service === service);
     return fits && isLabelled && words.every((word) => text.includes(word));
   });
@@ -62,8 +59,8 @@ export function selectLines(lines: readonly PolicyLine[], { q, health, service, 
 }
 
 /**
- * Shows them. `strips`: of the shown ones. `isHeld`: the asker is held to labels. `mayPause`: they
- * may pause them together.
+ * Shows them. `strips`: of the shown ones. `isHeld`: the asker is held to labels. `pausable`: what
+ * they may pause together.
  */
 export function policiesPage(
   { lines, nowMs, status }: Attention,
@@ -72,11 +69,11 @@ export function policiesPage(
   {
     strips,
     isHeld,
-    mayPause,
+    pausable,
   }: {
     readonly strips: ReadonlyMap<string, readonly EndedSlot[]>;
     readonly isHeld: boolean;
-    readonly mayPause: boolean;
+    readonly pausable: PauseSubject | undefined;
   },
 ): Html {
   const { fitting, shown } = selected;
@@ -100,7 +97,7 @@ export function policiesPage(
   return html`<h1>Policies</h1>
 ${filterForm(lines, filter)}
 <p class="acts"><span class="quiet" role="status">${fitting.length === lines.length ? counted(lines.length, "policy", "policies") : `${fitting.length} of ${counted(lines.length, "policy", "policies")}`}, worst first</span>
-${mayPause && rows.length > 0 ? pauseLink(label === "" ? { scope: "all", name: "" } : { scope: "label", name: label }, status.pauses) : ""}</p>
+${pausable !== undefined && rows.length > 0 ? pauseLink(pausable, status.pauses) : ""}</p>
 ${table("Policies, worst first", columns, rows, { none })}
 ${pageLinks("/policies", { q, health: health ?? "", service, label }, selected)}
 ${legend()}
@@ -137,7 +134,7 @@ function filterForm(lines: readonly PolicyLine[], { q, health, service, label }:
   const any = ["", "any"] as const;
   const services = [...new Set(lines.map(({ policy }) => policy.service))].toSorted();
   const labels = lines.flatMap(({ policy }) => Object.entries(policy.labels ?? {}).map((pair) => pair.join("=")));
-  const known = [...new Set(labels)].toSorted().slice(0, 200);
+  const known = [...new Set(label === "" ? labels : [label, ...labels])].toSorted().slice(0, 200);
   const healths = policyHealths.map((one) => [one, wordOf(one)] as const);
   const labelField =
     known.length === 0

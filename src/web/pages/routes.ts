@@ -1,6 +1,7 @@
 // Adds the pages to the application: asks the queries and hands what they find to the templates.
 import type { Hono } from "hono";
 import { html } from "hono/html";
+import { selectorOf } from "../../model/label.ts";
 import { reaches, type Scope } from "../../model/scope.ts";
 import { readAttention } from "../../queries/attention.ts";
 import { readAudits } from "../../queries/audit-policy.ts";
@@ -25,10 +26,11 @@ import {
 } from "../../queries/records.ts";
 import { showFeed } from "../../queries/service-words.ts";
 import { readDaySlots, readPolicyDays, readSlotStrips } from "../../queries/slot-strips.ts";
+import { mayPauseLabel } from "../acts.ts";
 import { feedOf } from "../api/feed-operations.ts";
-import { policyOf } from "../api/operation.ts";
+import { instant, policyOf } from "../api/operation.ts";
 import { hasSession } from "../guard.ts";
-import { checkWhole } from "../identity.ts";
+import { type Caller, checkWhole } from "../identity.ts";
 import { heldLong, type Looks, lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
@@ -43,6 +45,7 @@ import { type Frame, page } from "./layout.ts";
 import type { Html } from "./marks.ts";
 import { hoursAhead, instantAt, nextDayPage, nextDayToCome } from "./next-day.ts";
 import { nowPage, nowTitle } from "./now.ts";
+import { readParameters, wrongParameters } from "./parameters.ts";
 import { policiesPage, readFilter, selectLines, stripSlots } from "./policies.ts";
 import { policyPage, policySlots } from "./policy.ts";
 import { type RunView, runPage } from "./run.ts";
@@ -59,8 +62,7 @@ interface Asked {
   readonly query: Readonly<Record<string, string>>;
   /** Whether the asker may do what needs a scope. */
   readonly may: (needed: Scope) => boolean;
-  /** Whether they are held to labels. */
-  readonly isHeld: boolean;
+  readonly caller: Caller;
 }
 
 /** A page without its frame. */
@@ -68,6 +70,8 @@ interface Page extends Omit<Frame, "caller" | "canSignOut"> {
   readonly content: Html;
   /** What was asked is being worked out: the page asks again by itself. */
   readonly isToCome?: true;
+  /** What of the address makes no sense for what is known. */
+  readonly wrong?: readonly string[];
 }
 
 type Pages = Readonly<Record<string, (asked: Asked) => Promise<Page>>>;
@@ -103,14 +107,15 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
       const param = (name: string) => c.req.param(name) ?? "";
       const { caller, context } = c.get("acting");
       if (wholePages[path] !== undefined) checkWhole(caller);
-      const isHeld = caller.labels !== undefined;
       const may = (needed: Scope) => reaches(caller.scope, needed);
-      const query = c.req.query();
-      const { content, isToCome, ...frame } = await read({ context, looks, param, query, may, isHeld });
+      const { query, wrong } = readParameters(path, c.req.query());
+      const found = await read({ context, looks, param, query, may, caller });
+      const { content, isToCome, wrong: alsoWrong = [], ...frame } = found;
       if (isToCome) c.header("refresh", "2");
-      const change = query["done"] === undefined ? undefined : await readChangeOf(context, caller.name, query["done"]);
-      const done = query["done"] === undefined ? "" : doneLine(change, context.set.policies);
-      return c.html(page({ ...frame, caller, canSignOut: hasSession(c) }, html`${done}${content}`));
+      const id = c.req.query("done");
+      const done = id === undefined ? "" : doneLine(await readChangeOf(context, caller.name, id), context.set.policies);
+      const told = wrongParameters([...wrong, ...alsoWrong]);
+      return c.html(page({ ...frame, caller, canSignOut: hasSession(c) }, html`${done}${told}${content}`));
     });
   }
   addActPages(app);
@@ -122,21 +127,19 @@ async function now({ context, looks, may }: Asked): Promise<Page> {
   return { title: nowTitle(attention), here: "now", content: nowPage(attention, outcomes, may("operate")) };
 }
 
-async function policies({ context, looks, query, may, isHeld }: Asked): Promise<Page> {
+async function policies({ context, looks, query, may, caller }: Asked): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   const filter = readFilter(query);
   const selected = selectLines(attention.lines, filter);
   const names = selected.shown.map(({ policy: { name } }) => name);
   const strips = await looks.of(`strips ${names.join()}`, context, (at) => readSlotStrips(at, names, stripSlots));
-  return {
-    title: "Policies",
-    here: "policies",
-    content: policiesPage(attention, filter, selected, {
-      strips,
-      isHeld,
-      mayPause: may("admin") && !context.view.isNarrowed,
-    }),
-  };
+  const isHeld = caller.labels !== undefined;
+  // Who is held to labels pauses what has these, too.
+  const selector = selectorOf([caller.labels ?? [], filter.label || []].flat().flatMap((one) => one.split(",")));
+  const subject = { scope: selector === "" ? "all" : "label", name: selector } as const;
+  const mayPause = isHeld ? mayPauseLabel(caller, selector) : may("admin") && !context.view.isNarrowed;
+  const more = { strips, isHeld, pausable: mayPause ? subject : undefined };
+  return { title: "Policies", here: "policies", content: policiesPage(attention, filter, selected, more) };
 }
 
 async function policy({ context, looks, param, query, may }: Asked): Promise<Page> {
@@ -211,13 +214,15 @@ async function nextDay({ context, looks, query }: Asked): Promise<Page> {
   const frame = { title: "Next 24 hours", here: "next" } as const;
   const day = await looks.soon(lookAhead(looks, context, hoursAhead));
   if (day === undefined) return { ...frame, content: nextDayToCome(context.set.policies.length), isToCome: true };
-  const fromMs = instantAt(day, query["at"] ?? "");
+  const { at: clock = "" } = query;
+  const fromMs = instantAt(day, clock);
   const readHour = async (at: QueryContext, start: number) => ({
     ...slotsWithin(at.set.policies, start - 1, start + 3_600_000 - 1),
     ...{ fromMs: start, pauses: await readPausesInForce(at) },
   });
   const hour = fromMs && (await looks.of(`hour ${fromMs}`, context, (at) => readHour(at, fromMs), heldLong));
-  return { ...frame, content: nextDayPage(day, hour || undefined) };
+  const wrong = clock === "" || fromMs !== undefined ? [] : [`at=${clock} is skipped by the clocks of ${day.timezone}`];
+  return { ...frame, wrong, content: nextDayPage(day, hour || undefined) };
 }
 
 async function feeds({ context, looks }: Asked): Promise<Page> {
@@ -239,12 +244,15 @@ async function audit({ context, looks, query }: Asked): Promise<Page> {
   const shown = fitting.slice((at - 1) * auditRowsMax, at * auditRowsMax);
   const name = `audit ${JSON.stringify([filter, at])}`;
   const reports = await looks.of(name, context, (asked) => readAudits(asked, shown, spanOf(filter)), heldLong);
-  return { title: "Audit", here: "audit", content: auditPage(reports, { ...filter, page: at }, pageCount) };
+  const { from, to } = filter;
+  const wrong = to !== "" && from > to ? [`from=${from} is after to=${to}: no day is between them`] : [];
+  return { title: "Audit", here: "audit", wrong, content: auditPage(reports, { ...filter, page: at }, pageCount) };
 }
 
-async function services({ context, looks, may, isHeld }: Asked): Promise<Page> {
+async function services({ context, looks, may, caller }: Asked): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
-  return { title: "Services", here: "services", content: servicesPage(attention, context, may("admin") && !isHeld) };
+  const mayPause = may("admin") && caller.labels === undefined;
+  return { title: "Services", here: "services", content: servicesPage(attention, context, mayPause) };
 }
 
 async function failed({ context, looks, query, may }: Asked): Promise<Page> {
@@ -263,8 +271,7 @@ async function changes({ context, looks }: Asked): Promise<Page> {
 
 /** @throws WebError for a text that is no instant. */
 function parseInstant(text: string): number {
-  const instantMs = /^\d{4}-\d\d-\d\dT[\d:.]{5,12}Z$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(instantMs))
-    throw notFound(`${text.slice(0, 40)} is no instant`, "write one such as 2026-11-22T02:30:00Z");
-  return instantMs;
+  const instantMs = instant.safeParse(text).data;
+  if (instantMs !== undefined) return instantMs;
+  throw notFound(`${text.slice(0, 40)} is no instant`, "write one such as 2026-11-22T02:30:00Z");
 }

@@ -36,6 +36,7 @@ const set = {
 
 const held = createToken({ name: "ana", scope: "admin", services: [], labels: ["team=finance", "stage=prod"] });
 const boss = createToken({ name: "boss", scope: "admin", services: [] });
+const operator = createToken({ name: "op", scope: "operate", services: [], labels: ["team=finance"] });
 const both = createToken({ name: "both", scope: "read", services: ["zebra-service"], labels: ["team=finance"] });
 // Time flies, so that no request is refused for being too fast, and each refusal is recorded.
 let flownMs = 0;
@@ -44,7 +45,7 @@ const web = await webForTest({
   story,
   set,
   clock,
-  tokens: () => [held, boss, both].map(({ line }) => line).join("\n"),
+  tokens: () => [held, boss, both, operator].map(({ line }) => line).join("\n"),
 });
 const rejected = { sinceMs: 1, where: "zebra.yaml:3", message: "policy zebra-nightly is wrong", problems: 1 };
 await liveProcess(web.store, { rejected });
@@ -198,15 +199,23 @@ it("changes nothing of other policies, and records each refusal", async () => {
     expect([name, status]).toEqual([name, expect.toSatisfy((code: number) => [403, 404, 409].includes(code))]);
     expect([name, web.refusals.slice(refusals)]).toEqual([name, [expect.objectContaining({ actor: "ana" })]]);
   }
-  // These take what they name from the caller's own list, where it is not.
+  // These take what they name from the caller's own list, where it is not: named by its id, it is
+  // recorded as a refusal, which the answer does not tell.
   for (const [verb, group] of ["replay", "discard"].flatMap((one) => [
     [one, { ids: [id] }] as const,
     [one, { label: "team=zebra" }] as const,
     [one, { sink: "zebra" }] as const,
   ])) {
+    const refusals = web.refusals.length;
     const { status, text } = await ask(change("POST", `/failed/${verb}`, { ...group, reason }));
     expect([verb, group, status, JSON.parse(text).done]).toEqual([verb, group, 200, []]);
+    const named =
+      "ids" in group ? [{ actor: "ana", what: `POST /api/v1/failed/${verb}`, why: expect.stringContaining(id) }] : [];
+    expect(web.refusals.slice(refusals)).toMatchObject(named);
   }
+  const refusals = web.refusals.length;
+  expect((await ask(change("POST", "/failed/discard", { ids: ["gnome__run__42__1"], reason }))).status).toBe(200);
+  expect(web.refusals).toHaveLength(refusals);
   expect(await stateOf()).toEqual(before);
   // Their own they may: also all of the list, which is theirs alone.
   const dealt = JSON.parse((await ask(change("POST", "/failed/discard", { all: true, reason }))).text);
@@ -222,6 +231,22 @@ async function stateOf() {
   const changes = await new Changes(web.store).newest(100);
   return { pauses: items, failed: await failed(), changes, tasks: tasks.map(({ task }) => task.id).toSorted() };
 }
+
+it("lets those who are held to labels pause what has all of them, and no more", async () => {
+  const own = "label:team=finance,stage=prod";
+  const pausing = (by: typeof held, target = own) => ask(change("POST", "/pauses", { target, reason }), by);
+  expect((await pausing(held, "label:team=finance")).status).toBe(403);
+  expect((await pausing(held, "label:stage=prod")).status).toBe(403);
+  expect((await pausing(both, "label:team=finance")).status).toBe(403);
+  const done = await pausing(operator, "label:team=finance,stage=zebra");
+  expect([done.status, JSON.parse(done.text).matched ?? {}]).toEqual([200, {}]);
+  expect((await pausing(held)).status).toBe(200);
+  expect((await get("/policies")).text).toContain("Resume label stage=prod,team=finance…");
+  expect((await get("/policies?label=stage=prod,team=finance", boss)).text).toMatch(/1 of 5 policies/);
+  expect((await get("/policies/ours")).text).toContain("ticket 7");
+  const resumed = await ask(change("DELETE", `/pauses/${encodeURIComponent(own)}?reason=x`), held);
+  expect([resumed.status, JSON.parse(resumed.text).ended]).toEqual([200, [expect.objectContaining({ actor: "ana" })]]);
+});
 
 it("holds a caller to services and labels at once, and tells them so", async () => {
   const me = JSON.parse((await get("/api/v1/me", both)).text);

@@ -1,9 +1,11 @@
 // What pages say, as text: no browser is needed for it.
 import { expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
+import { History } from "../../../src/store/history.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { createWebApp } from "../../../src/web/web-app.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { webForTest } from "../../support/web-fixture.ts";
 import { smallStory } from "../../support/web-story.ts";
@@ -25,6 +27,17 @@ const story = {
   overdue: { endings: [], more: { expect: expectation } },
 };
 const web = await webForTest({ story });
+
+/** A run of a sync job that the service refused with these words. */
+const fails = (target: string, said: string) => {
+  const detail = `RunSyncJob (POST /syncJobs/${target}/run): status 400; the service says: ${said}`;
+  const at = new Date(nowMs).toISOString();
+  const ended = { status: "failed", reason: "bad-answer", slot: at, finishedAt: at, detail } as const;
+  const taskId = `invoices__run__${target}__${nowMs}`;
+  return new History(web.store).record(testOutcome({ ...ended, policy: "invoices", taskId, target }));
+};
+for (const target of ["997", "998", "999"]) await fails(target, `nothing with the id ${target}`);
+await fails("996", "it is locked");
 
 const textOf = async (path: string) =>
   (await (await web.ask(path)).text())
@@ -115,4 +128,38 @@ it("a policy's condition is said once", async () => {
   await web.store.redis.hset(web.store.key("notifications", "deadlines"), "overdue", state);
   expect(await textOf("/policies/overdue")).toMatch(/overdue late for \d\d:\d\d/);
   expect(await textOf("/?")).toMatch(/late overdue for \d\d:\d\d/);
+});
+
+it.each([
+  ["/next?at=25:99", "at=25:99 is no time of day: write one such as 14:30"],
+  ["/next?at=2026-11-22T14:30:00Z", "is no time of day"],
+  ["/next?from=14:30", "from=14:30 is not asked for here: this page knows at"],
+  ["/audit?from=2026-02-30", "from=2026-02-30 is no day: write one such as 2026-11-22"],
+  ["/audit?to=yesterday&page=0", "to=yesterday is no day: write one such as 2026-11-22. .*page=0 is no page"],
+  ["/audit?from=2026-11-22&to=2026-11-21", "from=2026-11-22 is after to=2026-11-21"],
+  ["/failed?since=1h", "since=1h is not known: write one of 18:00, 24h, 7d, all"],
+  ["/policies?health=fine", "health=fine is not known: write one of quarantined, failing"],
+  [`/policies?q=${"x".repeat(101)}`, "is too long: write at most 100 characters"],
+  ["/policies/invoices?days=400", "days=400 is not known: write one of 30, 90, 365"],
+  ["/changes?page=2", "page=2 is not asked for here"],
+  ["/policies/invoices/days/2026-02-30", "2026-02-30 is no day. Write one such as 2026-11-22"],
+  ["/policies/invoices/slots/2026-02-30T02:30:00Z", "2026-02-30T02:30:00Z is no instant. Write one such as"],
+])("a page tells what of its address makes no sense: %s", async (path, told) => {
+  expect(await textOf(path)).toMatch(new RegExp(told));
+});
+
+it("a page tells nothing of an address that makes sense", async () => {
+  for (const path of [
+    "/next?at=14:30",
+    "/audit?from=2026-02-28&to=&page=2",
+    "/failed?since=all",
+    "/policies?q=&page=3",
+  ])
+    expect(await textOf(path)).not.toContain("In the address");
+});
+
+it("failures that differ in the number of their sync job only say their cause once", async () => {
+  const text = await textOf("/failed");
+  expect(text.match(/nothing with the id 99[789]/g)).toHaveLength(1);
+  expect(text).toMatch(/sync job 996 .*it is locked/);
 });
