@@ -8,8 +8,9 @@ interface Labelled {
 
 /** Whether a policy has all labels of a selector; the empty one fits all. */
 export function hasLabels({ labels = {} }: Labelled, selector: string): boolean {
+  if (selector === "") return true;
   const own = labelsOf({ labels });
-  return selector === "" || selector.split(",").every((label) => own.includes(label));
+  return selector.split(",").every((label) => own.includes(label));
 }
 
 /** The labels of a policy, each as `team=hr`. */

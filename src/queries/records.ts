@@ -32,10 +32,26 @@ export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | 
   readonly from?: { readonly atMs: number; readonly taskId: string } | undefined;
 }
 
-/** Reads outcomes, newest first. `next`: where a page of older ones that fit goes on. */
+/** A policy, and when a task of it ended last; where that is not known, it may be just now. */
+interface End {
+  readonly name: string;
+  readonly endedMs: number;
+}
+
+/** Reads when all policies with outcomes ended last, also those that are gone; newest first. */
+export async function readNewestEnds({ store, readStates }: QueryContext): Promise<readonly End[]> {
+  const names = [...(await new History(store).keptSince()).keys()];
+  return newestFirst(names, await readStates(names));
+}
+
+/**
+ * Reads outcomes, newest first. `ends`: what `readNewestEnds` reads. `next`: where a page of older
+ * ones that fit goes on.
+ */
 export async function readOutcomes(
   { store, set, view, readStates }: QueryContext,
   { policy, label, filter, limit, span, from }: OutcomePage,
+  ends: () => Promise<readonly End[]>,
 ): Promise<{ readonly outcomes: readonly Outcome[]; readonly next: OutcomePage["from"] }> {
   const labelled = set.policies.filter((one) => hasLabels(one, label ?? ""));
   const names = view.isNarrowed || label !== undefined ? labelled.map(({ name }) => name) : undefined;
@@ -47,8 +63,8 @@ export async function readOutcomes(
     span: { ...span, toMs },
     limit: limit + 1 + (from === undefined ? 0 : sameInstantMax),
   };
-  const named = policies ?? [...(await history.keptSince()).keys()];
-  const able = newestFirst(named, await readStates(named)).filter(({ endedMs }) => endedMs >= span.fromMs);
+  const newest = policies === undefined ? await ends() : newestFirst(policies, await readStates(policies));
+  const able = newest.filter(({ endedMs }) => endedMs >= span.fromMs);
   // Each holds at least one that is newer than all of those behind it.
   const enough =
     toMs === Number.POSITIVE_INFINITY && Object.keys(filter).length === 0 ? able.slice(0, asked.limit) : able;
@@ -60,8 +76,7 @@ export async function readOutcomes(
   return { outcomes: page, next: last && { atMs: outcomePlaceMs(last), taskId: last.taskId } };
 }
 
-/** Policies by when a task of theirs ended last; where that is not known, it may be just now. */
-function newestFirst(policies: readonly string[], states: Awaited<ReturnType<ReadStates>>) {
+function newestFirst(policies: readonly string[], states: Awaited<ReturnType<ReadStates>>): readonly End[] {
   const endedMs = (name: string) => {
     const last = states.get(name)?.targets[0]?.last;
     return last === undefined ? Number.POSITIVE_INFINITY : Math.max(last.slotMs, last.finishedMs);

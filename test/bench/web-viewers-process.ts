@@ -3,8 +3,11 @@
 // even pace. Asked by web-viewers.ts through child.ts.
 import { readFileSync } from "node:fs";
 import { Agent, get, type IncomingMessage } from "node:http";
+import { setPriority } from "node:os";
 import { answerParent } from "./child.ts";
 
+// Viewers have machines of their own.
+setPriority(19);
 const [port = "", file = ""] = process.argv.slice(2);
 const tokens = readFileSync(file, "utf8").split("\n");
 const agent = new Agent({ keepAlive: true, maxSockets: 100 });

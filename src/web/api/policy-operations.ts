@@ -4,7 +4,8 @@ import { toIso } from "../../core/instant.ts";
 import { hasLabels } from "../../model/label.ts";
 import { readAttention } from "../../queries/attention.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
-import { policyHealths } from "../../queries/policy-lines.ts";
+import { type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
+import type { QueryContext } from "../../queries/query-context.ts";
 import {
   readHandRuns,
   readLine,
@@ -15,6 +16,7 @@ import {
 } from "../../queries/records.ts";
 import { readPolicyDays, readSlotStrips, readSlots } from "../../queries/slot-strips.ts";
 import { checkWhole } from "../identity.ts";
+import type { Looks } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
 import { instant, label, listOf, nameOf, type Operation, operation, pageOf, pages, policyOf } from "./operation.ts";
@@ -41,15 +43,13 @@ export const policyOperations: readonly Operation[] = [
     answer: listOf(schemas.policySchema),
     isList: true,
     read: async ({ context, looks }, { health, service, label: labels = "", ...page }) => {
-      const { lines } = await looks.of("attention", context, readAttention);
-      const fitting = lines.filter(
+      const fitting = (await readByName(context, looks)).filter(
         (line) =>
           (health === undefined || line.health === health) &&
           (service === undefined || line.policy.service === service) &&
           hasLabels(line.policy, labels),
       );
-      const sorted = fitting.toSorted((a, b) => (a.policy.name < b.policy.name ? -1 : 1));
-      const { items, next } = pageOf(sorted, page, (line) => line.policy.name);
+      const { items, next } = pageOf(fitting, page, (line) => line.policy.name);
       return { items: items.map(toPolicyAnswer), next };
     },
   }),
@@ -162,3 +162,10 @@ export const policyOperations: readonly Operation[] = [
     read: async ({ context }) => ({ items: (await readPausesInForce(context)).map(toPauseAnswer) }),
   }),
 ];
+
+function readByName(context: QueryContext, looks: Looks): Promise<readonly PolicyLine[]> {
+  return looks.of("policies by name", context, async (at) => {
+    const { lines } = await looks.of("attention", at, readAttention);
+    return lines.toSorted((a, b) => (a.policy.name < b.policy.name ? -1 : 1));
+  });
+}

@@ -5,7 +5,7 @@ import type { Policy } from "../../config/policy-set.ts";
 import { hasLabels } from "../../model/label.ts";
 import { type Outcome, outcomeStatuses } from "../../model/outcome.ts";
 import { readAudits } from "../../queries/audit-policy.ts";
-import { readChanges, readDeclared, readFailedTasks, readOutcomes } from "../../queries/records.ts";
+import { readChanges, readDeclared, readFailedTasks, readNewestEnds, readOutcomes } from "../../queries/records.ts";
 import { badRequest } from "../problem.ts";
 import { toAuditAnswer } from "./answers.ts";
 import {
@@ -120,7 +120,7 @@ function byName(policies: readonly Policy[]): readonly Policy[] {
 const cursorPattern = /^(\d{1,16})~(.{1,250})$/s;
 
 async function readOutcomePage(
-  { context }: Asked,
+  { context, looks }: Asked,
   {
     policy,
     label: labels,
@@ -144,13 +144,14 @@ async function readOutcomePage(
   if (policy !== undefined) policyOf(context, policy);
   const [, atMs, taskId] = cursorPattern.exec(after ?? "") ?? [];
   if (after !== undefined && taskId === undefined) throw badRequest([{ pointer: "/after", detail: staleCursor }]);
-  const { outcomes, next } = await readOutcomes(context, {
+  const asked = {
     policy,
     label: labels,
     filter: { ...(status && { statuses: new Set([status]) }), ...(service && { service }) },
     limit,
     span: { fromMs: since, toMs: until },
     from: taskId === undefined ? undefined : { atMs: Number(atMs), taskId },
-  });
+  };
+  const { outcomes, next } = await readOutcomes(context, asked, () => looks.of("newest ends", context, readNewestEnds));
   return { items: outcomes, next: next === undefined ? null : `${next.atMs}~${next.taskId}` };
 }

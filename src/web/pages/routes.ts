@@ -100,6 +100,9 @@ const wholePages: Pages = {
   "/changes": changes,
 };
 
+/** What many look at all day: made once for all of the same scope and view. */
+const sharedPages: ReadonlySet<string> = new Set(["/", "/policies", "/services"]);
+
 /** Adds the pages. */
 export function addPages(app: Hono<WebEnv>, looks: Looks): void {
   for (const [path, read] of Object.entries({ ...pagesOfPolicies, ...wholePages })) {
@@ -109,7 +112,9 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
       if (wholePages[path] !== undefined) checkWhole(caller);
       const may = (needed: Scope) => reaches(caller.scope, needed);
       const { query, wrong } = readParameters(path, c.req.query());
-      const found = await read({ context, looks, param, query, may, caller });
+      const show = () => read({ context, looks, param, query, may, caller });
+      const isShared = sharedPages.has(path) && Object.keys(query).length === 0;
+      const found = isShared ? await looks.of(`page ${path} ${caller.scope}`, context, show) : await show();
       const { content, isToCome, wrong: alsoWrong = [], ...frame } = found;
       if (isToCome) c.header("refresh", "2");
       const id = c.req.query("done");
@@ -222,7 +227,8 @@ async function nextDay({ context, looks, query }: Asked): Promise<Page> {
   });
   const hour = fromMs && (await looks.of(`hour ${fromMs}`, context, (at) => readHour(at, fromMs), heldLong));
   const wrong = clock === "" || fromMs !== undefined ? [] : [`at=${clock} is skipped by the clocks of ${day.timezone}`];
-  return { ...frame, wrong, content: nextDayPage(day, hour || undefined) };
+  const show = async () => nextDayPage(day, hour || undefined);
+  return { ...frame, wrong, content: await looks.of(`next shown ${fromMs}`, context, show) };
 }
 
 async function feeds({ context, looks }: Asked): Promise<Page> {
