@@ -1,7 +1,7 @@
 // Written from openapi.json by `npm run docs:api`.
 
 export type Acknowledged = { actor: string; note: string; since: string };
-export type Attention = { about: "installation" | "service" | "sink" | "list" | "policy"; name: string; state: string; what: string; since: string | null; lastGood: string | null; slot: string | null; acknowledged: Acknowledged | null; nextStep: string };
+export type Attention = { about: "installation" | "service" | "sink" | "list" | "policy"; name: string; state: string; what: string; since: string | null; lastGood: string | null; slot: string | null; acknowledged: Acknowledged | null; policies: Array<string>; policiesCount: number; owner: string | null; healsByItself: boolean; nextStep: string };
 export type Audit = { policy: string; after?: string | null; to?: string | null; slots: number; recorded?: number; pending?: number; waiting?: number; states?: Record<string, number>; outcomesKeptSince?: string | null; missed?: Array<{ slot: string | null; why: string }>; inFlight?: number; off?: number; notes: Array<string>; findings: Array<{ slot: string; problem: string; taskId: string | null }> };
 export type Caller = { name: string; scope: string; services: Array<string> | null; labels: Record<string, string> | null };
 export type Change = { at: string; actor: string; what: string; subject: string; reason: string | null; before: unknown; after: unknown; isBegun?: true; from?: { address: string; requestId: string } };

@@ -3,23 +3,25 @@
 import type { Policy } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showNear } from "../core/instant.ts";
-import { counted } from "../core/plain-text.ts";
+import { counted, someNames } from "../core/plain-text.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
 import type { Pause } from "../model/pause.ts";
 import type { Acknowledgement } from "../store/policy-states.ts";
 import { foreignOwner } from "../store/redis.ts";
 import { describeOpen } from "./open-conflicts.ts";
+import { describeHeldUp, healsByItself, heldUpBy, isListOfOutage, isToldByOutage, ownersOf } from "./outages.ts";
 import {
   acknowledgementWords,
   describeLate,
   describeUnusual,
+  describeWaiting,
   needsPerson,
   type PolicyHealth,
   type PolicyLine,
   readPolicyLines,
 } from "./policy-lines.ts";
 import { type QueryContext, type StateContext, type View, wholeView } from "./query-context.ts";
-import { describeBreaker, describeMissingRoles, describeThrottle, showFeed } from "./service-words.ts";
+import { describeMissingRoles, describeProbe, describeThrottle, showFeed } from "./service-words.ts";
 import { isStuck } from "./sinks.ts";
 import { type ExpensiveFeed, readStatus, type Status } from "./status.ts";
 
@@ -40,6 +42,10 @@ export interface AttentionItem {
   readonly slotMs: number | undefined;
   /** Who knows of it, of a policy: such items stand last. */
   readonly acknowledged: Acknowledgement | undefined;
+  /** The policies that it is about, or that it holds up. */
+  readonly touches: readonly PolicyLine[];
+  /** Whether it gets well without a person. */
+  readonly heals: boolean;
   readonly nextStep: string;
 }
 
@@ -52,7 +58,10 @@ export interface Attention {
   readonly status: Status;
 }
 
-const none = { sinceMs: undefined, lastGoodMs: undefined, slotMs: undefined, acknowledged: undefined };
+const none = {
+  ...{ sinceMs: undefined, lastGoodMs: undefined, slotMs: undefined, acknowledged: undefined },
+  ...{ touches: [], heals: false },
+};
 
 /** Reads what needs a person. */
 export async function readAttention({
@@ -63,16 +72,18 @@ export async function readAttention({
   view = wholeView,
 }: Pick<QueryContext, "set" | "target"> & Partial<Pick<QueryContext, "view">> & StateContext): Promise<Attention> {
   const status = await readStatus(set, store, target);
-  const { nowMs } = status;
+  const { nowMs, services } = status;
   const lines = await readPolicyLines(set.policies, store, { ...status, readStates });
   const counts = new Map<PolicyHealth, number>();
   for (const { health } of lines) counts.set(health, (counts.get(health) ?? 0) + 1);
   const items = [
     ...processItems(status, view),
-    ...serviceItems(status),
-    ...lines.flatMap((line) => (needsPerson[line.health] ? [policyItem(line, nowMs)] : [])),
+    ...serviceItems(status, lines),
+    ...lines.flatMap((line) =>
+      needsPerson[line.health] && !isToldByOutage(line, services) ? [policyItem(line, nowMs)] : [],
+    ),
     ...sinkItems(status),
-    ...status.feeds.map(listItem),
+    ...status.feeds.flatMap((feed) => (isListOfOutage(feed, services) ? [] : [listItem(feed)])),
     ...lines.flatMap(unusualItem),
   ];
   const isNew = ({ acknowledged }: AttentionItem) => acknowledged === undefined;
@@ -113,22 +124,32 @@ function processItems({ processes, owners, config }: Status, { isNarrowed }: Vie
   return [...missing, ...foreign, ...rejected, ...split];
 }
 
-function serviceItems({ services, nowMs }: Status): AttentionItem[] {
+function serviceItems({ services, feeds, nowMs }: Status, lines: readonly PolicyLine[]): AttentionItem[] {
   return services.flatMap((status) => {
-    const { service: name, breaker, throttledUntilMs, openSinceMs } = status;
-    const about = "service" as const;
-    if (breaker === "open")
+    const { service: name, breaker, throttledUntilMs, openSinceMs, lastFailure } = status;
+    const base = { ...none, about: "service" as const, name, heals: true };
+    if (breaker === "open") {
+      const touches = heldUpBy(name, lines, services);
+      const unread = feeds.flatMap((one) =>
+        one.feed.service === name && isListOfOutage(one, services) ? [showFeed(one.feed)] : [],
+      );
+      const what = [
+        ...(touches.length === 0 ? [] : [describeHeldUp(touches)]),
+        ...(unread.length === 0 ? [] : [`cannot be read meanwhile: ${someNames(unread, undefined, 3)}`]),
+        `last failure ${lastFailure}, ${describeProbe(status, nowMs)}`,
+      ];
       return [
         {
-          ...{ ...none, about, name, state: "breaker open", sinceMs: openSinceMs },
-          what: `nothing is sent to it: ${describeBreaker(status, nowMs)}`,
-          nextStep: "Is the service up, and is the token good? `syncline doctor` says",
+          ...{ ...base, state: "down", sinceMs: openSinceMs, touches, what: what.join("; ") },
+          nextStep:
+            "All of it goes on when the service answers. Should it be up, `syncline doctor` says why it is not reached",
         },
       ];
+    }
     if (throttledUntilMs === undefined) return [];
     return [
       {
-        ...{ ...none, about, name, state: "throttled" },
+        ...{ ...base, state: "throttled" },
         what: `the service asked for patience ${describeThrottle(status, nowMs)}`,
         nextStep: "Nothing is lost; set `limits` of the service if this happens often",
       },
@@ -164,6 +185,8 @@ function policyItem(line: PolicyLine, nowMs: number): AttentionItem {
     state: health,
     what: `${describePolicy(line, nowMs)}${pause === undefined ? "" : `; ${pauseWords(pause, policy, nowMs)}`}`,
     acknowledged,
+    touches: [line],
+    heals: healsByItself(line),
     sinceMs: sinceOf(line),
     lastGoodMs: worst?.lastGoodMs,
     slotMs: worst?.last.origin === "schedule" ? worst.last.slotMs : undefined,
@@ -172,7 +195,8 @@ function policyItem(line: PolicyLine, nowMs: number): AttentionItem {
 }
 
 /** A run that ended well and is unusual: a person should look whether it did what it should. */
-function unusualItem({ policy, health, unusual }: PolicyLine): AttentionItem[] {
+function unusualItem(line: PolicyLine): AttentionItem[] {
+  const { policy, health, unusual } = line;
   if (unusual === undefined || needsPerson[health]) return [];
   const { last } = unusual;
   const times = { sinceMs: last.finishedMs, lastGoodMs: last.finishedMs };
@@ -180,7 +204,7 @@ function unusualItem({ policy, health, unusual }: PolicyLine): AttentionItem[] {
   const nextStep = "Look at the run, and at what changed at the service; `unusual` of the policy sets when it is told";
   return [
     {
-      ...{ ...none, ...times, slotMs, nextStep, about: "policy", name: policy.name },
+      ...{ ...none, ...times, slotMs, nextStep, about: "policy", name: policy.name, touches: [line] },
       ...{ state: "unusual", what: describeUnusual(unusual) },
     },
   ];
@@ -203,9 +227,12 @@ export function describePolicy(line: PolicyLine, nowMs: number): string {
   const { late, policy, health, acknowledged, open } = line;
   const isOpen = health === "conflicts" && open !== undefined;
   const words = [
-    ...(health === "late" || isOpen ? [] : [describeHealth(line, nowMs)]),
+    ...(health === "late" || isOpen || (health === "service-down" && line.waitingMs !== undefined)
+      ? []
+      : [describeHealth(line, nowMs)]),
     ...(late === undefined ? [] : [describeLate(late, policy, nowMs)]),
     ...(open === undefined ? [] : [describeOpen(open, policy.service)]),
+    ...(line.waitingMs === undefined ? [] : [describeWaiting(line, nowMs)]),
     ...(acknowledged === undefined ? [] : [acknowledgementWords(acknowledged)]),
   ];
   return words.join("; ");
@@ -236,7 +263,7 @@ function describeHealth(line: PolicyLine, nowMs: number): string {
     case "missed":
       return worst?.last.status === "missed" ? ended : "a slot was missed";
     case "service-down":
-      return `nothing starts: the breaker of ${policy.service} is open`;
+      return `nothing starts while ${policy.service} is down`;
     case "new":
       return "no outcome yet";
     default:
@@ -264,13 +291,24 @@ const stepOfReason: Readonly<Partial<Record<OutcomeReason, string>>> = {
   "approval-waiting": "Decide the waiting approval at the service",
 };
 
-function nextStepOf({ health, worst }: PolicyLine): string {
+/** Whom to ask about it. */
+export function whomToAsk({ about, touches }: Pick<AttentionItem, "about" | "touches">): string {
+  if (touches.length === 0 || about === "installation") return "for the people who run Syncline";
+  return `owner: ${ownersOf(touches) ?? "none is named"}`;
+}
+
+function nextStepOf(line: PolicyLine): string {
+  const { health, worst, waitingMs, policy } = line;
+  if (healsByItself(line)) {
+    if (waitingMs !== undefined) return `Its run goes on when ${policy.service} answers`;
+    return "Its next run makes up for it; run it now if that is too late";
+  }
   const reason = Object.entries(stepOfReason).find(([known]) => known === worst?.last.reason)?.[1];
   if (health === "quarantined") return "Mend the cause, then resume the policy";
   if (health === "unknown") return "Look at the service whether it ran before you replay it";
   if (health === "conflicts") return "Settle them at the service; the list of conflicts is read again at the next run";
-  if (health === "missed") return "The story of the missed slot tells why";
-  if (health === "late") return "The story of its last slot tells why; a good run makes up for it";
+  if (health === "missed") return "Run it now, if it is needed; the story of the missed slot tells why";
+  if (health === "late") return "Run it now, if that is soon enough; the story of its last slot tells why";
   if (health === "unplanned") return "Is a scheduler alive, and does it have this policy?";
   return reason ?? "Open the run: it tells what was sent, answered and seen";
 }

@@ -11,7 +11,7 @@ import { hasLabels } from "../model/label.ts";
 import type { Notice } from "../model/notice.ts";
 import { showSubject } from "../model/pause.ts";
 import { type AttentionItem, readAttention } from "./attention.ts";
-import { otherTrouble, plainEnd, plainHealths, plainTime, policyTrouble, waitsForService } from "./plain-troubles.ts";
+import { plainEnd, plainHealths, plainTime, troubleOf } from "./plain-troubles.ts";
 import { countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
 import { dayAfter, type Report, readReport, reportCounts, showSpan } from "./report.ts";
@@ -55,16 +55,9 @@ export async function readDigest(
   const attention = await readAttention({ ...context, set });
   const report = await readReport(context.store, { policies, withRemoved: false, span, today: last });
   // Of some policies, only what concerns them: sinks and processes are others' care.
-  const known = { lines: attention.lines, services: attention.status.services };
-  const byName = new Map(attention.lines.map((line) => [line.policy.name, line]));
-  const items = attention.items.filter(({ about, name, state }) => {
-    if (about !== "policy") return label === "" || about === "service";
-    const line = byName.get(name);
-    return state === "unusual" || line === undefined || !waitsForService(line, known.services);
-  });
+  const items = attention.items.filter(({ about }) => label === "" || about === "policy" || about === "service");
   const troubles = items.map((item) => {
-    const line = item.about === "policy" && item.state !== "unusual" ? byName.get(item.name) : undefined;
-    const text = line === undefined ? otherTrouble(item, known, question) : policyTrouble(line, question);
+    const text = troubleOf(item, attention.status.services, question);
     return `${cutText(text, lineCharactersMax)}${linkOf(item, set, nowMs)}`;
   });
   const lines = [
@@ -131,17 +124,19 @@ function titleOf(lines: readonly PolicyLine[], items: readonly AttentionItem[], 
   const fresh = items.filter(({ acknowledged }) => acknowledged === undefined);
   const unusual = fresh.filter(({ state }) => state === "unusual").length;
   const bad = fresh.filter(({ state }) => state !== "unusual" && state !== "throttled");
-  // A service that is down, and a list, may heal by themselves.
-  const needy = bad.filter(({ about }) => about !== "service" && about !== "list").length;
+  const needy = bad.filter(({ heals }) => !heals).length;
   const isWell = items.length === 0 && lines.every(({ health }) => health === "ok");
   const worst = needy === 0 ? "Not fine" : `Not fine, ${needy === 1 ? "1 needs" : `${needy} need`} a person`;
   const verdict = bad.length > 0 ? worst : fresh.length < items.length ? "Nothing new is wrong" : "No trouble";
-  const down = items.flatMap(({ state, name }) => (state === "breaker open" ? [name] : []));
+  const down = items.flatMap(({ about, state, name }) => (about === "service" && state === "down" ? [name] : []));
   const others = items.filter(({ about }) => about !== "policy").length - down.length;
-  const counts = `${countHealths(lines, plainHealths)}${unusual === 0 ? "" : `, ${unusual} unusual`}`;
+  const downNames = someNames(down, undefined, 3);
+  const isTold = lines.some(({ health }) => health === "service-down");
+  const words = { ...plainHealths, "service-down": `waiting for ${downNames} (down)` };
+  const counts = `${countHealths(lines, words)}${unusual === 0 ? "" : `, ${unusual} unusual`}`;
   const parts = [
     lines.length === 0 ? "No policy" : isWell ? `All well: ${all}` : `${verdict}: ${counts} of ${all}`,
-    ...(down.length === 0 ? [] : [`${someNames(down, undefined, 3)} down`]),
+    ...(down.length === 0 || isTold ? [] : [`${downNames} down`]),
     ...(others === 0 ? [] : [counted(others, "other trouble")]),
   ];
   return `${parts.join(", ")}${label === "" ? "" : ` (${label})`}`;

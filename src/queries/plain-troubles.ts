@@ -1,12 +1,12 @@
 // What a trouble means, for people who wait for the data and do not run Syncline: what happened and
 // since when, whether Syncline goes on by itself, and who must do what. Pure. Called by digest.ts.
 import { showNear } from "../core/instant.ts";
-import { counted, someNames } from "../core/plain-text.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
-import type { LimiterStatus } from "../store/service-limiter.ts";
-import { type AttentionItem, quarantineNote, sinceOf, wordsOfEnd } from "./attention.ts";
+import { type AttentionItem, quarantineNote, sinceOf, whomToAsk, wordsOfEnd } from "./attention.ts";
 import { describeOpen } from "./open-conflicts.ts";
+import { describeHeldUp, hasFailedByOutage, healsByItself } from "./outages.ts";
 import type { PolicyHealth, PolicyLine } from "./policy-lines.ts";
+import type { Status } from "./status.ts";
 
 /** The only clock of a text: its zone is said once. */
 export interface PlainClock {
@@ -62,19 +62,25 @@ function whenOf(instantMs: number, clock: PlainClock): string {
   return `${/^\d\d:/.test(time) ? "at" : "on"} ${time}`;
 }
 
-/** A policy that needs a person. */
-export function policyTrouble(line: PolicyLine, clock: PlainClock): string {
-  const { policy, acknowledged } = line;
+/** What is wrong, whether it heals by itself or what a person must do, and whom to ask. */
+export function troubleOf(item: AttentionItem, services: Status["services"], clock: PlainClock): string {
+  const [line] = item.touches;
+  if (item.about !== "policy" || line === undefined) return otherTrouble(item, services, clock);
+  const { acknowledged } = item;
   const known = acknowledged === undefined ? [] : [`Known to ${acknowledged.actor}: ${acknowledged.note}`];
-  const owner = policy.owner === undefined ? [] : [`Owner: ${policy.owner}`];
-  const parts = [
-    `${policy.name}: ${happened(line, clock)}${besides(line)}`,
-    ...goesOn(line, clock),
-    wish(line),
-    ...known,
-    ...owner,
-  ];
-  return parts.join(". ");
+  const told =
+    item.state === "unusual"
+      ? [unusualTrouble(item, clock)]
+      : [`${happened(line, clock)}${besides(line, clock)}`, ...remedy(line, clock)];
+  return [`${item.name}: ${told.join(". ")}`, asSentence(whomToAsk(item)), ...known].join(". ");
+}
+
+function unusualTrouble({ what, sinceMs }: AttentionItem, clock: PlainClock): string {
+  return `ended well ${whenOf(sinceMs ?? clock.nowMs, clock)}, but is ${what}. A person should look whether all is there`;
+}
+
+function asSentence(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
 }
 
 function happened(line: PolicyLine, clock: PlainClock): string {
@@ -105,8 +111,13 @@ function happened(line: PolicyLine, clock: PlainClock): string {
 }
 
 /** What a line's health does not say. */
-function besides({ health, open, policy }: PolicyLine): string {
-  return open === undefined || health === "conflicts" ? "" : `; ${describeOpen(open, policy.service)}`;
+function besides({ health, late, open, policy }: PolicyLine, clock: PlainClock): string {
+  const isLate = late !== undefined && health !== "late";
+  const words = [
+    ...(isLate ? [`; late since ${plainTime(late.sinceMs, clock)}, when it should have been done`] : []),
+    ...(open === undefined || health === "conflicts" ? [] : [`; ${describeOpen(open, policy.service)}`]),
+  ];
+  return words.join("");
 }
 
 function endOf(line: PolicyLine, when = ""): string {
@@ -123,34 +134,37 @@ function reasonOf({ worst }: PolicyLine): string {
   return `: ${Object.entries(plainReasons).find(([known]) => known === reason)?.[1] ?? reason.replaceAll("-", " ")}`;
 }
 
-/** Whether Syncline tries again by itself, and when. */
-function goesOn({ health, nextMs, pauses, worst, policy }: PolicyLine, clock: PlainClock): string[] {
-  if (health === "unplanned") return [];
-  if (pauses.some(({ untilMs }) => untilMs === null)) return ["Syncline does not try again until a person resumes it"];
-  if (nextMs === undefined) return ["Syncline does not try again by itself"];
-  const isRefused = health === "failing" && worst?.last.reason === "refused";
-  const vain = isRefused ? `, and that fails again unless ${policy.service} lets it` : "";
-  return [`Syncline runs it again ${whenOf(nextMs, clock)}${vain}`];
-}
-
-/** Failures that are the service's, and over when it works again. */
-const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "server-error", "throttled"]);
-
-/** Whether a policy waits for its service, which is down, or failed by that: no own trouble. */
-export function waitsForService({ health, worst, policy }: PolicyLine, services: readonly ServiceNow[]): boolean {
-  const isOutage = health === "failing" && outageReasons.has(worst?.last.reason ?? "");
-  if (!isOutage && health !== "service-down") return false;
-  return services.some(({ service, breaker }) => breaker === "open" && service === policy.service);
+/** Whether it heals by itself, or who must do what; and when Syncline runs it again. */
+function remedy(line: PolicyLine, clock: PlainClock): string[] {
+  const { health, nextMs, waitingMs, pauses, worst, policy } = line;
+  const { service } = policy;
+  if (healsByItself(line)) {
+    if (waitingMs !== undefined) return [`Heals by itself: its run goes on when ${service} answers`];
+    const unless = health === "failing" ? `, if ${service} works then` : "";
+    const next = nextMs === undefined ? "" : ` ${whenOf(nextMs, clock)}`;
+    return [`Heals by itself: Syncline runs it again${next}${unless}. A person may run it by hand before`];
+  }
+  const must = wish(line);
+  if (health === "unplanned") return [must];
+  if (pauses.some(({ untilMs }) => untilMs === null))
+    return [must, "Syncline does not try again until a person resumes it"];
+  if (nextMs === undefined) return [must, "Syncline does not try again by itself"];
+  const isVain = health === "failing" && worst?.last.reason === "refused";
+  return [must, `Syncline runs it again ${whenOf(nextMs, clock)}${isVain ? ", and that fails again until then" : ""}`];
 }
 
 /** Who must do what. */
-function wish({ health, worst, nextMs, policy: { service } }: PolicyLine): string {
-  const reason = worst?.last.reason;
+function wish(line: PolicyLine): string {
+  const { health, worst, nextMs, policy } = line;
+  const { service } = policy;
   switch (health) {
     case "quarantined":
       return "A person must mend the cause, then resume it";
     case "unknown":
       return `A person must look at ${service} whether the data is right`;
+    case "missed":
+    case "late":
+      return "A person must run it by hand, or let it wait";
     case "unplanned":
       return "The people who run Syncline must look";
     case "blocked":
@@ -158,53 +172,45 @@ function wish({ health, worst, nextMs, policy: { service } }: PolicyLine): strin
     case "conflicts":
       return `A person must settle them at ${service}`;
     default:
-      if (health === "missed" || (health === "late" && worst?.weight !== "bad"))
-        return "A person must run it by hand if that is too late";
-      if (reason === "refused") return `A person must check what ${service} lets Syncline do`;
-      if (!outageReasons.has(reason ?? "")) return `A person must look at ${service} for the cause`;
-      return nextMs === undefined
+      if (worst?.last.reason === "refused") return `A person must check what ${service} lets Syncline do`;
+      return hasFailedByOutage(line) && nextMs === undefined
         ? `A person must run it by hand when ${service} works again`
-        : `If ${service} works then, it is well again; a person must run it by hand if that is too late`;
+        : `A person must look at ${service} for the cause`;
   }
 }
 
-/** Anything else that a person should know of. `lines`: of all policies that the text is about. */
-export function otherTrouble(
-  item: AttentionItem,
-  known: { readonly services: readonly ServiceNow[]; readonly lines: readonly PolicyLine[] },
-  clock: PlainClock,
-): string {
+function otherTrouble(item: AttentionItem, services: Status["services"], clock: PlainClock): string {
   const { about, name, what, state, sinceMs, nextStep } = item;
   const since = sinceMs === undefined ? "" : ` since ${plainTime(sinceMs, clock)}`;
+  const care = "The people who run Syncline";
   switch (about) {
-    case "policy":
-      return `${name}: ended well ${whenOf(sinceMs ?? clock.nowMs, clock)}, but is ${what}. A person should look whether all is there`;
     case "service":
-      return serviceTrouble(name, known, clock);
+      return state === "down" ? outageTrouble(item, since) : throttleTrouble(name, services, clock);
     case "list":
       return state === "unreadable"
-        ? `${name} cannot be read${since}. Runs that need it end uncertain. The people who run Syncline must look`
-        : `${name} takes long to read${since}. Nothing is lost. The people who run Syncline may look`;
+        ? `${name} cannot be read${since}. Runs that need it end uncertain. ${care} must look`
+        : `${name} takes long to read${since}. Nothing is lost. ${care} may look`;
     default: {
       const subject = about === "sink" ? `messages to ${name}` : "Syncline itself";
-      return `${subject}: ${what}${since}. The people who run Syncline must act: ${nextStep}`;
+      return `${subject}: ${what}${since}. ${care} must act: ${nextStep}`;
     }
   }
 }
 
-type ServiceNow = LimiterStatus & { readonly service: string };
+function throttleTrouble(name: string, services: Status["services"], clock: PlainClock): string {
+  const { throttledUntilMs } = services.find(({ service }) => service === name) ?? {};
+  const until = throttledUntilMs === undefined ? "" : ` until ${plainTime(throttledUntilMs, clock)}`;
+  return `service ${name} asked Syncline to wait${until}. Nothing is lost: Syncline goes on then`;
+}
 
-function serviceTrouble(name: string, { services, lines }: Parameters<typeof otherTrouble>[1], clock: PlainClock) {
-  const { breaker, openSinceMs, throttledUntilMs } = services.find(({ service }) => service === name) ?? {};
-  if (breaker !== "open") {
-    const until = throttledUntilMs === undefined ? "" : ` until ${plainTime(throttledUntilMs, clock)}`;
-    return `service ${name} asked Syncline to wait${until}. Nothing is lost: Syncline goes on then`;
-  }
-  const since = openSinceMs === undefined ? "" : ` since ${plainTime(openSinceMs, clock)}`;
-  const own = lines.filter((line) => line.policy.service === name && waitsForService(line, services));
-  const names = own.map(({ policy }) => policy.name);
-  const failed = own.filter(({ health }) => health === "failing").length;
-  const waiting = `${counted(names.length, "policy waits", "policies wait")} for it: ${someNames(names, undefined, 10)}`;
-  const later = failed === 0 ? "" : `; what failed by this (${failed}) runs again at its next time`;
-  return `service ${name} is down${since}${names.length === 0 ? "" : `; ${waiting}`}. Syncline asks it again and again, and goes on by itself when it answers${later}. If it should be up, tell the people who run ${name}`;
+function outageTrouble(item: AttentionItem, since: string): string {
+  const { name, touches } = item;
+  const held = touches.length === 0 ? [] : [asSentence(describeHeldUp(touches)), asSentence(whomToAsk(item))];
+  const heals = "Heals by itself: Syncline asks it again and again, and goes on when it answers";
+  return [
+    `service ${name} is down${since}`,
+    heals,
+    `If it should be up, tell the people who run ${name}`,
+    ...held,
+  ].join(". ");
 }

@@ -8,6 +8,7 @@ import { type Health, healthOfStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { unusualWords } from "../model/unusual.ts";
+import { createClosedTimes } from "../schedule/closed-times.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import {
@@ -76,6 +77,8 @@ export interface PolicyLine {
   readonly isOfSeveral: boolean;
   readonly usualMs: number | undefined;
   readonly nextMs: number | undefined;
+  /** The slot whose run has not ended, where the service is down: it waits for the service. */
+  readonly waitingMs: number | undefined;
   readonly pauses: readonly Pause[];
   /** When a slot was last missed, if that was after the last outcome. */
   readonly missedMs: number | undefined;
@@ -114,9 +117,13 @@ export async function readPolicyLines(
   { nowMs, pauses, services, readStates = (names) => readPolicyStates(store, names) }: Known,
 ): Promise<readonly PolicyLine[]> {
   const names = policies.map(({ name }) => name);
-  const [states, plannedUpTo, troubles, allLate, openOf] = await Promise.all([
+  const down = new Set(services.flatMap(({ service, breaker }) => (breaker === "open" ? [service] : [])));
+  const held = policies.flatMap(({ name, service }) => (down.has(service) ? [name] : []));
+  const ledger = new SlotLedger(store);
+  const [states, plannedUpTo, plannedSince, troubles, allLate, openOf] = await Promise.all([
     readStates(names),
-    new SlotLedger(store).plannedUpTo(names),
+    ledger.plannedUpTo(names),
+    ledger.keptSince(held),
     readTroubles(store),
     readLate(policies, store),
     readOpenConflicts(policies, store),
@@ -124,7 +131,6 @@ export async function readPolicyLines(
   const missed = new Map(
     troubles.flatMap(({ trouble, policy, atMs }) => (trouble === "missed" ? [[policy, atMs]] : [])),
   );
-  const down = new Set(services.flatMap(({ service, breaker }) => (breaker === "open" ? [service] : [])));
   const inForce = pauses.filter((pause) => isInForce(pause, nowMs));
   const lines = policies.map((policy) => {
     const own = inForce.filter((pause) => isAbout(pause, policy));
@@ -134,6 +140,7 @@ export async function readPolicyLines(
       state,
       counted: openOf(policy, state?.targets.map(({ target }) => target) ?? []),
       plannedMs: plannedUpTo.get(name),
+      plannedSinceMs: plannedSince.get(name),
       missedMs: missed.get(name),
       late: allLate.get(name),
     };
@@ -155,6 +162,8 @@ interface Facts extends Pick<Known, "nowMs" | "pauses"> {
   readonly isServiceDown: boolean;
   readonly state: PolicyState | undefined;
   readonly plannedMs: number | undefined;
+  /** Known where the service is down. */
+  readonly plannedSinceMs: number | undefined;
   readonly missedMs: number | undefined;
   readonly late: Late | undefined;
   readonly counted: OpenConflicts | undefined;
@@ -162,12 +171,16 @@ interface Facts extends Pick<Known, "nowMs" | "pauses"> {
 
 function toLine(
   policy: Policy,
-  { state, plannedMs, missedMs = 0, late, counted, nowMs, pauses, isServiceDown }: Facts,
+  { state, plannedMs, plannedSinceMs, missedMs = 0, late, counted, nowMs, pauses, isServiceDown }: Facts,
 ): PolicyLine {
   const targets = targetsOf(policy.action);
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
   const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
   const source = createChainSource(policy);
+  const ended = (state?.targets ?? []).filter(({ target }) => isCurrent?.(target) !== false);
+  const slots = ended.map(({ last }) => last.slotMs);
+  // Of masks, what is gone at the service stays behind.
+  const endedSlotMs = slots.length === 0 ? plannedSinceMs : Math[targets === undefined ? "max" : "min"](...slots);
   const dueMs = policy.schedule === undefined || plannedMs === undefined ? undefined : source?.next(plannedMs);
   const line = {
     policy,
@@ -181,6 +194,10 @@ function toLine(
         : dueMs !== undefined && dueMs > nowMs
           ? dueMs
           : source?.next(nowMs),
+    waitingMs:
+      isServiceDown && pauses.length === 0
+        ? firstOpen(policy, endedSlotMs ?? nowMs, Math.min(plannedMs ?? 0, nowMs))
+        : undefined,
     pauses,
     late,
     unusual: state?.targets.find(({ target, last }) => last.findings.length > 0 && isCurrent?.(target) !== false),
@@ -193,6 +210,19 @@ function toLine(
   const own = healthOf(line, isSettled);
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
   return { ...line, health, acknowledged: acknowledgementOf(health, state?.acknowledged, { missedMs, late }) };
+}
+
+const slotsSeenMax = 100;
+
+/** The first planned slot after an instant that is neither in a blackout nor on a holiday. */
+function firstOpen(policy: Policy, afterMs: number, untilMs: number): number | undefined {
+  const source = createChainSource(policy);
+  let slotMs = afterMs < untilMs ? source?.next(afterMs) : undefined;
+  for (let seen = 0; slotMs !== undefined && slotMs <= untilMs && seen < slotsSeenMax; seen += 1) {
+    if (createClosedTimes(policy)(slotMs) === undefined) return slotMs;
+    slotMs = source?.next(slotMs);
+  }
+  return undefined;
 }
 
 /** The first slot that no pause keeps from starting; undefined where one has no end. */
@@ -291,7 +321,16 @@ export function noteOf(line: DetailedLine, nowMs: number): string {
   const { late, policy, open } = line;
   const told = late === undefined ? "" : describeLate(late, policy, nowMs);
   const left = open === undefined ? "" : describeOpen(open, policy.service);
-  return [told, left, otherNote(line, nowMs)].filter(Boolean).join("; ");
+  return [told, left, describeWaiting(line, nowMs), otherNote(line, nowMs)].filter(Boolean).join("; ");
+}
+
+/** Whose run waits for its service, and since when; empty: none does. */
+export function describeWaiting(
+  { policy, waitingMs }: Pick<PolicyLine, "policy" | "waitingMs">,
+  nowMs: number,
+): string {
+  if (waitingMs === undefined) return "";
+  return `its run of ${showClock(waitingMs, policy.closed.timezone, nowMs)} waits until ${policy.service} answers`;
 }
 
 /** Which deadline a policy missed, and why. */

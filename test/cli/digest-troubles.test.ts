@@ -21,6 +21,7 @@ import { redisForTest, storeForTest } from "../support/redis.ts";
 
 const redis = redisForTest();
 const hourMs = 3_600_000;
+const hourly = { kind: "every", everyMs: hourMs, spreadMs: 0 } as const;
 const timezone = "Asia/Tokyo";
 const clockOf = (instantMs: number) => showInstant(instantMs, timezone).slice(11, 16);
 
@@ -56,12 +57,11 @@ const failed = { status: "failed", reason: "run-failed" } as const;
 
 describe("syncline digest says in plain words", () => {
   const names = ["refused", "away", "ran", "job", "slow", "lost", "waits", "differs", "missed", "late", "due", "held"];
-  const hourly = { kind: "every", everyMs: hourMs, spreadMs: 0 } as const;
   const all = names.map((name) =>
     testPolicy({
       ...{ name, schedule: name === "ran" ? undefined : hourly },
       ...(name === "refused" ? { owner: "Ana, 4711" } : {}),
-      ...(name === "late" ? { expect: { kind: "successBy", at: "06:00", on: "*" } as const } : {}),
+      ...(name === "late" || name === "lost" ? { expect: { kind: "successBy", at: "06:00", on: "*" } as const } : {}),
       ...(name === "job" ? { action: { kind: "run", syncJobs: [42, 7] } as const } : {}),
     }),
   );
@@ -89,7 +89,8 @@ describe("syncline digest says in plain words", () => {
     await ledger.record([{ ...step, records: [miss] }]);
     const late = { sinceMs: nowMs, fromMs: nowMs - hourMs, atMs: nowMs, toldMs: nowMs, why: "no slot began" };
     const state = { v: 1, expect: "", judgedMs: nowMs, late, sinks: [] };
-    await store.redis.hset(store.key("notifications", "deadlines"), "late", JSON.stringify(state));
+    for (const name of ["late", "lost"])
+      await store.redis.hset(store.key("notifications", "deadlines"), name, JSON.stringify(state));
     const slot = { policy: "held", slotMs: nowMs, isGood: false, note: "the last ended failed" };
     await new Quarantines(store).count(slot, { after: 1, forMs: hourMs });
     // Why it is stopped stays the reason, whatever a person does besides.
@@ -99,45 +100,52 @@ describe("syncline digest says in plain words", () => {
   });
 
   const again = "Syncline runs it again (at|on \\w{3}) \\d\\d:\\d\\d";
+  const noOwner = "Owner: none is named";
   it.each([
     [
       "refused",
-      `failed (at|on) AGO: the service refused it\\. ${again}, and that fails again unless main lets it\\. .* check what main lets .*\\. Owner: Ana, 4711`,
+      `failed (at|on) AGO: the service refused it\\. A person must check what main lets .*\\. ${again}, and that fails again until then\\. Owner: Ana, 4711`,
     ],
     [
       "away",
-      `failed (at|on) AGO: the service did not answer\\. ${again}\\. If main works then, it is well again; a person .*`,
+      `failed (at|on) AGO: the service did not answer\\. Heals by itself: ${again}, if main works then\\. A person may .*\\. ${noOwner}`,
     ],
     [
       "ran",
-      "failed (at|on) AGO: it ran, and .*\\. Syncline does not try again by itself\\. A person must look at main .*",
+      `failed (at|on) AGO: it ran, and .*\\. A person must look at main .*\\. Syncline does not try again by itself\\. ${noOwner}`,
     ],
     [
       "job",
-      `failed \\(sync job 42\\) (at|on) AGO: it ran, and failed at the service\\. ${again}\\. A person must look .*`,
+      `failed \\(sync job 42\\) (at|on) AGO: it ran, and failed at the service\\. A person must look .*\\. ${again}\\. ${noOwner}`,
     ],
-    ["slow", `failed (at|on) AGO: it did not end in its time\\. ${again}\\. A person must look at main for the cause`],
+    [
+      "slow",
+      `failed (at|on) AGO: it did not end in its time\\. A person must look at main for the cause\\. ${again}\\. ${noOwner}`,
+    ],
     [
       "lost",
-      `not known since AGO whether it ran well: .* answer was lost; its data may be old.*\\. ${again}\\. .* right`,
+      `not known since AGO whether it ran well: .* answer was lost; its data may be old.*; late since .*\\. A person must look at main whether .*\\. ${again}\\. ${noOwner}`,
     ],
     [
       "waits",
-      `waits for an approval since AGO; .*\\. ${again}\\. A person must decide at main\\. Known to .*: ticket 7`,
+      `waits for an approval since AGO; .*\\. A person must decide at main\\. ${again}\\. ${noOwner}\\. Known to .*: ticket 7`,
     ],
     [
       "differs",
-      `ran (at|on) AGO, and left new conflicts: .* differ until .*\\. ${again}\\. A person must settle them at main`,
+      `ran (at|on) AGO, and left new conflicts: .* differ until .*\\. A person must settle them at main\\. ${again}\\. ${noOwner}`,
     ],
-    ["missed", `did not run .*; its data is older than planned\\. ${again}\\. A person must run it by hand if .*`],
+    [
+      "missed",
+      `did not run .*; its data is older than planned\\. Heals by itself: ${again}\\. A person may run it by hand before\\. ${noOwner}`,
+    ],
     [
       "late",
-      `late since .*, when it should have been done\\. ${again}\\. A person must run it by hand if that is too late`,
+      `late since .*, when it should have been done\\. A person must run it by hand, or let it wait\\. ${again}\\. ${noOwner}`,
     ],
-    ["due", "should have begun .*, and has not\\. The people who run Syncline must look"],
+    ["due", `should have begun .*, and has not\\. The people who run Syncline must look\\. ${noOwner}`],
     [
       "held",
-      `stopped by Syncline since .*, as it kept failing \\(1 slot failed;.*\\)\\. ${again}\\. .* then resume it`,
+      `stopped by Syncline since .*, as it kept failing \\(1 slot failed;.*\\)\\. A person must mend .* resume it\\. ${again}\\. ${noOwner}`,
     ],
   ])("what is wrong with a policy, and who must act: %s", (name, words) => {
     const ago = `(\\w{3} )?${clockOf(nowMs - 60_000)}`;
@@ -150,7 +158,7 @@ describe("syncline digest says in plain words", () => {
 
   it("in its first line whether all is well, and how many need a person", () => {
     expect(digest.title).toBe(
-      "Not fine, 11 need a person: 1 stopped, 5 failed, 1 uncertain, 1 not run, 1 late, 1 not begun, 1 waiting for an approval, 1 with conflicts to settle of 12 policies",
+      "Not fine, 9 need a person: 1 stopped, 5 failed, 1 uncertain, 1 not run, 1 late, 1 not begun, 1 waiting for an approval, 1 with conflicts to settle of 12 policies",
     );
   });
 
@@ -161,14 +169,24 @@ describe("syncline digest says in plain words", () => {
   });
 
   it("that a service is down, who waits for it, and that it heals by itself", async () => {
-    const own = await installation("down", [testPolicy({ name: "hr" }), testPolicy({ name: "pay" })]);
+    const policies = ["hr", "pay", "later"].map((name) =>
+      testPolicy({ name, schedule: hourly, ...(name === "hr" ? { owner: "Ana, 4711" } : {}) }),
+    );
+    const own = await installation("down", policies);
+    const ledger = new SlotLedger(own.store);
+    for (const { name: policy } of policies)
+      await ledger.watermarks([{ policy, schedule: "x" }], own.nowMs - (policy === "hr" ? 2 * hourMs : 0));
+    const step = { policy: "hr", expectedWatermarkMs: own.nowMs - 2 * hourMs, newWatermarkMs: own.nowMs };
+    await ledger.record([{ ...step, records: [], tasks: [] }]);
     await ended(own.store, "pay", { status: "failed", reason: "unreachable" });
     await breaks(own.store, "server");
+    const feed = { service: "main", repository: "HR", list: "activities" } as const;
+    await new FeedStore(own.store).failed(feed, "no answer");
     const { title, lines } = await own.digest();
-    expect(title).toBe("Not fine: 1 failed, 1 waiting for a service of 2 policies, main down");
+    expect(title).toBe("Not fine: 1 failed, 2 waiting for main (down) of 3 policies");
     expect(lines).toEqual([
       expect.stringMatching(
-        /^service main is down since \d\d:\d\d; 2 policies wait for it: pay, hr\. Syncline asks it .* by itself when it answers; what failed by this \(1\) runs .*\. If it should be up, tell the people who run main$/,
+        /^service main is down since \d\d:\d\d\. Heals by itself: .* goes on when it answers\. If it should be up, tell the people who run main\. 1 run waits for it: hr; 1 failed by it, and runs again .*: pay; 1 policy needs it .*: later\. Owner: Ana, 4711$/,
       ),
     ]);
   });
@@ -190,7 +208,7 @@ describe("syncline digest says in plain words", () => {
     const feed = { service: "main", repository: "HR", list: "activities" } as const;
     await new FeedStore(own.store).failed(feed, "the answer is no list");
     const { title, lines } = await own.digest();
-    expect(title).toBe("Not fine: 1 well of 1 policy, 1 other trouble");
+    expect(title).toBe("Not fine, 1 needs a person: 1 well of 1 policy, 1 other trouble");
     expect(lines[0]).toMatch(
       /^activities of main, .* cannot be read since .*uncertain\. The people who run Syncline must/,
     );

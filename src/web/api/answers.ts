@@ -6,6 +6,7 @@ import type { Pause } from "../../model/pause.ts";
 import { type AttentionItem, sinceOf } from "../../queries/attention.ts";
 import { type AuditReport, auditToJson } from "../../queries/audit-policy.ts";
 import { hoursOf, type NextDay, type Stretch } from "../../queries/next-day.ts";
+import { ownersOf } from "../../queries/outages.ts";
 import { describeUnusual, needsPerson, type PolicyLine, toAcknowledged } from "../../queries/policy-lines.ts";
 import type { HandRun } from "../../queries/records.ts";
 import type { EndedSlot, PolicyDay } from "../../queries/slot-strips.ts";
@@ -113,7 +114,14 @@ export function toPlanAnswer({ range, line, services, peaks }: NextDay) {
 }
 
 /** What needs a person, as the API has it. */
-export function toAttentionAnswer({ sinceMs, lastGoodMs, slotMs, acknowledged, ...item }: AttentionItem) {
+export function toAttentionAnswer(item: AttentionItem) {
+  const { sinceMs, lastGoodMs, slotMs, acknowledged, touches, heals, ...words } = item;
   const times = { since: toIso(sinceMs), lastGood: toIso(lastGoodMs), slot: toIso(slotMs) };
-  return { ...item, ...times, acknowledged: toAcknowledged(acknowledged) };
+  const policies = touches.slice(0, touchesMax).map(({ policy }) => policy.name);
+  return {
+    ...{ ...words, ...times, acknowledged: toAcknowledged(acknowledged), policies, policiesCount: touches.length },
+    ...{ owner: ownersOf(touches) ?? null, healsByItself: heals },
+  };
 }
+
+const touchesMax = 100;

@@ -170,6 +170,10 @@ export const attentionSchema = z
     lastGood: instant.nullable(),
     slot: instant.nullable(),
     acknowledged: acknowledgedSchema.nullable(),
+    policies: z.array(z.string()),
+    policiesCount: z.int(),
+    owner: z.string().nullable(),
+    healsByItself: z.boolean(),
     nextStep: z.string(),
   })
   .meta({ id: "Attention" });

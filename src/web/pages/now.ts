@@ -4,9 +4,15 @@ import { showNear } from "../../core/instant.ts";
 import { counted } from "../../core/plain-text.ts";
 import type { Outcome } from "../../model/outcome.ts";
 import type { Pause } from "../../model/pause.ts";
-import type { Attention, AttentionItem } from "../../queries/attention.ts";
+import { type Attention, type AttentionItem, whomToAsk } from "../../queries/attention.ts";
 import { plainHealths } from "../../queries/plain-troubles.ts";
-import { countHealths, needsPerson, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
+import {
+  countHealths,
+  describeWaiting,
+  needsPerson,
+  type PolicyLine,
+  policyHealths,
+} from "../../queries/policy-lines.ts";
 import { taskWords } from "../../queries/task-words.ts";
 import { besideMark, type Html, type Marked, mark, tag, toneOf, wordOf } from "./marks.ts";
 import {
@@ -40,16 +46,20 @@ ${section("ended", "Just ended", justEnded(newest, attention))}
 </div>`;
 }
 
-/** What a person must look at, apart from what one has taken note of. */
+/** What is wrong, apart from what a person has taken note of. */
 function itemsOf({ items }: Attention) {
   const known = items.filter(({ acknowledged }) => acknowledged !== undefined);
-  return { known, fresh: items.filter(({ acknowledged }) => acknowledged === undefined) };
+  const fresh = items.filter(({ acknowledged }) => acknowledged === undefined);
+  const healing = fresh.filter(({ heals }) => heals).length;
+  const heals = healing === 1 ? "1 trouble heals by itself" : `${healing} troubles heal by themselves`;
+  return { known, fresh, needy: fresh.length - healing, heals: healing === 0 ? "" : heals };
 }
 
 function headline(attention: Attention): string {
   const { lines } = attention;
-  const { fresh, known } = itemsOf(attention);
-  if (fresh.length > 0) return `${counted(fresh.length, "thing needs", "things need")} a person`;
+  const { needy, known, heals } = itemsOf(attention);
+  if (needy > 0) return `${counted(needy, "thing needs", "things need")} a person${heals && `, ${heals}`}`;
+  if (heals) return `Nothing needs a person, ${heals}`;
   if (known.length > 0) return "Nothing new needs a person";
   if (lines.length === 0) return "No policies yet";
   const others = lines.filter(({ health }) => health !== "ok");
@@ -71,27 +81,19 @@ function healthCounts({ counts }: Attention): Html {
 
 const aboutWord = { installation: "installation", service: "service", sink: "sink", list: "list", policy: "" };
 
-function attentionList(items: readonly AttentionItem[], { lines, nowMs }: Attention, mayOperate: boolean): Html {
-  const known = new Map(lines.map((line) => [line.policy.name, line]));
-  const show = (item: AttentionItem) => {
-    const line = item.about === "policy" ? known.get(item.name) : undefined;
-    return attentionItem(item, { owner: line?.policy.owner, links: linksOf(item, line, mayOperate), nowMs });
-  };
+function attentionList(items: readonly AttentionItem[], { nowMs }: Attention, mayOperate: boolean): Html {
+  const show = (item: AttentionItem) => attentionItem(item, linksOf(item, mayOperate), nowMs);
   const more = items.length - itemsMax;
   const all = html`<p class="quiet">and ${more} more: <a href="/policies">all policies, worst first</a></p>`;
   return html`<ul class="attention">${items.slice(0, itemsMax).map(show)}</ul>${more > 0 ? all : ""}`;
 }
 
 /** Where the next step can be taken: pages for all of it but what only a command does. */
-function linksOf(
-  { about, name, state, acknowledged }: AttentionItem,
-  line: PolicyLine | undefined,
-  mayOperate: boolean,
-) {
+function linksOf({ about, name, state, acknowledged, touches: [line] }: AttentionItem, mayOperate: boolean) {
   const go = (href: string, words: string) => html` <a class="go" href="${href}">${words}</a>`;
   const act = (path: string, of: string, words: string) =>
     mayOperate ? go(`/${path}?of=${encodeURIComponent(of)}`, words) : "";
-  if (line === undefined)
+  if (line === undefined || about !== "policy")
     return [about === "list" ? go("/feeds", "Open the feeds") : go("/services", "Open the services")];
   const { last } = (state === "unusual" ? line.unusual : line.worst) ?? {};
   const isOfSlots = state === "missed" || state === "late" || state === "unplanned";
@@ -101,19 +103,13 @@ function linksOf(
       : go(runPath(name, last), "Open the run"),
     state === "unplanned" ? go("/services#processes", "Open the processes") : "",
     state === "quarantined" ? act("resume", `policy:${name}`, "Resume…") : "",
-    state === "late" ? act("run", name, "Run now…") : "",
+    state === "late" || state === "missed" ? act("run", name, "Run now…") : "",
     needsPerson[line.health] && acknowledged === undefined ? act("acknowledge", name, "Acknowledge…") : "",
   ];
 }
 
-interface ItemView {
-  readonly owner: string | undefined;
-  readonly links: ReturnType<typeof linksOf>;
-  readonly nowMs: number;
-}
-
-function attentionItem(item: AttentionItem, { owner, links, nowMs }: ItemView): Html {
-  const { about, name, state, sinceMs, lastGoodMs, nextStep } = item;
+function attentionItem(item: AttentionItem, links: ReturnType<typeof linksOf>, nowMs: number): Html {
+  const { about, name, state, sinceMs, lastGoodMs, nextStep, heals } = item;
   const isPolicy = about === "policy";
   const what = isHealth(state) ? besideMark(state, item.what) : item.what;
   const title = isPolicy ? policyLink(name) : html`<span class="name">${aboutWord[about]} ${name}</span>`;
@@ -123,7 +119,7 @@ function attentionItem(item: AttentionItem, { owner, links, nowMs }: ItemView): 
     isPolicy && (lastGoodMs ?? 0) < (sinceMs ?? nowMs)
       ? html`<span>last good ${lastGoodMs === undefined ? "never" : when(lastGoodMs, nowMs)}</span>`
       : "";
-  const who = owner === undefined ? "" : html`<span>owner ${owner}</span>`;
+  const who = html`<span>${whomToAsk(item)}</span> <span>${heals ? "heals by itself" : "needs a person"}</span>`;
   return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${good} ${who}</p><p class="step">${withCode(nextStep)}${links}</p></li>`;
 }
 
@@ -146,13 +142,17 @@ function toneOfItem({ state }: Pick<AttentionItem, "state">): ReturnType<typeof 
 
 function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
   const coming = lines
-    .flatMap(({ policy, nextMs, pauses }) => (nextMs === undefined ? [] : [{ policy, nextMs, pauses }]))
+    .flatMap((line) => (line.nextMs === undefined ? [] : [{ ...line, nextMs: line.nextMs }]))
     .toSorted((a, b) => a.nextMs - b.nextMs)
     .slice(0, nextMax);
-  const rows = coming.map(({ policy, nextMs, pauses }) => [
-    html`${when(nextMs, nowMs)}<span class="under">${showNear(nextMs, policy.closed.timezone, nowMs)}</span>`,
-    html`${policyLink(policy.name)}<span class="under">${pauses.length === 0 ? actionText(policy) : mark("paused", pauseNote(pauses, nextMs))}</span>`,
-  ]);
+  const rows = coming.map(({ nextMs, ...line }) => {
+    const { policy, pauses, waitingMs } = line;
+    const waits = waitingMs === undefined ? actionText(policy) : mark("service-down", describeWaiting(line, nowMs));
+    return [
+      html`${when(nextMs, nowMs)}<span class="under">${showNear(nextMs, policy.closed.timezone, nowMs)}</span>`,
+      html`${policyLink(policy.name)}<span class="under">${pauses.length === 0 ? waits : mark("paused", pauseNote(pauses, nextMs))}</span>`,
+    ];
+  });
   const none = "No policy has a slot ahead.";
   return table("The next slots of all policies", ["due", ["policy", "wide"]], rows, { none, isBrief: true });
 }
@@ -185,8 +185,11 @@ function justEnded(newest: readonly Outcome[], { nowMs, lines }: Attention): Htm
   return table("The newest outcomes", columns, rows, { none: "Nothing has ended yet.", isBrief: true });
 }
 
-/** The title for the browser's tab: how many things need a person. */
+/** The title for the browser's tab: what needs a person, what heals, or how many are well. */
 export function nowTitle(attention: Attention): string {
-  const { length } = itemsOf(attention).fresh;
-  return length === 0 ? wordOf("ok") : `${length} need a person`;
+  const { lines, counts } = attention;
+  const { needy, heals } = itemsOf(attention);
+  const well = counts.get("ok") ?? 0;
+  if (needy > 0) return `${needy} ${needy === 1 ? "needs" : "need"} a person`;
+  return heals || (well === lines.length ? wordOf("ok") : `${well} of ${lines.length} well`);
 }

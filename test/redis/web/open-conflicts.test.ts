@@ -53,7 +53,7 @@ it("a policy with open conflicts is one item, and not among those that are well"
   expect(counts).toEqual({ conflicts: 1, ok: 3 });
   const page = await (await web.ask("/")).text();
   expect(page).toContain("<h1>1 thing needs a person</h1>");
-  expect(page).toContain("<title>1 need a person");
+  expect(page).toContain("<title>1 needs a person");
   expect(page.replace(/<[^>]+>/g, " ").replace(/\s+/g, " ")).toMatch(
     / 1 conflicts 3 well conflicts payroll 2 conflicts/,
   );

@@ -1,0 +1,76 @@
+// What an outage of a service holds up, and what gets well without a person: one outage is one
+// trouble, however many policies and lists it hits. Pure. Called by attention.ts and others.
+import { counted, someNames } from "../core/plain-text.ts";
+import type { OutcomeReason } from "../model/outcome.ts";
+import type { PolicyLine } from "./policy-lines.ts";
+import type { ExpensiveFeed, Status } from "./status.ts";
+
+type Services = Status["services"];
+
+const namedMax = 5;
+
+/** Failures that are the service's, and over when it works again. */
+const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "server-error", "throttled"]);
+
+/** Whether its last run failed by what is over when the service works again. */
+export function hasFailedByOutage({ health, worst }: PolicyLine): boolean {
+  return health === "failing" && outageReasons.has(worst?.last.reason ?? "");
+}
+
+/** Whether it gets well when its service answers, or, if it failed but once, by its next run. */
+export function healsByItself(line: PolicyLine): boolean {
+  const { health, worst, nextMs, waitingMs, late, open } = line;
+  const isOver = hasFailedByOutage(line) || health === "missed";
+  if (open !== undefined) return false;
+  if (waitingMs !== undefined) return isOver || health === "late" || health === "service-down";
+  const isFirst = health === "missed" || worst?.inARow === 1;
+  return isOver && isFirst && nextMs !== undefined && late === undefined;
+}
+
+function isDown(services: Services, name: string): boolean {
+  return services.some(({ service, breaker }) => breaker === "open" && service === name);
+}
+
+/** Whether the outage of its service tells all of a policy. */
+export function isToldByOutage(line: PolicyLine, services: Services): boolean {
+  const { health, late, open, policy } = line;
+  if (late !== undefined || open !== undefined || !isDown(services, policy.service)) return false;
+  return health === "service-down" || hasFailedByOutage(line);
+}
+
+/** Whether a list cannot be read because its service is down. */
+export function isListOfOutage({ feed, reason }: ExpensiveFeed, services: Services): boolean {
+  return reason === "unreadable" && isDown(services, feed.service);
+}
+
+/** The policies of a service that is down which it holds up, those with a run that waits first. */
+export function heldUpBy(name: string, lines: readonly PolicyLine[], services: Services): readonly PolicyLine[] {
+  const own = lines.filter(
+    (line) => line.policy.service === name && (line.waitingMs !== undefined || isToldByOutage(line, services)),
+  );
+  return own.toSorted((a, b) => (a.waitingMs ?? Number.MAX_VALUE) - (b.waitingMs ?? Number.MAX_VALUE));
+}
+
+/** What became of them: `2 runs wait for it: a, b; 1 failed by it, and runs again: c`. */
+export function describeHeldUp(lines: readonly PolicyLine[]): string {
+  const kinds = Map.groupBy(lines, (line) =>
+    line.waitingMs !== undefined ? "waits" : hasFailedByOutage(line) ? "failed" : "later",
+  );
+  const told = (kind: "waits" | "failed" | "later", words: (count: number) => string) => {
+    const names = kinds.get(kind)?.map(({ policy }) => policy.name) ?? [];
+    return names.length === 0 ? [] : [`${words(names.length)}: ${someNames(names, undefined, namedMax)}`];
+  };
+  const parts = [
+    ...told("waits", (count) => `${counted(count, "run waits", "runs wait")} for it`),
+    ...told("failed", (count) => `${count} failed by it, and ${count === 1 ? "runs" : "run"} again when due next`),
+    ...told("later", (count) => `${counted(count, "policy needs", "policies need")} it when due next`),
+  ];
+  return parts.join("; ");
+}
+
+/** Each owner of these policies once; undefined: none is named. */
+export function ownersOf(lines: readonly PolicyLine[]): string | undefined {
+  const names = [...new Set(lines.flatMap(({ policy }) => policy.owner ?? []))];
+  const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : "";
+  return names.length === 0 ? undefined : `${names.slice(0, namedMax).join("; ")}${more}`;
+}

@@ -1,0 +1,58 @@
+// A service that is down, as the first page, the API and `status` tell it: one trouble, with what
+// it holds up, whose that is, and that it heals by itself.
+import { expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { isDenied } from "../../../src/core/limiter.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
+import { keepPolicySet } from "../../../src/store/kept-policies.ts";
+import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
+import { runHere } from "../../support/commands-here.ts";
+import { webForTest } from "../../support/web-fixture.ts";
+import { type Story, setOfStory } from "../../support/web-story.ts";
+
+const service = "billing";
+const story: Story = {
+  ledger: { endings: ["ok", "open"], more: { service, owner: "Ana, 4711" } },
+  prices: { endings: ["ok"], more: { service } },
+  orders: { endings: ["ok", "failed"], more: { service, owner: "Bob" } },
+  contracts: { endings: ["ok"] },
+};
+const web = await webForTest({ story });
+await keepPolicySet(web.store, setOfStory(story), "host/1");
+const limits = { concurrencyMax: undefined, requestsPerSecond: undefined, probeEveryMs: 60_000, leaseMs: 10_000 };
+const parts = { store: web.store, clock: systemClock, log: silentLog };
+const permit = await new ServiceLimiter({ ...limits, service, failuresMax: 1 }, parts).acquire({ isRead: true });
+if (!isDenied(permit)) await permit.release({ kind: "server", retryAfterMs: undefined });
+for (const list of ["activities", "conflictDetails", "approvals"] as const)
+  await new FeedStore(web.store).failed({ service, repository: "HR", list }, "no answer");
+
+it("one outage is one item, with what it holds up and whose that is", async () => {
+  const { items } = (await (await web.ask("/api/v1/attention")).json()) as { items: object[] };
+  expect(items).toMatchObject([
+    {
+      ...{ about: "service", name: "billing", state: "down", healsByItself: true, owner: "Ana, 4711; Bob" },
+      ...{ policies: ["ledger", "orders", "prices"], policiesCount: 3 },
+      what: expect.stringMatching(
+        /^1 run waits for it: ledger; 1 failed by it, .*: orders; 1 policy needs it .*: prices; cannot be read meanwhile: activities of billing, repository HR, conflictDetails .*, approvals .*; last failure server, next probe in /,
+      ),
+    },
+  ]);
+});
+
+it("the first page says that no person must act, and that tonight's run waits", async () => {
+  const html = await (await web.ask("/")).text();
+  expect(html).toContain("<h1>Nothing needs a person, 1 trouble heals by itself</h1>");
+  expect(html).toContain("<title>1 trouble heals by itself");
+  const text = html.replace(/<[^>]+>/g, " ").replace(/\s+/g, " ");
+  expect(text).toMatch(/owner: Ana, 4711; Bob heals by itself All of it goes on when the service answers/);
+  expect(text).toMatch(/ ledger its run of \d\d:\d\d UTC waits until billing answers /);
+  expect(text).toMatch(/ prices run sync job 42 /);
+});
+
+it("status and the policy's page say that its run waits", async () => {
+  const { prefix, url } = web.parts.context().target;
+  const { out } = await runHere(["status", "--prefix", prefix, "--redis-url", url]);
+  expect(out).toMatch(/\nservice-down +ledger .* its run of \d\d:\d\d UTC waits until billing answers/);
+  expect(await (await web.ask("/policies/ledger")).text()).toMatch(/its run of \d\d:\d\d UTC waits until billing/);
+});
