@@ -1,0 +1,143 @@
+// What every command that looks costs with many policies: commands.ts [--policies 10000] [--days
+// 90] [--only status,plan] [--profile FOLDER]. Policy files in a folder, a history in a private
+// Redis; each command in a process of its own, then `serve` with each role while nothing is due.
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { Redis } from "ioredis";
+import { startPrivateRedis } from "../../scripts/redis.mjs";
+import { policyChecks } from "../../src/cli/shared-options.ts";
+import { loadPolicies } from "../../src/config/load-policies.ts";
+import { keepPolicySet } from "../../src/store/kept-policies.ts";
+import { openStore } from "../../src/store/redis.ts";
+import { bundle } from "../support/bundle.ts";
+import { toTable } from "../../src/cli/table.ts";
+import { policyName, writePolicyFolder } from "./policy-folder.ts";
+import { commandCalls, redisCpuMs } from "./redis-figures.ts";
+import { writeInstallation } from "./web-installation.ts";
+
+const { values: given } = parseArgs({
+  options: {
+    policies: { type: "string", default: "10000" },
+    days: { type: "string", default: "90" },
+    only: { type: "string", default: "" },
+    profile: { type: "string" },
+  },
+});
+const [cpuMax, memoryMax, startCpuMax] = [2, 256, 3];
+const idleMs = 20_000;
+const prefix = "{bench}";
+const policies = Number(given.policies);
+const only = given.only.split(",").filter((word) => word !== "");
+const folder = mkdtempSync(join(tmpdir(), "syncline-commands-"));
+const files = join(folder, "policies");
+writePolicyFolder(files, policies, Date.now());
+const crontab = join(folder, "crontab");
+writeFileSync(crontab, Array.from({ length: policies }, (_, index) => crontabLine(index)).join(""));
+const main = await bundle(fileURLToPath(new URL("../../src/main.ts", import.meta.url)), "bench-commands");
+const server = await startPrivateRedis();
+const redis = new Redis(server.url);
+const environment = { ...process.env, BENCH_TOKEN: "bench", REDIS_URL: server.url, SYNCLINE_PREFIX: prefix };
+await install();
+const [first, follower] = [policyName(0), policyName(19)];
+const commands = [
+  ...["--help", "schema", "completion bash", "completion policies", `validate ${files}`, "plan", `plan ${first}`],
+  ...[`plan --config ${files}`, "plan --json", "plan --dst", "plan --deleted", "plan --peaks", "plan --requests"],
+  ...["plan --from 20:00 --to 06:00", "plan --from 20:00 --to 06:00 --json", "simulate --to +12h", "simulate --to +7d"],
+  ...["status", "status --json", "status --limit 10000", "status --at 06:00", "status --label team=team-1"],
+  ...["running", `history ${first}`, "history -n 1000", "report --since 30d", "report --since 30d --json", "digest"],
+  ...[`explain ${first}`, `explain ${follower}`, "failed", "sinks", "audit", `audit ${first}`, "audit --label team=team-1"],
+  ...["changes", "feed tail activities --service service-0 --repository HR-0", "doctor"],
+  ...[`import --crontab ${crontab}`, "apply", "pause --all --for 1h --reason x", "resume --all --reason x", `run ${first}`],
+].filter((line) => only.length === 0 || only.includes(line.split(" ")[0] ?? ""));
+
+const rows = commands.map(measure);
+process.stdout.write(`${table(["command", "CPU s", "wall s", "MiB", "printed KiB", "exit", ""], rows)}\n\n`);
+if (only.length === 0 || only.includes("serve")) {
+  const served: string[][] = [];
+  for (const roles of ["scheduler", "worker", "web", "scheduler,worker", "scheduler,worker,web"])
+    served.push(await serve(roles));
+  const heading = ["serve --roles", "start CPU s", "start s", "MiB", "idle %", "Redis %", "commands/s", ""];
+  process.stdout.write(`${table(heading, served)}\n`);
+}
+redis.disconnect();
+await server.stop();
+rmSync(folder, { recursive: true });
+
+/** The kept set is that of the files, as `serve` leaves it. */
+async function install(): Promise<void> {
+  const loaded = await loadPolicies(files, { variables: { BENCH_TOKEN: "bench" }, checks: policyChecks });
+  if (!loaded.ok) throw new Error(loaded.problems.slice(0, 5).map(({ message }) => message).join("\n"));
+  const store = await openStore({ url: server.url, prefix });
+  await writeInstallation(store, loaded.set, { days: Number(given.days), slots: 720 });
+  await keepPolicySet(store, loaded.set, "host/1");
+  await store.close();
+}
+
+function crontabLine(index: number): string {
+  const url = `https://sync.example.com/sap/opu/odata/SyncJobs(${index})/run`;
+  return `${index % 60} ${index % 24} * * * curl -X POST ${url}\n`;
+}
+
+function measure(line: string): string[] {
+  const report =
+    'import{writeSync}from"node:fs";process.on("exit",()=>{const r=process.resourceUsage();writeSync(3,`${r.userCPUTime+r.systemCPUTime} ${r.maxRSS}`)})';
+  const profile = given.profile === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", given.profile];
+  const args = [...profile, "--import", `data:text/javascript,${report}`, main, ...line.split(" ")];
+  const beganMs = performance.now();
+  const ended = spawnSync(process.execPath, args, {
+    env: environment,
+    maxBuffer: 1e9,
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
+  });
+  const wallS = (performance.now() - beganMs) / 1_000;
+  const [cpuUs = Number.NaN, rssKib = Number.NaN] = String(ended.output[3]).split(" ").map(Number);
+  const [cpuS, mib] = [cpuUs / 1e6, rssKib / 1_024];
+  const isKept = cpuS <= (line.startsWith("validate") ? 1.5 : cpuMax) && mib <= memoryMax;
+  if (ended.status !== 0) process.stderr.write(`${line}: ${String(ended.stderr).slice(0, 300)}\n`);
+  const figures = [cpuS.toFixed(2), wallS.toFixed(2), mib.toFixed(0), (ended.stdout.length / 1_024).toFixed(0)];
+  return [line.replaceAll(folder, "…"), ...figures, String(ended.status), isKept ? "" : "missed"];
+}
+
+/** Starts it, waits until it is ready and calm, and looks at what it costs then. */
+async function serve(roles: string): Promise<string[]> {
+  const beganMs = performance.now();
+  const child = spawn(process.execPath, [main, "serve", "--config", files, "--roles", roles, "--web-port", "0"], {
+    env: environment,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "exit");
+  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) if (`${chunk}`.includes("serve.ready")) break;
+  child.stdout.resume();
+  const [startMs, startCpu] = [performance.now() - beganMs, cpuSeconds(child.pid)];
+  await new Promise((resolve) => setTimeout(resolve, 5_000));
+  const [cpu, redisMs, calls] = [cpuSeconds(child.pid), await redisCpuMs(redis), await callsOf()];
+  await new Promise((resolve) => setTimeout(resolve, idleMs));
+  const idle = ((cpuSeconds(child.pid) - cpu) / idleMs) * 100_000;
+  const redisShare = (((await redisCpuMs(redis)) - redisMs) / idleMs) * 100;
+  const perSecond = ((await callsOf()) - calls) / (idleMs / 1_000);
+  const mib = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1_024;
+  child.kill("SIGTERM");
+  await ended;
+  const figures = [startCpu.toFixed(2), (startMs / 1_000).toFixed(2), mib.toFixed(0), idle.toFixed(2)];
+  const isKept = startCpu <= startCpuMax && mib <= memoryMax && idle <= 1 && perSecond <= 100;
+  return [roles, ...figures, redisShare.toFixed(2), perSecond.toFixed(0), isKept ? "" : "missed"];
+}
+
+/** CPU of a process so far; a tick is 10 ms. */
+function cpuSeconds(pid = 0): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+async function callsOf(): Promise<number> {
+  return [...(await commandCalls(redis)).values()].reduce((sum, calls) => sum + calls, 0);
+}
+
+function table(heading: readonly string[], cells: readonly (readonly string[])[]): string {
+  return toTable(heading, cells, { colours: false, columns: undefined });
+}
