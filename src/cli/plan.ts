@@ -3,7 +3,7 @@
 // --requests the load (plan-load.ts), --state declared objects.
 
 import type { Command } from "commander";
-import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { chainOf, type Policy, type PolicySet } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
@@ -157,10 +157,11 @@ async function showNext(options: PlanOptions, set: PolicySet, io: CommandIo): Pr
     peaks: typeof options.peaks === "number" ? options.peaks : peaksByDefault,
   };
   const deleted = options.deleted ? await readDeleted(policies, redisTarget(options, io)) : undefined;
+  const byName = new Map(set.policies.map((policy) => [policy.name, policy]));
   const plans = policies.map((policy) => ({
     policy,
     slots: nextSlots(policy, range.fromMs, options.count ?? slotsByDefault),
-    ...(policy.after === undefined ? {} : { expectedMs: expectedMs(policy, question) }),
+    ...(policy.after === undefined ? {} : { expectedMs: expectedMs(chainOf(policy, byName), question) }),
     ...(deleted === undefined ? {} : { deleted: deleted.filter((target) => target.policy === policy) }),
     ...(options.dst ? { dstDays: comingDstDays(policy, range.fromMs) } : {}),
   }));
@@ -191,14 +192,18 @@ function pathOf({ config, state }: PlanOptions): string {
   return path;
 }
 
-/** When a follower begins for the next slot of its chain, if all goes well. */
-function expectedMs(policy: Policy, { set, range: { fromMs }, assumptions }: LoadQuestion): number | undefined {
-  const slotMs = createChainSource(policy)?.next(fromMs);
+/** When the last of a chain, here its first, begins for the next slot, if all goes well. */
+function expectedMs(
+  chain: readonly Policy[],
+  { set, range: { fromMs }, assumptions }: LoadQuestion,
+): number | undefined {
+  const [policy] = chain;
+  const slotMs = policy && createChainSource(policy)?.next(fromMs);
   if (slotMs === undefined) return undefined;
   const time = { fromMs: slotMs - 1, toMs: slotMs, outages: [], pauses: [] };
   const options = { time, assumptions, concurrencyOf: concurrencyIn(set), slotsMax: 1_000 };
-  for (const event of simulate(policiesAbout(set, [policy.name]), options)) {
-    if (event.event !== "planned" || event.policy.name !== policy.name) continue;
+  for (const event of simulate(chain, options)) {
+    if (event.event !== "planned" || event.policy !== policy) continue;
     return event.plans[0]?.state === "started" ? event.nowMs : undefined;
   }
   return undefined;

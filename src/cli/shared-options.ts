@@ -3,7 +3,7 @@
 
 import { Command, InvalidArgumentError, Option } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
-import type { Policy, PolicySet, ServiceSettings, SinkSettings } from "../config/policy-set.ts";
+import { chainOf, type Policy, type PolicySet, type ServiceSettings, type SinkSettings } from "../config/policy-set.ts";
 import { formatProblem, type Problem } from "../config/problem.ts";
 import { hasHashTag, parseRedisAddress, readRedisAccess } from "../config/redis-address.ts";
 import { systemClock } from "../core/clock.ts";
@@ -264,16 +264,9 @@ function refuseProblems(path: string, found: readonly Problem[], io: CommandIo):
  */
 export function policiesAbout(set: PolicySet, wanted: readonly string[]): readonly Policy[] {
   if (wanted.length === 0) return set.policies;
-  const names = new Set<string>();
-  for (const name of wanted) {
-    let policy: Policy | undefined = findPolicy(set, name);
-    while (policy !== undefined && !names.has(policy.name)) {
-      names.add(policy.name);
-      const predecessor: string | undefined = policy.after?.policy;
-      policy = predecessor === undefined ? undefined : findPolicy(set, predecessor);
-    }
-  }
-  return set.policies.filter((one) => names.has(one.name));
+  const byName = new Map(set.policies.map((policy) => [policy.name, policy]));
+  const meant = new Set(wanted.flatMap((name) => chainOf(findPolicy(set, name), byName)));
+  return set.policies.filter((policy) => meant.has(policy));
 }
 
 /** The policy of this name. @throws UsageError that names the known ones. */

@@ -117,6 +117,12 @@ export function scheduleOf({ schedule, after }: Pick<Policy, "schedule" | "after
   return after?.root.schedule ?? schedule;
 }
 
+/** A policy and those that it follows, directly or not, the first of the chain last. */
+export function chainOf(policy: Policy, byName: ReadonlyMap<string, Policy>): Policy[] {
+  const before = policy.after && byName.get(policy.after.policy);
+  return before === undefined ? [policy] : [policy, ...chainOf(before, byName)];
+}
+
 /** The zone in which people read a policy's times: that of its schedule, or of the defaults. */
 export function timezoneOf(policy: Policy): string {
   const schedule = scheduleOf(policy);

@@ -1,7 +1,7 @@
 // What is planned between two times, over all policies: each slot, when its runs end, which runs of
 // one sync job meet, in words and as data. By the real planner on a virtual clock. Called by
 // `syncline plan`, the page of the next 24 hours and the API.
-import { type Policy, type PolicySet, targetsOf, timezoneOf } from "../config/policy-set.ts";
+import { chainOf, type Policy, type PolicySet, targetsOf, timezoneOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock, toIso } from "../core/instant.ts";
 import type { Pause } from "../model/pause.ts";
@@ -190,12 +190,6 @@ function syncJobsOf({ action, service, repository }: Policy): string[] {
 
 function syncJobKey({ service, repository, target }: Pick<RunNow, "service" | "repository" | "target">): string {
   return JSON.stringify([service, repository, target]);
-}
-
-/** A policy and those that it follows, directly or not. */
-function chainOf(policy: Policy, byName: ReadonlyMap<string, Policy>): Policy[] {
-  const before = policy.after && byName.get(policy.after.policy);
-  return before === undefined ? [policy] : [policy, ...chainOf(before, byName)];
 }
 
 /** When its runs are over: only runs take time, and only some are known. */
