@@ -41,15 +41,17 @@ export function timeLineToText({ line, range, timezone, count }: ToldLine, scree
   const title = `Planned ${showTimes(range, timezone)}: ${counted(rows.length, "slot")}`;
   if (rows.length === 0) return `${title}.`;
   const byPolicy = Map.groupBy(rows, ({ policy }) => policy.name);
-  const clashing = rows.filter((row) => clashesOf(row, line).length + runsMet(row, line).length > 0);
-  const late = rows.filter((row) => deadlineMissed(row, line) !== undefined);
+  const clashing = new Set(rows.filter((row) => clashesOf(row, line).length + runsMet(row, line).length > 0));
+  const late = new Set(rows.filter((row) => deadlineMissed(row, line) !== undefined));
   const folded = new Set(
     byPolicy.size === 1 ? [] : [...byPolicy].flatMap(([name, its]) => (its.length > foldedFrom ? [name] : [])),
   );
   const listed = rows.filter(({ policy }) => !folded.has(policy.name));
   const cutAt = listed[count];
   const hidden =
-    cutAt === undefined ? [] : clashing.filter((row) => row.slotMs >= cutAt.slotMs && listed.includes(row));
+    cutAt === undefined
+      ? []
+      : [...clashing].filter((row) => row.slotMs >= cutAt.slotMs && !folded.has(row.policy.name));
   const unknown = rows.filter(({ policy }) => untimed.has(policy.name) && policy.action.kind === "run");
   const names = someNames([...new Set(unknown.map(({ policy }) => policy.name))]);
   const zone = timezone === "UTC" ? undefined : timezone;
@@ -74,13 +76,11 @@ export function timeLineToText({ line, range, timezone, count }: ToldLine, scree
     ...(cutMs === undefined
       ? []
       : [`There are too many: those from ${showClock(cutMs, zone, range.fromMs)} on were not looked at.`]),
-    clashing.length === 0
+    clashing.size === 0
       ? "No runs of one sync job meet."
-      : `${counted(clashing.length, "slot meets", "slots meet")} a run of the same sync job.`,
+      : `${counted(clashing.size, "slot meets", "slots meet")} a run of the same sync job.`,
     ...hidden.slice(0, hiddenMax).map((row) => `  ${from(row)} ${row.policy.name}: ${expectedWords(row, line, zone)}`),
-    ...(late.length === 0
-      ? []
-      : [`${counted(late.length, "slot ends", "slots end")} after the deadline of its policy.`]),
+    ...(late.size === 0 ? [] : [`${counted(late.size, "slot ends", "slots end")} after the deadline of its policy.`]),
     ...(names === "" ? [] : [`But it is not known how long these take: ${names}. --duration POLICY=20m assumes it.`]),
   ].join("\n");
 }
@@ -88,8 +88,8 @@ export function timeLineToText({ line, range, timezone, count }: ToldLine, scree
 function foldedCells(
   rows: readonly SlotRow[],
   known: {
-    readonly clashing: readonly SlotRow[];
-    readonly late: readonly SlotRow[];
+    readonly clashing: ReadonlySet<SlotRow>;
+    readonly late: ReadonlySet<SlotRow>;
     readonly fromMs: number;
     readonly zone: string | undefined;
   },
@@ -98,7 +98,7 @@ function foldedCells(
   if (first === undefined || last === undefined) return [];
   const { policy } = first;
   const { zone } = known;
-  const count = (some: readonly SlotRow[]) => some.filter((row) => row.policy === policy).length;
+  const count = (some: ReadonlySet<SlotRow>) => rows.filter((row) => some.has(row)).length;
   const about = [
     [rows.filter(({ state }) => state !== "started").length, "start nothing"],
     [count(known.clashing), "meet another run"],

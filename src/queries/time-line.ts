@@ -104,20 +104,19 @@ export interface TimeLine {
   readonly untimed: ReadonlySet<string>;
   /** Runs of the listed policies that go on now and would reach into the time asked for. */
   readonly running: readonly RunNow[];
+  /** The same by their sync jobs. */
+  readonly runningBySyncJob: ReadonlyMap<string, readonly RunNow[]>;
 }
 
 /** The runs that go on now and would still do so when a slot begins; those expected are clashes. */
 export function runsMet(
   { policy, state, slotMs, plannedMs, clashes }: SlotRow,
-  { running }: TimeLine,
+  { running, runningBySyncJob }: TimeLine,
 ): readonly RunNow[] {
-  const jobs = new Set(state === "started" ? syncJobsOf(policy) : []);
-  return running.filter(
-    (run) =>
-      jobs.has(syncJobKey(run)) &&
-      slotMs > run.sentAtMs &&
-      plannedMs < run.endsMs &&
-      !clashes.some(({ target }) => target === run.target),
+  if (state !== "started" || running.length === 0) return [];
+  const met = syncJobsOf(policy).flatMap((job) => runningBySyncJob.get(job) ?? []);
+  return met.filter(
+    (run) => slotMs > run.sentAtMs && plannedMs < run.endsMs && !clashes.some(({ target }) => target === run.target),
   );
 }
 
@@ -171,7 +170,8 @@ export function* followTimeLine(question: TimeLineQuestion): Generator<Simulatio
   );
   const shownJobs = new Set(question.shown.flatMap(syncJobsOf));
   const running = question.running.filter((run) => run.endsMs >= range.fromMs && shownJobs.has(syncJobKey(run)));
-  return { rows: list.rows, cutMs, seenUntilMs, untimed, running };
+  const runningBySyncJob = Map.groupBy(running, syncJobKey);
+  return { rows: list.rows, cutMs, seenUntilMs, untimed, running, runningBySyncJob };
 }
 
 /** The policies to simulate: those shown, those that start the same sync jobs, and their chains. */
