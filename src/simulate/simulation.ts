@@ -179,7 +179,8 @@ class Simulation {
 
   /** Plans one of them. Returns the slots that are certain now, since it does not start. */
   #planFollower(slot: ChainSlot, predecessor: PredecessorState, nowMs: number): readonly ChainSlot[] {
-    const plan = slot.resolve(predecessor, { nowMs, pauses: this.#options.time.pauses, inputs: this.#inputs() });
+    const inputs = slot.policy.needs === undefined ? undefined : this.#inputs();
+    const plan = slot.resolve(predecessor, { nowMs, pauses: this.#options.time.pauses, inputs });
     if (plan === undefined) return [];
     const { policy, slotMs } = slot;
     this.#emitPlans(policy, [toSimulatedPlan(slotMs, plan, predecessor)], nowMs);
