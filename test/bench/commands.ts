@@ -1,6 +1,7 @@
-// What every command that looks costs with many policies: commands.ts [--policies 10000] [--days
-// 90] [--only status,plan] [--profile FOLDER]. Policy files in a folder, a history in a private
-// Redis; each command in a process of its own, then `serve` with each role while nothing is due.
+// What every command that looks costs with many policies: commands.ts [--policies 10000]
+// [--days 90] [--slots 5] [--only status,plan] [--main FILE] [--profile FOLDER]. Policy files in a
+// folder, a history in a private Redis; each command in a process of its own, then `serve` with
+// each role while nothing is due. --main measures another bundle, --profile keeps CPU profiles.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,20 +12,31 @@ import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { policyChecks } from "../../src/cli/shared-options.ts";
-import { loadPolicies } from "../../src/config/load-policies.ts";
-import { keepPolicySet } from "../../src/store/kept-policies.ts";
-import { openStore } from "../../src/store/redis.ts";
-import { bundle } from "../support/bundle.ts";
 import { toTable } from "../../src/cli/table.ts";
+import { loadPolicies } from "../../src/config/load-policies.ts";
+import type { Policy } from "../../src/config/policy-set.ts";
+import { chainText, tasksOf, toRecords } from "../../src/schedule/slot-tasks.ts";
+import { createChainSource, createSlotSource, dueSlots } from "../../src/schedule/slots.ts";
+import { History } from "../../src/store/history.ts";
+import { keepPolicySet } from "../../src/store/kept-policies.ts";
+import { openStore, type Store } from "../../src/store/redis.ts";
+import { batchesOf } from "../../src/store/script.ts";
+import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { bundle } from "../support/bundle.ts";
+import { liveProcess } from "../support/kept-set.ts";
+import { testOutcome } from "../support/outcomes.ts";
+import { writeDays } from "./long-memory.ts";
 import { policyName, writePolicyFolder } from "./policy-folder.ts";
 import { commandCalls, redisCpuMs } from "./redis-figures.ts";
-import { writeInstallation } from "./web-installation.ts";
+import { writeFeeds } from "./web-installation.ts";
 
 const { values: given } = parseArgs({
   options: {
     policies: { type: "string", default: "10000" },
     days: { type: "string", default: "90" },
+    slots: { type: "string", default: "5" },
     only: { type: "string", default: "" },
+    main: { type: "string" },
     profile: { type: "string" },
   },
 });
@@ -38,7 +50,8 @@ const files = join(folder, "policies");
 writePolicyFolder(files, policies, Date.now());
 const crontab = join(folder, "crontab");
 writeFileSync(crontab, Array.from({ length: policies }, (_, index) => crontabLine(index)).join(""));
-const main = await bundle(fileURLToPath(new URL("../../src/main.ts", import.meta.url)), "bench-commands");
+const main =
+  given.main ?? (await bundle(fileURLToPath(new URL("../../src/main.ts", import.meta.url)), "bench-commands"));
 const server = await startPrivateRedis();
 const redis = new Redis(server.url);
 const environment = { ...process.env, BENCH_TOKEN: "bench", REDIS_URL: server.url, SYNCLINE_PREFIX: prefix };
@@ -50,9 +63,23 @@ const commands = [
   ...["plan --from 20:00 --to 06:00", "plan --from 20:00 --to 06:00 --json", "simulate --to +12h", "simulate --to +7d"],
   ...["status", "status --json", "status --limit 10000", "status --at 06:00", "status --label team=team-1"],
   ...["running", `history ${first}`, "history -n 1000", "report --since 30d", "report --since 30d --json", "digest"],
-  ...[`explain ${first}`, `explain ${follower}`, "failed", "sinks", "audit", `audit ${first}`, "audit --label team=team-1"],
+  ...[
+    `explain ${first}`,
+    `explain ${follower}`,
+    "failed",
+    "sinks",
+    "audit",
+    `audit ${first}`,
+    "audit --label team=team-1",
+  ],
   ...["changes", "feed tail activities --service service-0 --repository HR-0", "doctor"],
-  ...[`import --crontab ${crontab}`, "apply", "pause --all --for 1h --reason x", "resume --all --reason x", `run ${first}`],
+  ...[
+    `import --crontab ${crontab}`,
+    "apply",
+    "pause --all --until 1h --reason x",
+    "resume --all --reason x",
+    `run ${first}`,
+  ],
 ].filter((line) => only.length === 0 || only.includes(line.split(" ")[0] ?? ""));
 
 const rows = commands.map(measure);
@@ -68,24 +95,68 @@ redis.disconnect();
 await server.stop();
 rmSync(folder, { recursive: true });
 
-/** The kept set is that of the files, as `serve` leaves it. */
+/** What `serve` leaves: the set, its slots of the last days with their ends, sums, lists. */
 async function install(): Promise<void> {
   const loaded = await loadPolicies(files, { variables: { BENCH_TOKEN: "bench" }, checks: policyChecks });
-  if (!loaded.ok) throw new Error(loaded.problems.slice(0, 5).map(({ message }) => message).join("\n"));
+  if (!loaded.ok)
+    throw new Error(
+      loaded.problems
+        .slice(0, 5)
+        .map(({ message }) => message)
+        .join("\n"),
+    );
+  const { set } = loaded;
   const store = await openStore({ url: server.url, prefix });
-  await writeInstallation(store, loaded.set, { days: Number(given.days), slots: 720 });
-  await keepPolicySet(store, loaded.set, "host/1");
+  await keepPolicySet(store, set, "host/1");
+  const names = set.policies.map(({ name }) => name);
+  await writeDays(store, names, { days: Number(given.days), runs: 24, nowMs: Date.now() });
+  for (const batch of batchesOf(set.policies, 50)) await writePast(store, batch);
+  await writeFeeds(store, set.policies, Date.now());
+  await liveProcess(store);
   await store.close();
 }
 
+/** The newest slots of each policy, each recorded and with its outcome. */
+async function writePast(store: Store, batch: readonly Policy[]): Promise<void> {
+  const [ledger, history, nowMs] = [new SlotLedger(store), new History(store), Date.now()];
+  const slots = batch.map((policy) => {
+    const source = createChainSource(policy);
+    return source === undefined ? [] : dueSlots(source, nowMs - 10 * 86_400_000, nowMs).slice(-Number(given.slots));
+  });
+  const known = batch.map((policy) => {
+    const schedule = policy.after === undefined ? (createSlotSource(policy)?.text ?? "") : chainText(policy.after);
+    return { policy: policy.name, schedule };
+  });
+  const fromMs = nowMs - 10 * 86_400_000;
+  await ledger.watermarks(known, fromMs);
+  const steps = batch.map((policy, index) => {
+    const plans = (slots[index] ?? []).map((slotMs) => ({ slotMs, state: "started", covers: [] }) as const);
+    const newWatermarkMs = slots[index]?.at(-1) ?? nowMs;
+    const records = toRecords(policy, plans);
+    return { policy: policy.name, expectedWatermarkMs: fromMs, newWatermarkMs, records, tasks: [] };
+  });
+  await ledger.record(steps);
+  const due = batch.flatMap((policy, index) => (slots[index] ?? []).map((slotMs) => ({ policy, slotMs, covers: [] })));
+  const tasks = due.flatMap(({ policy, ...slot }) => tasksOf(policy, { ...slot, origin: "schedule" }));
+  await Promise.all(
+    tasks.map(({ id, policy, target, service, slotMs }, index) => {
+      const slot = new Date(slotMs).toISOString();
+      const finishedAt = new Date(slotMs + 60_000).toISOString();
+      const status = index % 33 === 0 ? "failed" : "succeeded";
+      return history.record(testOutcome({ taskId: id, policy, target, service, slot, finishedAt, status }));
+    }),
+  );
+}
+
 function crontabLine(index: number): string {
-  const url = `https://sync.example.com/sap/opu/odata/SyncJobs(${index})/run`;
-  return `${index % 60} ${index % 24} * * * curl -X POST ${url}\n`;
+  const url = `https://sync.example.com/run(${index})`;
+  return `${index % 60} ${index % 24} * * * curl -X POST "${url}"\n`;
 }
 
 function measure(line: string): string[] {
+  // ru_maxrss of a child has the memory of its parent in it.
   const report =
-    'import{writeSync}from"node:fs";process.on("exit",()=>{const r=process.resourceUsage();writeSync(3,`${r.userCPUTime+r.systemCPUTime} ${r.maxRSS}`)})';
+    'import{readFileSync,writeSync}from"node:fs";process.on("exit",()=>{const r=process.resourceUsage();writeSync(3,r.userCPUTime+r.systemCPUTime+" "+/VmHWM:\\s+(\\d+)/.exec(readFileSync("/proc/self/status","utf8"))[1])})';
   const profile = given.profile === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", given.profile];
   const args = [...profile, "--import", `data:text/javascript,${report}`, main, ...line.split(" ")];
   const beganMs = performance.now();
@@ -111,7 +182,8 @@ async function serve(roles: string): Promise<string[]> {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = once(child, "exit");
-  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) if (`${chunk}`.includes("serve.ready")) break;
+  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false }))
+    if (`${chunk}`.includes("serve.ready")) break;
   child.stdout.resume();
   const [startMs, startCpu] = [performance.now() - beganMs, cpuSeconds(child.pid)];
   await new Promise((resolve) => setTimeout(resolve, 5_000));

@@ -44,9 +44,9 @@ ${whenText(index, nowMs)}    follow: { until: settled, deadline: 2h }
 function whenText(index: number, nowMs: number): string {
   if (index % 20 === 19) return `    after: { policy: ${policyName(index - 1)}, within: 6h }\n`;
   const [nowHour, nowMinute] = [new Date(nowMs).getUTCHours(), new Date(nowMs).getUTCMinutes()];
+  const expect = index % 10 === 2 ? "    expect: { within: 4h }\n" : "";
   // Hourly: half an hour from now; by night: some hours from now, whatever the zone.
-  if (index % 4 === 0) return `    schedule: { cron: "${(nowMinute + 30 + (index % 20)) % 60} * * * *" }\n`;
+  if (index % 4 === 0) return `    schedule: { cron: "${(nowMinute + 30 + (index % 20)) % 60} * * * *" }\n${expect}`;
   const hour = (nowHour + 5 + (index % 8)) % 24;
-  const expect = index % 10 === 1 ? "    expect: { within: 4h }\n" : "";
   return `    schedule: { cron: "${(index * 7) % 60} ${hour} * * *", timezone: Europe/Vienna }\n${expect}`;
 }

@@ -70,7 +70,8 @@ export async function writeInstallation(
   await liveProcess(store);
 }
 
-async function writeFeeds(store: Store, policies: readonly Policy[], nowMs: number): Promise<void> {
+/** Writes the lists of all repositories: activities, conflict details, approvals. */
+export async function writeFeeds(store: Store, policies: readonly Policy[], nowMs: number): Promise<void> {
   const feeds = new FeedStore(store);
   const places = new Map(policies.map((one) => [`${one.service} ${one.repository}`, one]));
   for (const { service, repository = null } of places.values()) {
