@@ -12,7 +12,6 @@ import {
   auditStates,
   auditSum,
   auditToJson,
-  countOf,
   readAudits,
 } from "../queries/audit-policy.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
@@ -133,7 +132,7 @@ function printMissed(reports: readonly AuditReport[], io: CommandIo): void {
 
 function toRow({ policy, audit, outcomesSinceMs, inFlight, notes, findings }: AuditReport): string[] {
   if (audit === undefined) return [policy, "", "", "0", ...auditStates.map(() => ""), "", "0", notes.join("; ")];
-  const counts = auditStates.map((state) => String(countOf(audit, state)));
+  const counts = auditStates.map((state) => String(audit.states[state]));
   const interval = [showInstant(audit.afterMs + 1), showInstant(audit.toMs)];
   const kept = outcomesSinceMs === undefined ? [] : [`outcomes are kept since ${showInstant(outcomesSinceMs)}`];
   const tail = [String(inFlight), String(findings.length), [...notes, ...kept].join("; ")];

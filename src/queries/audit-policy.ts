@@ -14,6 +14,7 @@ import { onTimeMs } from "../schedule/plan-slots.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { History } from "../store/history.ts";
 import type { Store } from "../store/redis.ts";
+import { batchesOf } from "../store/script.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { entryRetentionMs, StartJournal } from "../store/start-journal.ts";
 import type { QueryContext } from "./query-context.ts";
@@ -41,8 +42,10 @@ export interface AuditFinding {
 /** The findings of one policy. */
 export interface AuditReport {
   readonly policy: string;
-  /** undefined when it has no slots. */
-  readonly audit: SlotAudit | undefined;
+  /** undefined when it has no slots. `states`: how many records have each. */
+  readonly audit:
+    | (Omit<SlotAudit, "records" | "findings"> & { readonly states: Readonly<Record<SlotRecord["state"], number>> })
+    | undefined;
   /** From which slot on tasks were checked, as older outcomes are not kept; undefined: all. */
   readonly outcomesSinceMs: number | undefined;
   readonly inFlight: number;
@@ -52,6 +55,8 @@ export interface AuditReport {
   readonly missed: readonly { readonly slotMs: number; readonly why: string }[];
 }
 
+const atOnceMax = 25;
+
 /** Which slots to look at: of the whole ledger up to now, unless given. */
 interface AuditedTime {
   readonly fromMs: number | undefined;
@@ -59,7 +64,7 @@ interface AuditedTime {
   readonly nowMs: number;
 }
 
-/** Audits some policies, one after the other; each costs Redis its whole ledger. */
+/** Audits some policies, a few at a time; each costs Redis its whole ledger. */
 export async function readAudits(
   { store, producer }: Pick<QueryContext, "store" | "producer">,
   policies: readonly Policy[],
@@ -69,8 +74,12 @@ export async function readAudits(
   const [places, chains] = [taskPlaces(store, producer), new ChainStore(store)];
   const nowMs = await places.ledger.nowMs();
   const reports: AuditReport[] = [];
-  for (const policy of policies)
-    if (signal?.aborted !== true) reports.push(await auditPolicy(policy, { ...span, nowMs }, places, chains));
+  for (const batch of batchesOf(policies, atOnceMax)) {
+    if (signal?.aborted === true) break;
+    reports.push(
+      ...(await Promise.all(batch.map((policy) => auditPolicy(policy, { ...span, nowMs }, places, chains)))),
+    );
+  }
   return reports;
 }
 
@@ -85,25 +94,36 @@ async function auditPolicy(
   const slots = policy.after === undefined ? [] : await chains.waitingOf(policy.name);
   const waiting = new Set(slots.map(({ slotMs }) => slotMs));
   const holdings = await places.ledger.holdings(policy.name);
-  const audit = auditSlots(policy, { ...holdings, waiting, fromMs, toMs: toMs ?? nowMs, nowMs });
-  if (audit === undefined) {
+  const audited = auditSlots(policy, { ...holdings, waiting, fromMs, toMs: toMs ?? nowMs, nowMs });
+  if (audited === undefined) {
     const isByHand = policy.schedule === undefined && policy.after === undefined;
     const notes = [isByHand ? "runs by hand only" : "no scheduler has seen it yet"];
-    return { policy: policy.name, audit, outcomesSinceMs: undefined, inFlight: 0, notes, findings: [], missed: [] };
+    return {
+      policy: policy.name,
+      audit: undefined,
+      outcomesSinceMs: undefined,
+      inFlight: 0,
+      notes,
+      findings: [],
+      missed: [],
+    };
   }
+  const { records, findings: slotFindings, ...audit } = audited;
   // Outcomes of older slots may have been dropped: nothing is known of them.
   const keptSinceMs = await places.history.keptSinceMs(policy.name);
-  const checked = audit.records.filter(({ slotMs }) => keptSinceMs === undefined || slotMs > keptSinceMs);
+  const checked = records.filter(({ slotMs }) => keptSinceMs === undefined || slotMs > keptSinceMs);
   const { lost, inFlight } = await findLostTasks(tasksOf(policy, checked), places);
   const findings: AuditFinding[] = [
-    ...audit.findings.map(({ slotMs, problem }) => ({ slotMs, problem, taskId: null })),
+    ...slotFindings.map(({ slotMs, problem }) => ({ slotMs, problem, taskId: null })),
     ...lost.map(({ id, slotMs }) => ({ slotMs, problem: "no-outcome" as const, taskId: id })),
   ];
-  const missed = audit.records.filter(({ state }) => state === "missed");
+  const missed = records.filter(({ state }) => state === "missed");
+  const states = { started: 0, coalesced: 0, skipped: 0, missed: 0 };
+  for (const { state } of records) states[state] += 1;
   return {
     policy: policy.name,
-    audit,
-    outcomesSinceMs: checked.length < audit.records.length ? keptSinceMs : undefined,
+    audit: { ...audit, states },
+    outcomesSinceMs: checked.length < records.length ? keptSinceMs : undefined,
     missed: missed.map((record) => ({ slotMs: record.slotMs, why: describeRecord(policy, record) })),
     inFlight,
     notes: [...notesOf(audit), ...waitingNote(policy, waiting.size)],
@@ -116,7 +136,7 @@ function tasksOf(policy: Policy, records: readonly SlotRecord[]): TaskName[] {
   return records.flatMap((record) => tasksOfSlot(name, record).map((task) => ({ ...task, service })));
 }
 
-function notesOf({ limitedBy, isCut }: SlotAudit): string[] {
+function notesOf({ limitedBy, isCut }: Pick<SlotAudit, "limitedBy" | "isCut">): string[] {
   const notes: string[] = [];
   if (limitedBy === "memory") notes.push("older slots are not kept");
   if (limitedBy === "schedule-changed") notes.push("its schedule changed then");
@@ -141,6 +161,7 @@ export async function findLostTasks(
   places: TaskPlaces,
 ): Promise<{ readonly lost: readonly TaskName[]; readonly inFlight: number }> {
   const open = await withoutOutcome(await expand(await withoutOutcome(tasks, places), places), places);
+  if (open.length === 0) return { lost: [], inFlight: 0 };
   const outbox = (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((step) => step.tasks);
   const waiting = new Set(outbox.map(({ id }) => id));
   const gone: TaskName[] = [];
@@ -199,10 +220,9 @@ export const auditMeaning = {
 
 /** Says "planned = recorded" only where it is true; pending slots are counted beside it. */
 export function auditSum(reports: readonly AuditReport[], off: number): string {
-  const sum = (of: (audit: SlotAudit) => number) =>
-    reports.reduce((total, { audit }) => total + (audit === undefined ? 0 : of(audit)), 0);
-  const slots = sum((audit) => audit.slots);
-  const [pending, waiting] = [sum((audit) => audit.pending), sum((audit) => audit.waiting)];
+  const sum = (what: "slots" | "pending" | "waiting") =>
+    reports.reduce((total, { audit }) => total + (audit?.[what] ?? 0), 0);
+  const [slots, pending, waiting] = [sum("slots"), sum("pending"), sum("waiting")];
   const open = [
     ...(pending === 0 ? [] : [`${pending} of the last ${formatDuration(onTimeMs)} are not planned yet`]),
     ...(waiting === 0 ? [] : [`${waiting} wait for their predecessor`]),
@@ -225,19 +245,14 @@ export function auditToJson(report: AuditReport): object {
     after: toIso(audit.afterMs),
     to: toIso(audit.toMs),
     slots: audit.slots,
-    recorded: audit.records.length,
+    recorded: Object.values(audit.states).reduce((sum, count) => sum + count),
     pending: audit.pending,
     waiting: audit.waiting,
-    states: Object.fromEntries(auditStates.map((state) => [state, countOf(audit, state)])),
+    states: audit.states,
     outcomesKeptSince: toIso(outcomesSinceMs),
     missed: missed.map(({ slotMs, why }) => ({ slot: toIso(slotMs), why })),
     inFlight,
     off: findings.length,
     notes,
   };
-}
-
-/** How many slots of an audit have this record. */
-export function countOf({ records }: SlotAudit, state: SlotRecord["state"]): number {
-  return records.filter((record) => record.state === state).length;
 }

@@ -1,6 +1,6 @@
 // The audit "planned = recorded": per policy, were all slots of a span recorded, and only those?
 import { html } from "hono/html";
-import { type AuditReport, auditMeaning, auditStates, auditSum, countOf } from "../../queries/audit-policy.ts";
+import { type AuditReport, auditMeaning, auditStates, auditSum } from "../../queries/audit-policy.ts";
 import { type Html, mark, tag } from "./marks.ts";
 import { fullTime, nothing, pageLinks, policyLink, section, slotPath, table } from "./parts.ts";
 
@@ -97,7 +97,7 @@ function reportTable(reports: readonly AuditReport[]): Html {
     audit === undefined ? nothing : fullTime(audit.afterMs + 1, "UTC"),
     `${audit?.slots ?? 0}`,
     ...auditStates.map((state) =>
-      audit === undefined || countOf(audit, state) === 0 ? nothing : `${countOf(audit, state)}`,
+      audit === undefined || audit.states[state] === 0 ? nothing : `${audit.states[state]}`,
     ),
     inFlight === 0 ? nothing : `${inFlight}`,
     findings.length === 0 ? nothing : tag("bad", "cross", `${findings.length}`),
