@@ -62,6 +62,20 @@ function formatsOf(timeZone: string) {
   return made;
 }
 
+const knownZones = new Set<string>();
+
+/** Whether this Node's time zone database knows a zone by name; asking it takes long. */
+export function isZone(timeZone: string): boolean {
+  if (knownZones.has(timeZone)) return true;
+  try {
+    new Intl.DateTimeFormat("en", { timeZone });
+  } catch {
+    return false;
+  }
+  knownZones.add(timeZone);
+  return true;
+}
+
 const dateFormats = new Map<string, Intl.DateTimeFormat>();
 
 /** The local day, `2026-12-25`. */

@@ -2,6 +2,7 @@
 // single door to croner. A wall time is written as the UTC instant that shows the same date and
 // time. croner knows nothing of zones and clock shifts here: dst-rule.ts does.
 import { CronDate, CronPattern } from "croner";
+import { isZone } from "../core/instant.ts";
 import { nearestWord, zoneHint } from "../core/nearest-word.ts";
 
 /** The wall times that one cron expression names. */
@@ -92,12 +93,7 @@ export function checkCron(expression: string, timezone: string): string | undefi
 }
 
 function problemOfZone(timezone: string): string | undefined {
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: timezone });
-    return undefined;
-  } catch {
-    return `the time zone ${timezone} is not known: ${zoneHint(timezone)}`;
-  }
+  return isZone(timezone) ? undefined : `the time zone ${timezone} is not known: ${zoneHint(timezone)}`;
 }
 
 function problemOfMacro(text: string): string | undefined {

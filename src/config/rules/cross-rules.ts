@@ -83,17 +83,21 @@ function checkLabel(labels: readonly string[], label: string, path: Path, report
 
 /** Names defined twice: the problem is at the second and names the first. */
 function checkDoubles(files: readonly CheckedFile[]): void {
-  const first = new Map<string, string>();
+  const first = new Map<string, { readonly yaml: CheckedFile["yaml"]; readonly path: Path }>();
   for (const { yaml, draft, report } of files) {
     const check = (what: string, name: string, path: Path) => {
       const known = first.get(`${what} ${name}`);
       const hint = what === "default" ? "set it in one file only" : "give one of them another name";
-      if (known === undefined) first.set(`${what} ${name}`, `${yaml.file}:${yaml.lineOf(path)}`);
+      if (known === undefined) first.set(`${what} ${name}`, { yaml, path });
       else
-        report(path, `the ${what} "${name}" is there twice: first in ${known}`, {
-          hint,
-          place: what === "policy" ? "value" : "key",
-        });
+        report(
+          path,
+          `the ${what} "${name}" is there twice: first in ${known.yaml.file}:${known.yaml.lineOf(known.path)}`,
+          {
+            hint,
+            place: what === "policy" ? "value" : "key",
+          },
+        );
     };
     for (const name of Object.keys(draft.services ?? {})) check("service", name, ["services", name]);
     for (const name of Object.keys(draft.sinks ?? {})) check("sink", name, ["sinks", name]);

@@ -2,6 +2,7 @@
 // expressions. Each has its own message; schema-problems.ts has the one for missing values.
 import { z } from "zod";
 import { durationPattern, formatDuration, parseDuration, parseWallText } from "../../core/duration.ts";
+import { isZone } from "../../core/instant.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
 
 const wallTimeForm =
@@ -70,18 +71,9 @@ export const timezoneSchema = z
   .string(unlessMissing("a time zone is text, such as Europe/Vienna"))
   .refine(isTimezone, "this is no IANA time zone, such as Europe/Vienna or UTC");
 
-/**
- * Whether this Node's time zone database knows a zone by name. Offsets such as "+01:00" are
- * refused: they have no DST.
- */
+/** Offsets such as "+01:00" are refused: they have no DST. */
 function isTimezone(name: string): boolean {
-  if (!/^[A-Za-z]/.test(name)) return false;
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
+  return /^[A-Za-z]/.test(name) && isZone(name);
 }
 
 /** A local date and time that exists on some clock, such as `2026-12-01T06:00`. */

@@ -37,10 +37,13 @@ function readTokens(source: SourceText): CST.Token[] | Problem {
   for (const lexeme of new Lexer().lex(source.text)) {
     const start = parser.offset;
     for (const token of parser.next(lexeme)) tokens.push(token);
-    const type = CST.tokenType(lexeme) ?? "";
-    seen.set(type, (seen.get(type) ?? 0) + 1);
-    const refusal = refuseLexeme(type, lexeme, seen.get(type) ?? 0);
-    if (refusal !== undefined) return source.problemAt([start, start + lexeme.length], ...refusal);
+    // What is refused, or counted, begins with one of these signs.
+    if (/^[!%&*-]/.test(lexeme)) {
+      const type = CST.tokenType(lexeme) ?? "";
+      seen.set(type, (seen.get(type) ?? 0) + 1);
+      const refusal = refuseLexeme(type, lexeme, seen.get(type) ?? 0);
+      if (refusal !== undefined) return source.problemAt([start, start + lexeme.length], ...refusal);
+    }
     // The stack also holds the document and the current scalar: only collections count.
     if (parser.stack.length > nestingMax && parser.stack.filter(CST.isCollection).length > nestingMax) {
       const hint = "a policy file needs seven levels: is something indented wrongly?";

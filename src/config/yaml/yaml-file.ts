@@ -2,7 +2,7 @@
 // Refuses what YAML allows and policy files do not: doubled keys, merge keys, endless aliases.
 import { type Document, isAlias, isMap, isNode, isPair, isScalar, isSeq, type Scalar, visit, type YAMLMap } from "yaml";
 import type { Path, Problem, ReportOptions } from "../problem.ts";
-import { parseYaml } from "./parse-yaml.ts";
+import { type ParsedYaml, parseYaml } from "./parse-yaml.ts";
 import { createSourceText, type Range, type SourceText } from "./source-text.ts";
 
 /** Variables by name; an empty one counts as unset. */
@@ -36,24 +36,53 @@ interface Filling {
 /** Reads the text of a file; never throws. Unknown variables are problems. */
 export function readYamlFile(file: string, text: string, variables: Variables): YamlFile {
   const source = createSourceText(file, text);
-  const parsed = parseYaml(source);
-  if (!parsed.ok)
-    return { file, value: undefined, problems: parsed.problems, lineOf: () => 1, problemAt: () => undefined };
-  const { document } = parsed;
-  const filling: Filling = { source, variables, problems: [], used: new Map(), unresolved: new Set() };
-  const value = toValue(document, filling);
+  const read = readTree(source, variables);
+  if (!read.ok) return { file, value: undefined, problems: read.problems, lineOf: () => 1, problemAt: () => undefined };
+  const { value } = read;
+  const lines = linesOfItems(read.document, source);
+  // A tree takes a hundred times its text. It is read again where a problem needs its place.
+  let again: ReadTree | undefined;
+  const tree = () => {
+    again ??= readTree(source, variables);
+    if (!again.ok) throw new Error(`${file} was YAML a moment ago`);
+    return again;
+  };
   return {
     file,
     value,
-    problems: filling.problems,
-    lineOf: (path) => source.lineOf(rangeOfStep(stepTo(document, path), "value")[0]),
+    problems: read.filling.problems,
+    lineOf: (path) =>
+      lines.get(JSON.stringify(path)) ?? source.lineOf(rangeOfStep(stepTo(tree().document, path), "value")[0]),
     problemAt: (path, message, { hint, place = "value" } = {}) => {
+      const { document, filling } = tree();
       const step = stepTo(document, path);
       if (filling.unresolved.has(resolved(document, step.node))) return undefined;
       const shown = (words: string) => withNames(words, filling.used);
       return source.problemAt(rangeOfStep(step, place), shown(message), hint === undefined ? undefined : shown(hint));
     },
   };
+}
+
+type ReadTree =
+  | (Extract<ParsedYaml, { readonly ok: true }> & { readonly filling: Filling; readonly value: unknown })
+  | Extract<ParsedYaml, { readonly ok: false }>;
+
+function readTree(source: SourceText, variables: Variables): ReadTree {
+  const parsed = parseYaml(source);
+  if (!parsed.ok) return parsed;
+  const filling: Filling = { source, variables, problems: [], used: new Map(), unresolved: new Set() };
+  return { ...parsed, filling, value: toValue(parsed.document, filling) };
+}
+
+/** The lines of the items of the file's lists, by their paths: each policy is asked for its own. */
+function linesOfItems({ contents }: Document.Parsed, source: SourceText): ReadonlyMap<string, number> {
+  const lines = new Map<string, number>();
+  for (const { key, value } of isMap(contents) ? contents.items : []) {
+    if (!isScalar(key) || !isSeq(value)) continue;
+    for (const [index, node] of value.items.entries())
+      lines.set(JSON.stringify([key.value, index]), source.lineOf(rangeOfStep({ node, key: undefined }, "value")[0]));
+  }
+  return lines;
 }
 
 /** Fills in the variables, and gives the values; undefined when an alias leads nowhere. */
@@ -70,6 +99,7 @@ function toValue(document: Document.Parsed, filling: Filling): unknown {
       problems.push(source.problemAt(rangeOf(alias), "there is no anchor of this name before this alias", hint));
     },
     Scalar: (key, scalar, ancestors) => {
+      if (typeof scalar.value !== "string" || !scalar.value.includes("${")) return;
       // token.env is the name of a variable: its value would show a secret.
       const [token, , env] = ancestors
         .slice(-3)
@@ -113,9 +143,7 @@ function removeWrongKeys(map: YAMLMap, { source, problems }: Filling): void {
 }
 
 function fillIn(scalar: Scalar, { source, variables, problems, used, unresolved }: Filling): void {
-  const { value } = scalar;
-  if (typeof value !== "string" || !value.includes("${")) return;
-  const result = substitute(value, variables, (name, own) => used.set(own, name));
+  const result = substitute(String(scalar.value), variables, (name, own) => used.set(own, name));
   if (result.ok) {
     scalar.value = result.text;
     return;
