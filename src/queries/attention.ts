@@ -297,7 +297,8 @@ export function whomToAsk({ about, touches }: Pick<AttentionItem, "about" | "tou
   return `owner: ${ownersOf(touches) ?? "none is named"}`;
 }
 
-function nextStepOf(line: PolicyLine): string {
+/** What a person does about a policy in trouble; what heals says so by the next run. */
+export function nextStepOf(line: PolicyLine): string {
   const { health, worst, waitingMs, policy } = line;
   if (healsByItself(line)) {
     if (waitingMs !== undefined) return `Its run goes on when ${policy.service} answers`;

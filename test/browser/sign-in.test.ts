@@ -52,7 +52,7 @@ it("tells a person whom no grant fits what to do, without a script, at 320 px", 
   await page.getByRole("link", { name: "Sign in with your organization" }).press("Enter");
   await page.getByRole("link", { name: "Continue as Ana" }).press("Enter");
   await page.waitForURL(/callback/);
-  expect(await page.locator("main").innerText()).toMatch(/bob@example\.com is signed in.*adds a grant/s);
+  expect(await page.locator("main").innerText()).toMatch(/"bob@example\.com" is signed in.*adds a grant/s);
   expect(await overflowOf(page)).toBe(0);
   await page.getByRole("link", { name: "Sign in again" }).press("Enter");
   await page.waitForURL(/sign-in$/);

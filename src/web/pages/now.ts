@@ -4,7 +4,7 @@ import { showNear } from "../../core/instant.ts";
 import { counted } from "../../core/plain-text.ts";
 import type { Outcome } from "../../model/outcome.ts";
 import type { Pause } from "../../model/pause.ts";
-import { type Attention, type AttentionItem, whomToAsk } from "../../queries/attention.ts";
+import type { Attention, AttentionItem } from "../../queries/attention.ts";
 import { plainHealths } from "../../queries/plain-troubles.ts";
 import {
   countHealths,
@@ -17,6 +17,7 @@ import { taskWords } from "../../queries/task-words.ts";
 import { besideMark, type Html, type Marked, mark, tag, toneOf, wordOf } from "./marks.ts";
 import {
   actionText,
+  care,
   policyLink,
   policyPath,
   runPath,
@@ -26,6 +27,7 @@ import {
   taskPath,
   tookText,
   when,
+  withCode,
 } from "./parts.ts";
 
 const itemsMax = 100;
@@ -109,7 +111,7 @@ function linksOf({ about, name, state, acknowledged, touches: [line] }: Attentio
 }
 
 function attentionItem(item: AttentionItem, links: ReturnType<typeof linksOf>, nowMs: number): Html {
-  const { about, name, state, sinceMs, lastGoodMs, nextStep, heals } = item;
+  const { about, name, state, sinceMs, lastGoodMs, nextStep } = item;
   const isPolicy = about === "policy";
   const what = isHealth(state) ? besideMark(state, item.what) : item.what;
   const title = isPolicy ? policyLink(name) : html`<span class="name">${aboutWord[about]} ${name}</span>`;
@@ -119,13 +121,7 @@ function attentionItem(item: AttentionItem, links: ReturnType<typeof linksOf>, n
     isPolicy && (lastGoodMs ?? 0) < (sinceMs ?? nowMs)
       ? html`<span>last good ${lastGoodMs === undefined ? "never" : when(lastGoodMs, nowMs)}</span>`
       : "";
-  const who = html`<span>${whomToAsk(item)}</span> <span>${heals ? "heals by itself" : "needs a person"}</span>`;
-  return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${good} ${who}</p><p class="step">${withCode(nextStep)}${links}</p></li>`;
-}
-
-/** Words between backquotes are commands. */
-function withCode(text: string): Html[] {
-  return text.split("`").map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
+  return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${good} ${care(item)}</p><p class="step">${withCode(nextStep)}${links}</p></li>`;
 }
 
 function isHealth(state: string): state is Marked {

@@ -4,6 +4,7 @@ import type { Policy, Schedule } from "../../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../../core/duration.ts";
 import { showInstant, showNear } from "../../core/instant.ts";
 import { type Pause, type PauseSubject, showSubject, subjectKey } from "../../model/pause.ts";
+import { type AttentionItem, whomToAsk } from "../../queries/attention.ts";
 import type { PolicyLine } from "../../queries/policy-lines.ts";
 import type { Html } from "./marks.ts";
 
@@ -184,4 +185,14 @@ export function section(id: string, heading: Html | string, content: Html | stri
 /** What is known of one thing, by name. */
 export function factList(facts: readonly (readonly [name: string, value: Html | string])[]): Html {
   return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+/** Whom to ask about a trouble, and whether it heals by itself. */
+export function care(item: Pick<AttentionItem, "about" | "touches" | "heals">): Html {
+  return html`<span>${whomToAsk(item)}</span> <span>${item.heals ? "heals by itself" : "needs a person"}</span>`;
+}
+
+/** A text in which words between backquotes are commands. */
+export function withCode(text: string): Html[] {
+  return text.split("`").map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }

@@ -3,8 +3,9 @@ import { html } from "hono/html";
 import { describeExpectation } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
 import type { Change } from "../../model/change.ts";
-import { describePolicy, sinceOf } from "../../queries/attention.ts";
+import { describePolicy, nextStepOf, sinceOf } from "../../queries/attention.ts";
 import type { ComingSlot } from "../../queries/coming-slots.ts";
+import { healsByItself } from "../../queries/outages.ts";
 import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
 import type { HandRun } from "../../queries/records.ts";
 import type { EndedSlot, PolicyDay } from "../../queries/slot-strips.ts";
@@ -13,6 +14,7 @@ import { besideMark, type Html, mark } from "./marks.ts";
 import {
   actionText,
   actLink,
+  care,
   factList,
   fullTime,
   nothing,
@@ -26,6 +28,7 @@ import {
   table,
   tookText,
   when,
+  withCode,
 } from "./parts.ts";
 import { countsOf, legend, linkedStrip } from "./pictures.ts";
 import { daysSection, slotTable } from "./slots.ts";
@@ -71,7 +74,7 @@ export function policyPage(
 <h1>${policy.name}</h1>
 ${pauses.length > 0 && !needsPerson[health] ? "" : html`<p class="state">${mark(health)} ${state}${since}</p>`}
 ${paused}
-${policy.owner === undefined ? "" : html`<p class="quiet">owner ${policy.owner}</p>`}
+<div id="care">${careOf(line)}</div>
 ${worst === undefined ? "" : lastFacts(worst, nowMs)}
 ${mayOperate ? acts(line) : ""}
 ${section(
@@ -88,6 +91,14 @@ ${section("coming", "Next slots", nextSlots(line, coming, nowMs))}
 ${section("settings", "Settings in force", settings(line, followers))}
 </div>
 ${byHand.length === 0 ? "" : section("by-hand", "By hand", html`${handRunTable(byHand, nowMs)}${all}`)}`;
+}
+
+/** Of a trouble what to do and whom to ask, else only the owner. Its place stays for the morph. */
+function careOf(line: PolicyLine): Html | "" {
+  const { policy, health, waitingMs } = line;
+  if (needsPerson[health] || waitingMs !== undefined)
+    return html`<p>${withCode(nextStepOf(line))}</p><p class="facts">${care({ about: "policy", touches: [line], heals: healsByItself(line) })}</p>`;
+  return policy.owner === undefined ? "" : html`<p class="quiet">owner: ${policy.owner}</p>`;
 }
 
 /** When the sync job, list or object that speaks for the policy ended, and how sure that is. */

@@ -89,7 +89,9 @@ describe("a JWT of the identity provider", () => {
     for (const _ of [1, 2, 3]) {
       const answer = await page({ authorization: `Bearer ${jwt}` });
       expect(answer.status).toBe(403);
-      expect(await answer.text()).toMatch(/bob@example\.com is signed in, and may see nothing.*adds a grant/s);
+      expect(await answer.text()).toMatch(
+        /&quot;bob@example\.com&quot; is signed in, and may see nothing.*adds a grant/s,
+      );
     }
     const [refusal, ...more] = web.refusals.slice(before);
     expect([refusal?.actor, more]).toEqual(["bob@example.com", []]);
@@ -299,7 +301,7 @@ describe("signing in by the provider", () => {
     const jar = new Jar();
     const answer = await jar.ask(await jar.untilCallback());
     expect([answer.status, [...jar.cookies.keys()]]).toEqual([403, []]);
-    expect(await answer.text()).toContain("bob@example.com is signed in, and may see nothing here");
+    expect(await answer.text()).toContain("bob@example.com&quot; is signed in, and may see nothing here");
   });
 
   it("asks one address that tries too often to wait", async () => {

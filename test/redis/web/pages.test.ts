@@ -24,6 +24,7 @@ const expectation = { kind: "successBy", at: "06:00", on: "*" } as const;
 const story = {
   ...smallStory,
   "due-before": { endings: [], more: { schedule } },
+  invoices: { endings: ["ok", "failed", "failed"] as const, more: { owner: "Ana, 4711" } },
   overdue: { endings: [], more: { expect: expectation } },
 };
 const web = await webForTest({ story });
@@ -119,6 +120,13 @@ it("a task that has ended has no step that is called now", async () => {
   const text = await textOf(`/tasks/${task}`);
   expect(text).toMatch(/ended .* no good answer its worker died/);
   expect(text).not.toContain("now no good answer");
+});
+
+it("a policy in trouble says first what to do, and whom to ask", async () => {
+  expect(await textOf("/policies/archive")).toMatch(
+    /unknown .* Look at the service whether it ran before you replay it owner: none is named needs a person last unknown/,
+  );
+  expect(await textOf("/policies/invoices")).toMatch(/ owner: Ana, 4711 needs a person last failed/);
 });
 
 it("a policy's condition is said once", async () => {
