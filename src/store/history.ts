@@ -26,6 +26,9 @@ const batchMax = 500;
 /** The lists that a start may wait for. */
 const waitedFor = ["activities", "conflictDetails", "approvals"] as const;
 
+/** So many tasks are found among the names of all outcomes, unless there are more than these. */
+const [manyMin, heardMax] = [100, 2_000];
+
 /** How long the recorder has to publish an outcome before another worker may. */
 const publishWithinMs = 5_000;
 
@@ -170,9 +173,15 @@ export class History {
 
   /** Which of these tasks of a policy have an outcome; cheaper than to read them. */
   async withOutcome(policy: string, taskIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const key = outcomesKey(this.#store, policy);
+    // To hear of all that are kept costs less than to ask for hundreds by name.
+    if (taskIds.length >= manyMin && (await this.#store.redis.hlen(key)) <= heardMax) {
+      const kept = new Set(await this.#store.redis.hkeys(key));
+      return new Set(taskIds.filter((id) => kept.has(id)));
+    }
     const found = new Set<string>();
     for (const batch of batchesOf(taskIds)) {
-      const has = await whichHaveScript(this.#store, [outcomesKey(this.#store, policy)], batch);
+      const has = await whichHaveScript(this.#store, [key], batch);
       for (const [index, id] of batch.entries()) if (has[index] === 1) found.add(id);
     }
     return found;

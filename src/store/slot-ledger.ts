@@ -137,7 +137,8 @@ export class SlotLedger {
       redis.hget(key("kept-since"), policy),
       redis.hgetall(key("slots", policy)),
     ]);
-    const records = Object.entries(slots).flatMap(([slot, text]) => toRecord(slot, text));
+    const parsed = new Map<string, SlotRecord | undefined>();
+    const records = Object.entries(slots).flatMap(([slot, text]) => toRecord(slot, text, parsed));
     return {
       watermarkMs: watermark === null ? undefined : Number(watermark),
       keptSinceMs: keptSince === null ? undefined : Number(keptSince),
@@ -241,10 +242,16 @@ export class SlotLedger {
   }
 }
 
-function toRecord(slot: string, text: string | null): SlotRecord[] {
-  const fields: unknown = JSON.parse(text ?? "null");
-  const record = isJsonObject(fields) ? readSlotRecord({ ...fields, slotMs: Number(slot) }) : undefined;
-  return record === undefined ? [] : [record];
+/** Most records of a policy are the same text: `parsed` remembers them. */
+function toRecord(slot: string, text: string | null, parsed = new Map<string, SlotRecord | undefined>()): SlotRecord[] {
+  if (text === null) return [];
+  const slotMs = Number(slot);
+  if (!parsed.has(text)) {
+    const fields: unknown = JSON.parse(text);
+    parsed.set(text, isJsonObject(fields) ? readSlotRecord({ ...fields, slotMs }) : undefined);
+  }
+  const record = parsed.get(text);
+  return record === undefined ? [] : [{ ...record, slotMs }];
 }
 
 interface RecordAnswer {
