@@ -25,14 +25,15 @@ const parametersOf: Readonly<Record<string, Readonly<Record<string, z.ZodType>>>
 
 /** What is asked for and makes sense; an empty value asks nothing. `wrong`: the rest, in words. */
 export function readParameters(path: string, given: Readonly<Record<string, string>>) {
-  const known = parametersOf[path] ?? {};
+  // A map: an address may ask for `__proto__`.
+  const known = new Map(Object.entries(parametersOf[path] ?? {}));
   const query: Record<string, string> = {};
   const wrong: string[] = [];
   for (const [name, value] of Object.entries(given)) {
-    const why = known[name]?.safeParse(value).error?.issues[0]?.message;
+    const why = known.get(name)?.safeParse(value).error?.issues[0]?.message;
     if (value === "" || name === "done") continue;
-    if (known[name] !== undefined && why === undefined) query[name] = value;
-    else wrong.push(`${cutText(`${name}=${value}`, 80)} ${why ?? unknownName(Object.keys(known))}`);
+    if (known.has(name) && why === undefined) query[name] = value;
+    else wrong.push(`${cutText(`${name}=${value}`, 80)} ${why ?? unknownName([...known.keys()])}`);
   }
   return { query, wrong };
 }

@@ -150,6 +150,8 @@ it.each([
   [`/policies?q=${"x".repeat(101)}`, "is too long: write at most 100 characters"],
   ["/policies/invoices?days=400", "days=400 is not known: write one of 30, 90, 365"],
   ["/changes?page=2", "page=2 is not asked for here"],
+  ["/feeds?__proto__=1", "__proto__=1 is not asked for here"],
+  ["/next?constructor=1", "constructor=1 is not asked for here"],
   ["/policies/invoices/days/2026-02-30", "2026-02-30 is no day. Write one such as 2026-11-22"],
   ["/policies/invoices/slots/2026-02-30T02:30:00Z", "2026-02-30T02:30:00Z is no instant. Write one such as"],
 ])("a page tells what of its address makes no sense: %s", async (path, told) => {
