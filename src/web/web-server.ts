@@ -1,17 +1,26 @@
 // The web server of the role `web`: limits of connections, headers and times around the web
 // application. app/create-web.ts starts and stops it; without the role nothing of it is loaded.
 import { getRequestListener } from "@hono/node-server";
+import { errorText } from "../core/errors.ts";
 import { type HttpServer, startHttpServer } from "../core/http-server.ts";
+import { readAttention } from "../queries/attention.ts";
 import { createWebApp, type WebParts } from "./web-app.ts";
 
 const limits = { requestMsMax: 10_000, headerBytesMax: 16_384, connectionsMax: 256 };
 
-/** Starts the server; `port` 0: any free one. @throws UsageError when it cannot listen there. */
+/**
+ * Starts the server; `port` 0: any free one. It reads ahead first: the first look at thousands of
+ * policies costs as little as a later one. @throws UsageError when it cannot listen there.
+ */
 export async function startWebServer(
   address: { readonly host: string; readonly port: number },
   parts: WebParts,
 ): Promise<HttpServer> {
   const { fetch } = createWebApp(parts);
+  await readAttention(parts.context()).catch((error: unknown) =>
+    // The page that reads the same tells it; a process with other roles works on.
+    parts.log.warn("web.read-ahead-failed", { message: errorText(error) }),
+  );
   const options = { name: "the web server", ...address, ...limits, hint: ": see --web-port" };
   // With the listener's own `Request` as the global one: hono's body limit copies requests by it.
   const server = await startHttpServer(options, getRequestListener(fetch));

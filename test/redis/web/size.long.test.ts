@@ -58,6 +58,12 @@ describe("with many policies", () => {
   });
 });
 
+it("the first look once it listens costs no command a policy", async () => {
+  const { web, set } = await installationOf(300);
+  await web.serve();
+  expect(await commandsOf(() => web.ask("/"))).toBeLessThan(set.policies.length / 2);
+});
+
 it("64 live pages cost Redis as much as one", async () => {
   const { live } = many.web.parts;
   const history = new History(many.web.store);
