@@ -52,6 +52,7 @@ export type OutcomeReason =
   | "cancelled"
   | "no-target"
   | "refused"
+  | "no-access"
   | "server-error"
   | "unreachable"
   | "throttled"

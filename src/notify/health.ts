@@ -73,8 +73,8 @@ export function toAlertEvent(event: EndingEvent, isBreakerOpen: boolean, notifyO
   const health = healthOfStatus[status];
   const isBad = health === "failing" || health === "unknown" || health === "missed";
   const isSure = outageReasons.has(reason) && health !== "missed";
-  // A refusal counts only while the breaker is open: 401 and 403 open it.
-  const isOfBreaker = isBreakerOpen && (vagueReasons.has(reason) || reason === "refused");
+  // Without access it counts only while the breaker is open: 401 and 403 open it.
+  const isOfBreaker = isBreakerOpen && (vagueReasons.has(reason) || reason === "no-access");
   const whileDown = vagueReasons.has(reason) ? "while-down" : "no";
   return {
     brief: { key, at, status, reason, detail: cutText(detail, detailCharactersMax), target, slot, newConflicts },

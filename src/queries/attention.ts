@@ -285,7 +285,8 @@ export function wordsOfEnd(status: string): string {
 }
 
 const stepOfReason: Readonly<Partial<Record<OutcomeReason, string>>> = {
-  refused: "The service refuses it: check the token's rights and the sync job with `syncline doctor`",
+  refused: "The service calls the request wrong, the run tells its words: is the sync job there, in this repository?",
+  "no-access": "The service does not let it in: check the token and its rights with `syncline doctor`",
   unreachable: "The service did not answer: is it up? `syncline doctor` says",
   "server-error": "The service failed: look into its log at the time of the run",
   "approval-waiting": "Decide the waiting approval at the service",

@@ -32,6 +32,7 @@ export const plainHealths: Readonly<Record<PolicyHealth, string>> = {
 
 const plainReasons: Readonly<Partial<Record<OutcomeReason, string>>> = {
   refused: "the service refused it",
+  "no-access": "the service did not let Syncline do it",
   unreachable: "the service did not answer",
   "server-error": "the service had an error",
   throttled: "the service asked to wait for too long",
@@ -149,7 +150,7 @@ function remedy(line: PolicyLine, clock: PlainClock): string[] {
   if (pauses.some(({ untilMs }) => untilMs === null))
     return [must, "Syncline does not try again until a person resumes it"];
   if (nextMs === undefined) return [must, "Syncline does not try again by itself"];
-  const isVain = health === "failing" && worst?.last.reason === "refused";
+  const isVain = health === "failing" && ["refused", "no-access"].includes(worst?.last.reason ?? "");
   return [must, `Syncline runs it again ${whenOf(nextMs, clock)}${isVain ? ", and that fails again until then" : ""}`];
 }
 
@@ -172,7 +173,7 @@ function wish(line: PolicyLine): string {
     case "conflicts":
       return `A person must settle them at ${service}`;
     default:
-      if (worst?.last.reason === "refused") return `A person must check what ${service} lets Syncline do`;
+      if (worst?.last.reason === "no-access") return `A person must check what ${service} lets Syncline do`;
       return hasFailedByOutage(line) && nextMs === undefined
         ? `A person must run it by hand when ${service} works again`
         : `A person must look at ${service} for the cause`;

@@ -22,6 +22,8 @@ interface Meaning {
 
 const all = (action: FailureAction) => ({ start: action, delete: action, repeatable: action });
 const refused = { ...all("give-up"), reason: "refused" } as const;
+/** The token, or its rights: what is asked for does not matter. */
+const noAccess = { ...all("give-up"), reason: "no-access" } as const;
 /** An undocumented answer may follow a start that happened (service-interface §7). */
 const verified = { start: "verify", delete: "verify", repeatable: "give-up" } as const;
 const ambiguous = { start: "verify", delete: "verify", repeatable: "retry" } as const;
@@ -30,8 +32,8 @@ const table: Readonly<Record<ErrorKind, Meaning>> = {
   "bad-request": refused,
   // Documented for a deletion only. A start may have met a proxy, or failed after its effect.
   "not-found": { ...refused, start: "verify" },
-  unauthorized: refused,
-  forbidden: refused,
+  unauthorized: noAccess,
+  forbidden: noAccess,
   throttled: { ...all("defer"), reason: "throttled" },
   undocumented: { ...verified, reason: "refused" },
   server: { ...ambiguous, reason: "server-error" },

@@ -75,7 +75,7 @@ describe("syncline digest says in plain words", () => {
     const ledger = new SlotLedger(store);
     for (const policy of names)
       await ledger.watermarks([{ policy, schedule: "x" }], policy === "due" ? nowMs - 2 * hourMs : nowMs);
-    await ended(store, "refused", { status: "failed", reason: "refused" });
+    await ended(store, "refused", { status: "failed", reason: "no-access" });
     await ended(store, "away", { status: "failed", reason: "unreachable" });
     await ended(store, "ran", failed);
     await ended(store, "job", { target: "7", taskId: "job__run__7__1" });
@@ -104,7 +104,7 @@ describe("syncline digest says in plain words", () => {
   it.each([
     [
       "refused",
-      `failed (at|on) AGO: the service refused it\\. A person must check what main lets .*\\. ${again}, and that fails again until then\\. Owner: Ana, 4711`,
+      `failed (at|on) AGO: the service did not let Syncline do it\\. A person must check what main lets .*\\. ${again}, and that fails again until then\\. Owner: Ana, 4711`,
     ],
     [
       "away",

@@ -29,7 +29,7 @@ describe("a run with an activation before it", () => {
 
   it("is not started when the activation is refused or fails on the server", async () => {
     for (const [fault, reason] of [
-      ["401", "refused"],
+      ["401", "no-access"],
       ["500-before", "server-error"],
       ["500-after", "server-error"],
     ] as const) {

@@ -118,8 +118,8 @@ describe("services that change while Syncline runs", () => {
       servicesAddedNames: ["more"],
     });
     const [first] = await untilMore(world, "abroad", 1);
-    // The other sandbox has another token: refused, but asked.
-    expect(first).toMatchObject({ service: "more", reason: "refused" });
+    // The other sandbox has another token: not let in, but asked.
+    expect(first).toMatchObject({ service: "more", reason: "no-access" });
     expect(more.requests()["GetTriggers"]).toBeDefined();
     expect(await world.configure({ policies, moreServices: { more: moved.baseUrl } })).toMatchObject({
       servicesChangedNames: ["more"],

@@ -47,7 +47,7 @@ describe("a poll", () => {
       policies: poll("{ list: approvals }"),
       faults: ["401,op=GetApprovals"],
     });
-    expect(await run("story")).toMatchObject({ status: "unknown", reason: "refused", attempts: 1 });
+    expect(await run("story")).toMatchObject({ status: "unknown", reason: "no-access", attempts: 1 });
     expect(sandbox.requests()["GetApprovals"]?.["401"]).toBeLessThanOrEqual(2);
   });
 });

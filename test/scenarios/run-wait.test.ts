@@ -100,7 +100,7 @@ describe("run --wait", () => {
     };
     await setUp(sandbox.baseUrl);
     const answers = [
-      await run("fast", /not-started \(refused\): .*401/),
+      await run("fast", /not-started \(no-access\): .*401/),
       await run("nightly", /that fails: unauthorized: .*401/),
     ];
     await setUp("http://127.0.0.1:9");

@@ -91,8 +91,8 @@ function told({ result, puts }: Pick<Awaited<ReturnType<typeof step>>, "result" 
 const rows: readonly (readonly [what: string, answer: Answer, look: string, put: string])[] = [
   ["302", status(302, { location: "/login" }), "end failed bad-answer, 0 PUT", "end unknown bad-answer, 2 PUT"],
   ["400", status(400), "end failed refused, 0 PUT", "end failed read-only-field, 1 PUT"],
-  ["401", status(401), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],
-  ["403", status(403), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],
+  ["401", status(401), "end failed no-access, 0 PUT", "end failed no-access, 1 PUT"],
+  ["403", status(403), "end failed no-access, 0 PUT", "end failed no-access, 1 PUT"],
   ["404", status(404), "end failed no-target, 0 PUT", "end failed no-target, 1 PUT"],
   ["409", status(409), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],
   ["412", status(412), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],

@@ -46,8 +46,8 @@ describe("a deletion whose answer is", () => {
     ["204", status(204), "succeeded inferred deleted-no-content"],
     ["404", status(404), "succeeded direct gone-meanwhile"],
     ["400", status(400), "not-started direct refused"],
-    ["401", status(401), "not-started direct refused"],
-    ["403", status(403), "not-started direct refused"],
+    ["401", status(401), "not-started direct no-access"],
+    ["403", status(403), "not-started direct no-access"],
   ])("%s", async (_what, answer, becomes) => {
     const { asked, step } = await fixture({ reads: [named("Contracts")], deletes: [answer] });
     expect(told(await step())).toBe(becomes);
@@ -64,7 +64,7 @@ describe("a guard", () => {
     ["another sync job", named("Contracts", 43), "not-started direct guard-mismatch"],
     ["404", status(404), "skipped direct already-gone"],
     ["400", status(400), "not-started direct refused"],
-    ["401", status(401), "not-started direct refused"],
+    ["401", status(401), "not-started direct no-access"],
     ["500", status(500), "not-started direct server-error"],
     ["no answer", reset, "not-started direct answer-lost"],
     ["429", status(429, "", { "retry-after": "7" }), "snooze"],

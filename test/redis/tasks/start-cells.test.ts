@@ -61,6 +61,7 @@ const cutAfter = (bytes: string): Answer => {
 // A short name for what becomes of a start: its step, and the journal's state afterwards.
 const accepted = "accepted";
 const refused = "end not-started refused, journal sending";
+const noAccess = "end not-started no-access, journal sending";
 const waits = "snooze, journal claimed";
 const verifies = "snooze, journal sending";
 const retries = "retry not-started unreachable, journal claimed";
@@ -77,8 +78,8 @@ const cells: readonly (readonly [what: string, answer: Answer, becomes: string])
   ["303", status(303, { location: "/done" }), verifies],
   ["308", status(308, { location: "/else" }), verifies],
   ["400", status(400), refused],
-  ["401", status(401), refused],
-  ["403", status(403), refused],
+  ["401", status(401), noAccess],
+  ["403", status(403), noAccess],
   ["404", status(404), verifies],
   ["408", status(408), verifies],
   ["409", status(409), verifies],

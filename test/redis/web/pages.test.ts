@@ -25,20 +25,24 @@ const story = {
   ...smallStory,
   "due-before": { endings: [], more: { schedule } },
   invoices: { endings: ["ok", "failed", "failed"] as const, more: { owner: "Ana, 4711" } },
+  "of-no-job": { endings: [] },
+  "of-no-rights": { endings: [] },
   overdue: { endings: [], more: { expect: expectation } },
 };
 const web = await webForTest({ story });
 
 /** A run of a sync job that the service refused with these words. */
-const fails = (target: string, said: string) => {
+const fails = (policy: string, target: string, said: string, reason: "refused" | "no-access" = "refused") => {
   const detail = `RunSyncJob (POST /syncJobs/${target}/run): status 400; the service says: ${said}`;
   const at = new Date(nowMs).toISOString();
-  const ended = { status: "failed", reason: "bad-answer", slot: at, finishedAt: at, detail } as const;
-  const taskId = `invoices__run__${target}__${nowMs}`;
-  return new History(web.store).record(testOutcome({ ...ended, policy: "invoices", taskId, target }));
+  const ended = { status: "failed", reason, slot: at, finishedAt: at, detail } as const;
+  const taskId = `${policy}__run__${target}__${nowMs}`;
+  return new History(web.store).record(testOutcome({ ...ended, policy, taskId, target }));
 };
-for (const target of ["997", "998", "999"]) await fails(target, `nothing with the id ${target}`);
-await fails("996", "it is locked");
+for (const target of ["997", "998", "999"]) await fails("invoices", target, `nothing with the id ${target}`);
+await fails("invoices", "996", "it is locked");
+await fails("of-no-job", "42", "nothing with the id 42");
+await fails("of-no-rights", "42", "the caller lacks rights", "no-access");
 
 const textOf = async (path: string) =>
   (await (await web.ask(path)).text())
@@ -168,8 +172,17 @@ it("a page tells nothing of an address that makes sense", async () => {
     expect(await textOf(path)).not.toContain("In the address");
 });
 
+it("a request that is wrong gets other advice than a caller who is not let in", async () => {
+  const { items } = (await (await web.ask("/api/v1/attention")).json()) as {
+    items: { name: string; nextStep: string }[];
+  };
+  const adviceOn = (policy: string) => items.find(({ name }) => name === policy)?.nextStep;
+  expect(adviceOn("of-no-job")).toMatch(/is the sync job there/);
+  expect(adviceOn("of-no-rights")).toMatch(/check the token and its rights/);
+});
+
 it("failures that differ in the number of their sync job only say their cause once", async () => {
   const text = await textOf("/failed");
-  expect(text.match(/nothing with the id 99[789]/g)).toHaveLength(1);
+  expect(text.match(/nothing with the id \d+/g)).toHaveLength(1);
   expect(text).toMatch(/sync job 996 .*it is locked/);
 });
