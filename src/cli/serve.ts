@@ -1,4 +1,5 @@
 // `syncline serve`: plans slots and works on tasks until it is stopped.
+import { setPriority } from "node:os";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type AppOptions, type Role, startApp } from "../app/app.ts";
@@ -97,6 +98,8 @@ export function serveCommand(io: CommandIo): Command {
 /** Serves until told to stop. @throws OutOfReachError without Redis; UsageError. */
 export async function serve(options: ServeOptions, io: CommandIo): Promise<void> {
   const { roles, owner, takeOverAfter: takeOverAfterMs, drain: drainMs } = options;
+  // On a shared machine starts go first: a process that only shows takes what they leave.
+  if (roles.every((role) => role === "web")) setPriority(5);
   const redis = redisTarget(options, io);
   const set = await loadPoliciesOrThrow(options.config, io);
   const isPretty = (options.log ?? (io.columns === undefined ? "json" : "pretty")) === "pretty";
