@@ -6,7 +6,7 @@ import { checkSamples } from "./mapping-samples.ts";
 import { normalisePolicies } from "./normalise.ts";
 import type { PolicySet } from "./policy-set.ts";
 import { type Problem, problemOfFile, sortProblems } from "./problem.ts";
-import { type FileTexts, readPolicyFiles } from "./read-policy-files.ts";
+import { type FileTexts, hashOfTexts, readPolicyFiles } from "./read-policy-files.ts";
 import { checkCrossRules } from "./rules/cross-rules.ts";
 import { policyLimits } from "./rules/policy-limits.ts";
 import { checkDefaults, checkPolicy, type PolicyChecks, type RuleContext } from "./rules/policy-rules.ts";
@@ -60,7 +60,7 @@ export async function checkPolicyFiles(path: string, read: FileTexts, options: L
   const named = options.readsFiles === false ? [] : checked;
   const calendars = await readCalendars(named, options.checks, { problems, files });
   if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files };
-  const set = { ...normalisePolicies(checked, defaults, calendars), files };
+  const set = { ...normalisePolicies(checked, defaults, calendars), files, textsHash: hashOfTexts(read) };
   await checkDeadlines(checked, set, options.checks);
   if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files };
   return { ok: true, set };

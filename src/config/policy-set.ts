@@ -365,6 +365,8 @@ export interface PolicySet {
   /** 64 hex digits: changes only with a meaning, not with comments, order or places. */
   readonly contentHash: string;
   readonly files: readonly string[];
+  /** Changes with any character of the policy files (read-policy-files.ts). */
+  readonly textsHash?: string;
 }
 
 /** `07:00` on `1-5` as `0 7 * * 1-5`. */

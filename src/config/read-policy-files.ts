@@ -4,6 +4,7 @@ import { isUtf8 } from "node:buffer";
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode } from "../core/errors.ts";
+import { hashText } from "../core/stable-hash.ts";
 import { type Problem, problemOfFile } from "./problem.ts";
 import { policyLimits } from "./rules/policy-limits.ts";
 import { createSourceText } from "./yaml/source-text.ts";
@@ -43,6 +44,11 @@ export async function readPolicyFiles(path: string): Promise<FileTexts> {
     else problems.push(result);
   }
   return { texts, files, problems };
+}
+
+/** Changes with any character of the files, and with `more`. */
+export function hashOfTexts({ files, texts, problems }: FileTexts, more: readonly string[] = []): string {
+  return hashText(JSON.stringify([files, texts, problems, more]), 64);
 }
 
 function problemOfCount(path: string, count: number): Problem | undefined {

@@ -11,12 +11,12 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorCode, errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { canonicalJson, hashText } from "../core/stable-hash.ts";
+import { canonicalJson } from "../core/stable-hash.ts";
 import { checkPolicyFiles, type LoadedPolicies, type LoadOptions } from "./load-policies.ts";
 import { plainPolicy } from "./normalise.ts";
 import type { PolicySet } from "./policy-set.ts";
 import type { Problem } from "./problem.ts";
-import { type FileTexts, listPolicyFiles, readPolicyFiles } from "./read-policy-files.ts";
+import { type FileTexts, hashOfTexts, listPolicyFiles, readPolicyFiles } from "./read-policy-files.ts";
 
 /** What the hot reload needs. */
 export interface WatchOptions extends LoadOptions {
@@ -73,6 +73,8 @@ class PolicyWatch implements Component {
     this.#clock = options.clock ?? systemClock;
     this.#current = options.current;
     this.#calendars = options.current.files.filter(isCalendar);
+    // A calendar may have changed since it was read: then all is checked once more.
+    if (this.#calendars.length === 0) this.#checkedHash = options.current.textsHash ?? "";
     this.#alarm = new FolderAlarm(options.path, () => this.#wake.abort());
   }
 
@@ -221,7 +223,7 @@ export async function readUnmoved(
   const events = await Promise.all(calendars.map(fileState));
   const read = await readPolicyFiles(path);
   if (before !== (await stateOf(path))) return undefined;
-  return { read, hash: hashText(JSON.stringify([read.files, read.texts, read.problems, events]), 64) };
+  return { read, hash: hashOfTexts(read, events) };
 }
 
 /** The state of the files behind a path: targets of links, inodes, sizes, times. */
