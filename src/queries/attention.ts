@@ -21,7 +21,7 @@ import {
   readPolicyLines,
 } from "./policy-lines.ts";
 import { type QueryContext, type StateContext, type View, wholeView } from "./query-context.ts";
-import { describeMissingRoles, describeProbe, describeThrottle, showFeed } from "./service-words.ts";
+import { describeMissingRoles, describeThrottle, showFeed } from "./service-words.ts";
 import { isStuck } from "./sinks.ts";
 import { type ExpensiveFeed, readStatus, type Status } from "./status.ts";
 
@@ -136,7 +136,7 @@ function serviceItems({ services, feeds, nowMs }: Status, lines: readonly Policy
       const what = [
         ...(touches.length === 0 ? [] : [describeHeldUp(touches)]),
         ...(unread.length === 0 ? [] : [`cannot be read meanwhile: ${someNames(unread, undefined, 3)}`]),
-        `last failure ${lastFailure}, ${describeProbe(status, nowMs)}`,
+        `last failure: ${lastFailure}`,
       ];
       return [
         {
@@ -295,7 +295,9 @@ const stepOfReason: Readonly<Partial<Record<OutcomeReason, string>>> = {
 /** Whom to ask about it. */
 export function whomToAsk({ about, touches }: Pick<AttentionItem, "about" | "touches">): string {
   if (touches.length === 0 || about === "installation") return "for the people who run Syncline";
-  return `owner: ${ownersOf(touches) ?? "none is named"}`;
+  const unowned = touches.flatMap(({ policy }) => (policy.owner === undefined ? [policy.name] : []));
+  if (unowned.length === touches.length) return "owner: none is named";
+  return `owner: ${ownersOf(touches)}${unowned.length === 0 ? "" : `; none is named for ${someNames(unowned, undefined, 3)}`}`;
 }
 
 /** What a person does about a policy in trouble; what heals says so by the next run. */

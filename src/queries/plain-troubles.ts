@@ -146,7 +146,8 @@ function remedy(line: PolicyLine, clock: PlainClock): string[] {
     return [`Heals by itself: Syncline runs it again${next}${unless}. A person may run it by hand before`];
   }
   const must = wish(line);
-  if (health === "unplanned") return [must];
+  // Running again settles no conflict.
+  if (health === "unplanned" || health === "conflicts") return [must];
   if (pauses.some(({ untilMs }) => untilMs === null))
     return [must, "Syncline does not try again until a person resumes it"];
   if (nextMs === undefined) return [must, "Syncline does not try again by itself"];

@@ -11,15 +11,11 @@ export const doctorSaysMore = "`syncline doctor` says more";
 
 /** The breaker: closed, or since when it is open, why, and when the next probe goes out. */
 export function describeBreaker(status: LimiterStatus, nowMs: number): string {
-  const { breaker, openSinceMs, failures, lastFailure } = status;
+  const { breaker, openSinceMs, nextProbeMs, failures, lastFailure } = status;
   if (breaker === "closed") return failures === 0 ? "closed" : `closed, ${failures} failed in a row (${lastFailure})`;
-  return `open since ${showInstant(openSinceMs ?? nowMs)} (${lastFailure}), ${describeProbe(status, nowMs)}`;
-}
-
-/** When a service that is down is asked next. */
-export function describeProbe({ nextProbeMs }: LimiterStatus, nowMs: number): string {
   const next = Math.max((nextProbeMs ?? nowMs) - nowMs, 0);
-  return next === 0 ? "the next read is a probe" : `next probe in ${formatRoughly(next)}`;
+  const probe = next === 0 ? "the next read is a probe" : `next probe in ${formatRoughly(next)}`;
+  return `open since ${showInstant(openSinceMs ?? nowMs)} (${lastFailure}), ${probe}`;
 }
 
 /** The throttle: `no`, or until when the service asked clients to wait. */
