@@ -1,5 +1,5 @@
 // A folder of policy files as a large installation has it: for measurements of commands. Written by
-// commands.ts and test/cli/scale.long.test.ts. None of its policies is due within the hour.
+// commands.ts and test/redis/cli/scale.long.test.ts. None of its policies is due within the hour.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -8,10 +8,10 @@ const perFile = 60;
 
 /**
  * Writes so many policies of four services: a quarter hourly, the others by night in Vienna; each
- * 20th follows the one before, each 10th has a deadline, each 50th shares the sync job of the one
- * before.
+ * 20th, or as told, follows the one before, each 10th has a deadline, each 50th shares the sync job
+ * of the one before.
  */
-export function writePolicyFolder(folder: string, count: number, nowMs: number): void {
+export function writePolicyFolder(folder: string, count: number, nowMs: number, followsEach = 20): void {
   mkdirSync(folder, { recursive: true });
   const services = [0, 1, 2, 3].map(
     (index) => `  service-${index}: { baseUrl: "http://127.0.0.1:9", token: { env: BENCH_TOKEN } }`,
@@ -19,7 +19,9 @@ export function writePolicyFolder(folder: string, count: number, nowMs: number):
   const head = "apiVersion: syncline/v1\n";
   writeFileSync(join(folder, "services.yaml"), `${head}services:\n${services.join("\n")}\n`);
   for (let from = 0; from < count; from += perFile) {
-    const policies = Array.from({ length: Math.min(perFile, count - from) }, (_, at) => policyText(from + at, nowMs));
+    const policies = Array.from({ length: Math.min(perFile, count - from) }, (_, at) =>
+      policyText(from + at, nowMs, followsEach),
+    );
     writeFileSync(join(folder, `region-${from}.yaml`), `${head}policies:\n${policies.join("")}`);
   }
 }
@@ -29,7 +31,7 @@ export function policyName(index: number): string {
   return `contracts-of-region-${String(index).padStart(5, "0")}`;
 }
 
-function policyText(index: number, nowMs: number): string {
+function policyText(index: number, nowMs: number, followsEach: number): string {
   const isShared = index % 50 === 49;
   return `  - name: ${policyName(index)}
     service: service-${Math.floor(index / 50) % 4}
@@ -37,12 +39,12 @@ function policyText(index: number, nowMs: number): string {
     labels: { team: team-${index % 40} }
     owner: data-platform
     run: { syncJobs: [${1_000 + (isShared ? index - 1 : index)}] }
-${whenText(index, nowMs)}    follow: { until: settled, deadline: 2h }
+${whenText(index, nowMs, followsEach)}    follow: { until: settled, deadline: 2h }
 `;
 }
 
-function whenText(index: number, nowMs: number): string {
-  if (index % 20 === 19) return `    after: { policy: ${policyName(index - 1)}, within: 6h }\n`;
+function whenText(index: number, nowMs: number, followsEach: number): string {
+  if (index % followsEach === followsEach - 1) return `    after: { policy: ${policyName(index - 1)}, within: 6h }\n`;
   const [nowHour, nowMinute] = [new Date(nowMs).getUTCHours(), new Date(nowMs).getUTCMinutes()];
   const expect = index % 10 === 2 ? "    expect: { within: 4h }\n" : "";
   // Hourly: half an hour from now; by night: some hours from now, whatever the zone.
