@@ -217,19 +217,19 @@ class Simulation {
     const isBusy = policy.overlap !== "allow" && syncJob?.holder !== undefined;
     if (beganAtMs > task.startByMs) this.#drop(queued, beganAtMs, "too-late");
     else if (isFromMasks(task)) this.#readMasks(queued);
-    else if (!isBusy) this.#start(queued, beganAtMs);
+    else if (!isBusy) this.#start(queued, beganAtMs, syncJob);
     else if (policy.overlap === "skip") this.#drop(queued, beganAtMs, "overlap");
     else syncJob?.wait(queued);
   }
 
-  #start(queued: QueuedTask, nowMs: number): void {
+  /** `syncJob`: of a run. */
+  #start(queued: QueuedTask, nowMs: number, syncJob: SyncJobQueue<QueuedTask> | undefined): void {
     const { policy, task, slot, arrivedAtMs, beganAtMs } = queued;
     const { assumptions } = this.#options;
     const answeredAtMs = nowMs + assumptions.requestMs;
     const isFollowed = task.kind === "run" && policy.follow.until !== "accepted";
     const endsAtMs = task.kind === "run" ? nowMs + durationOf(assumptions, policy, task) : answeredAtMs;
     const heldUntilMs = isFollowed ? Math.min(endsAtMs, nowMs + policy.follow.deadlineMs) : answeredAtMs;
-    const syncJob = task.kind === "run" ? this.#syncJobOf(queued) : undefined;
     const atOnceWith = syncJob?.run({ id: task.id, untilMs: endsAtMs }, nowMs);
     // A start without `overlap: allow` takes the lease before its request, a followed one
     // afterwards; others take none.
@@ -265,7 +265,7 @@ class Simulation {
       const queued = syncJob.nextWaiting();
       if (queued === undefined) return;
       if (nowMs > queued.task.startByMs) this.#drop(queued, nowMs, "too-late");
-      else this.#start(queued, nowMs);
+      else this.#start(queued, nowMs, syncJob);
     }
   }
 
