@@ -39,8 +39,8 @@ export interface FeedsView {
 
 const dayMs = 86_400_000;
 const feedsMax = 600;
-/** Items of one list that are looked at, and lists read at a time. */
-const [itemsMax, feedsAtOnce] = [5_000, 20];
+/** Items of one list that are looked at, at first and at most, and lists read at a time. */
+const [itemsFirst, itemsMax, feedsAtOnce] = [200, 5_000, 20];
 
 /** The lists that the policies of a set may follow. */
 export function feedsOf({ policies }: Pick<PolicySet, "policies">): readonly Feed[] {
@@ -55,7 +55,7 @@ export async function readFeeds({ store, set }: QueryContext): Promise<FeedsView
   const nowMs = await redisTimeMs(store);
   const feeds = new FeedStore(store);
   const read = async (note: FeedNote) => {
-    const items = await feeds.newest(note.feed, itemsMax);
+    const items = await readRecent(note.feed, feeds, nowMs - dayMs);
     const fresh = items.filter(({ seenAtMs = 0 }) => seenAtMs > nowMs - dayMs).length;
     const whole = Object.entries(costlyReasons).find(([reason]) => reason === note.costlyReason)?.[1];
     const line = { note, whole, fresh: { count: fresh, isMore: fresh === itemsMax } };
@@ -66,6 +66,20 @@ export async function readFeeds({ store, set }: QueryContext): Promise<FeedsView
     lists.push(...(await Promise.all(batch.map(read))));
   const open = lists.flatMap((list) => list.open);
   return { nowMs, lines: lists.map(({ line }) => line), open: open.toSorted((a, b) => b.open - a.open) };
+}
+
+/** The newest items, with all that were first seen after `sinceMs`; all where some may be open. */
+async function readRecent(feed: Feed, feeds: FeedStore, sinceMs: number): Promise<readonly SeenItem[]> {
+  if (mayBeOpen(feed.list)) return feeds.newest(feed, itemsMax);
+  const first = await feeds.newest(feed, itemsFirst);
+  const last = first[itemsFirst - 1];
+  // What has not changed since an old item was discovered is older than that one.
+  const oldSeq = Math.max(0, ...first.map(({ seenAtMs = 0, firstSeq }) => (seenAtMs > sinceMs ? 0 : firstSeq)));
+  return last === undefined || last.seq < oldSeq ? first : feeds.newest(feed, itemsMax);
+}
+
+function mayBeOpen(list: Feed["list"]): list is OpenItems["list"] {
+  return list === "conflictDetails" || list === "approvals";
 }
 
 /** The items of a list that were discovered last, newest first. */
@@ -79,7 +93,7 @@ async function readOpen(
   items: readonly SeenItem[],
   { feeds, nowMs }: { readonly feeds: FeedStore; readonly nowMs: number },
 ): Promise<OpenItems[]> {
-  if (list !== "conflictDetails" && list !== "approvals") return [];
+  if (!mayBeOpen(list)) return [];
   const totals = await feeds.allTotals({ service, repository, list });
   if (totals === undefined) return [];
   const { counts, atMs } = totals;

@@ -1,6 +1,9 @@
 // What pages say, as text: no browser is needed for it.
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
+import { feedId } from "../../../src/model/feed.ts";
+import { readFeeds } from "../../../src/queries/feeds.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
 import { History } from "../../../src/store/history.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
@@ -11,6 +14,13 @@ import { webForTest } from "../../support/web-fixture.ts";
 import { smallStory } from "../../support/web-story.ts";
 
 const minuteMs = 60_000;
+const noFacts = {
+  syncJobId: undefined,
+  startedAtMs: undefined,
+  finished: undefined,
+  succeeded: undefined,
+  label: undefined,
+};
 const nowMs = await redisTimeMs(await storeForTest(redisForTest()));
 const justBefore = new Date(nowMs - minuteMs);
 const schedule: Policy["schedule"] = {
@@ -185,4 +195,33 @@ it("failures that differ in the number of their sync job only say their cause on
   const text = await textOf("/failed");
   expect(text.match(/nothing with the id \d+/g)).toHaveLength(1);
   expect(text).toMatch(/sync job 996 .*it is locked/);
+});
+
+it("feeds count what is new since yesterday of a long list, by its first items alone", async () => {
+  const feeds = new FeedStore(web.store);
+  const feed = { service: "main", repository: "HR", list: "activities" } as const;
+  const [items, dayMs] = [web.store.key("feed-items", feedId(feed)), 86_400_000];
+  const ids = Array.from({ length: 1_000 }, (_, index) => `${index}`);
+  const item = (id: string, fingerprint = id) => ({ id, fingerprint, ...noFacts });
+  const takeIn = (some: readonly string[], change?: string) =>
+    feeds.takeIn(feed, { generation: 0 }, { items: some.map((id) => item(id, change)), sinceSeq: 0 });
+  await takeIn(ids);
+  for (const [id, text] of Object.entries(await web.store.redis.hgetall(items)))
+    await web.store.redis.hset(items, id, text.replace(/@\d+/, `@${nowMs - 2 * dayMs}`));
+  // Old ones that change are not new.
+  await takeIn(ids.slice(0, 50), "changed");
+  await takeIn(Array.from({ length: 7 }, (_, index) => `new-${index}`));
+  await feeds.keepKnowledge(feed, "{}");
+  await feeds.walked(feed, { startedAtMs: 1, count: 1_007, whole: true, because: "audit" });
+  const newSinceYesterday = async () => {
+    const { lines } = await readFeeds(web.parts.context());
+    return lines.find(({ note }) => note.feed.list === "activities")?.fresh.count;
+  };
+  const read = vi.spyOn(FeedStore.prototype, "newest");
+  expect(await newSinceYesterday()).toBe(7);
+  expect(read.mock.calls.filter(([{ list }]) => list === "activities")).toEqual([[feed, 200]]);
+  read.mockRestore();
+  // More than those are new: all are read.
+  await takeIn(Array.from({ length: 300 }, (_, index) => `newer-${index}`));
+  expect(await newSinceYesterday()).toBe(307);
 });
