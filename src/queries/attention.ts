@@ -314,5 +314,5 @@ export function nextStepOf(line: PolicyLine): string {
   if (health === "missed") return "Run it now, if it is needed; the story of the missed slot tells why";
   if (health === "late") return "Run it now, if that is soon enough; the story of its last slot tells why";
   if (health === "unplanned") return "Is a scheduler alive, and does it have this policy?";
-  return reason ?? "Open the run: it tells what was sent, answered and seen";
+  return reason ?? `Look at ${policy.service} for the cause; the run tells what was sent, answered and seen`;
 }

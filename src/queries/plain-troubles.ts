@@ -152,7 +152,10 @@ function remedy(line: PolicyLine, clock: PlainClock): string[] {
     return [must, "Syncline does not try again until a person resumes it"];
   if (nextMs === undefined) return [must, "Syncline does not try again by itself"];
   const isVain = health === "failing" && ["refused", "no-access"].includes(worst?.last.reason ?? "");
-  return [must, `Syncline runs it again ${whenOf(nextMs, clock)}${isVain ? ", and that fails again until then" : ""}`];
+  return [
+    must,
+    `Syncline runs it again ${whenOf(nextMs, clock)}${isVain ? ", and that fails again until it is mended" : ""}`,
+  ];
 }
 
 /** Who must do what. */

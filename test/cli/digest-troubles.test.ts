@@ -104,7 +104,7 @@ describe("syncline digest says in plain words", () => {
   it.each([
     [
       "refused",
-      `failed (at|on) AGO: the service did not let Syncline do it\\. A person must check what main lets .*\\. ${again}, and that fails again until then\\. Owner: Ana, 4711`,
+      `failed (at|on) AGO: the service did not let Syncline do it\\. A person must check what main lets .*\\. ${again}, and that fails again until it is mended\\. Owner: Ana, 4711`,
     ],
     [
       "away",
