@@ -99,7 +99,8 @@ function totalOf(job: number): readonly [string, number] {
 /** The pages, and every list and object of the API, asked about a policy that has slots. */
 export function viewPaths({ policies: [one] }: Pick<PolicySet, "policies">): string[] {
   if (one === undefined) throw new Error("no policy");
-  const hour = new Date(Math.floor(Date.now() / hourMs) * hourMs).toISOString();
+  // The hour before: another one may have begun since the slots were written.
+  const hour = new Date((Math.floor(Date.now() / hourMs) - 1) * hourMs).toISOString();
   const at: Record<string, string> = {
     ...{ policy: one.name, instant: hour, service: one.service, repository: one.repository ?? "~", list: "activities" },
     id: `${one.name}__run__${firstJob}__${Date.parse(hour) / 1_000}`,

@@ -21,7 +21,7 @@ async function installationOf(count: number) {
   await writeInstallation(web.store, set, { days: 400, slots: 30 });
   const ask = async (path: string) => {
     const answer = await web.ask(path, { headers: { "accept-encoding": "gzip" } });
-    return { status: answer.status, bytes: (await answer.bytes()).length };
+    return { status: answer.status, bytes: (await answer.arrayBuffer()).byteLength };
   };
   return { web, set, ask };
 }
