@@ -17,6 +17,8 @@ const patterns = new Map<string, WallPattern>();
 const patternsMax = 20_000;
 const utcOffsetMinutes = 0;
 const dayMs = 86_400_000;
+/** croner looks no further than the year 3000. */
+const searchedUntilMs = Date.UTC(2999, 11, 30);
 /** Day of month or day of week, when both are restricted: the rule of Vixie cron. */
 const matching = { domAndDow: false };
 
@@ -37,13 +39,17 @@ function toWallPattern(expression: string): WallPattern {
   const pattern = new CronPattern(expression, undefined, { mode: "5-or-6-parts" });
   // croner keeps a number for each of 10,000 years (80 KB) and reads none of them here.
   pattern.year = [];
-  // The day of the last answer: its date fits, so its other times need no search by croner.
+  const fitsEachDay = pattern.starDOM && pattern.starDOW && pattern.month.every((fits) => fits === 1);
+  // A day whose date fits: its other times need no search by croner, which takes 25 µs.
   let dayStartMs = Number.NaN;
   return {
     next: (afterWallMs) => {
+      if (fitsEachDay) dayStartMs = Math.floor(afterWallMs / dayMs) * dayMs;
       const sinceMs = afterWallMs - dayStartMs;
       const laterMs = sinceMs >= 0 && sinceMs < dayMs ? laterThatDay(pattern, sinceMs) : undefined;
       if (laterMs !== undefined) return dayStartMs + laterMs;
+      const firstMs = fitsEachDay && dayStartMs < searchedUntilMs ? laterThatDay(pattern, -1_000) : undefined;
+      if (firstMs !== undefined) return dayStartMs + dayMs + firstMs;
       const next = new CronDate(new Date(afterWallMs), utcOffsetMinutes).increment(pattern, matching, false);
       if (next === null) return undefined;
       dayStartMs = Math.floor(next.getTime() / dayMs) * dayMs;
