@@ -37,6 +37,7 @@ function cutPlain(text: string, width: number): string {
  * Lines for a shell are broken with a backslash, so they can be copied. A longer word stays whole.
  */
 export function wrapLines(text: string, columns = Number.POSITIVE_INFINITY, hang = 0): string {
+  if (columns === Number.POSITIVE_INFINITY) return text;
   return text
     .split("\n")
     .map((line) => (widthOf(line) <= columns ? line : wrapLine(line, columns, hang)))
