@@ -42,6 +42,8 @@ const { values: given } = parseArgs({
 });
 const [cpuMax, memoryMax, startCpuMax] = [2, 256, 3];
 const idleMs = 20_000;
+/** A start has work left: what it tidies, and what ended meanwhile. */
+const calmAfterMs = 15_000;
 const prefix = "{bench}";
 const policies = Number(given.policies);
 const only = given.only.split(",").filter((word) => word !== "");
@@ -86,8 +88,7 @@ const rows = commands.map(measure);
 process.stdout.write(`${table(["command", "CPU s", "wall s", "MiB", "printed KiB", "exit", ""], rows)}\n\n`);
 if (only.length === 0 || only.includes("serve")) {
   const served: string[][] = [];
-  for (const roles of ["scheduler", "worker", "web", "scheduler,worker", "scheduler,worker,web"])
-    served.push(await serve(roles));
+  for (const roles of ["scheduler", "worker", "web", "scheduler,worker,web"]) served.push(await serve(roles));
   const heading = ["serve --roles", "start CPU s", "start s", "MiB", "idle %", "Redis %", "commands/s", ""];
   process.stdout.write(`${table(heading, served)}\n`);
 }
@@ -186,7 +187,7 @@ async function serve(roles: string): Promise<string[]> {
     if (`${chunk}`.includes("serve.ready")) break;
   child.stdout.resume();
   const [startMs, startCpu] = [performance.now() - beganMs, cpuSeconds(child.pid)];
-  await new Promise((resolve) => setTimeout(resolve, 5_000));
+  await new Promise((resolve) => setTimeout(resolve, calmAfterMs));
   const [cpu, redisMs, calls] = [cpuSeconds(child.pid), await redisCpuMs(redis), await callsOf()];
   await new Promise((resolve) => setTimeout(resolve, idleMs));
   const idle = ((cpuSeconds(child.pid) - cpu) / idleMs) * 100_000;
