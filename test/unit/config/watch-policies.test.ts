@@ -7,7 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { policyChecks } from "../../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
-import { readUnmoved, watchPolicies } from "../../../src/config/watch-policies.ts";
+import { readUnmoved, type WatchOptions, watchPolicies } from "../../../src/config/watch-policies.ts";
+import { nextTurn, systemClock } from "../../../src/core/clock.ts";
 import type { Component } from "../../../src/core/component.ts";
 import type { EventFields } from "../../../src/core/event-log.ts";
 
@@ -30,7 +31,7 @@ const policy = (name: string, syncJob = 1) =>
 const fileOf = (...names: string[]) => `${services}policies:\n${names.map((name) => policy(name)).join("")}`;
 
 /** A started watch, what it adopted, and a log to wait on. */
-async function start(path: string, options: { adopt?: (set: PolicySet) => void; pollMs?: number } = {}) {
+async function start(path: string, { adopt, ...options }: Partial<WatchOptions> = {}) {
   const loaded = await loadPolicies(path, loading);
   if (!loaded.ok) throw new Error(loaded.problems[0]?.message);
   const adopted: PolicySet[] = [];
@@ -45,11 +46,11 @@ async function start(path: string, options: { adopt?: (set: PolicySet) => void; 
     path,
     current: loaded.set,
     adopt: (set) => {
-      options.adopt?.(set);
+      adopt?.(set);
       adopted.push(set);
     },
     log: { info: note, warn: note, error: note },
-    ...(options.pollMs === undefined ? {} : { pollMs: options.pollMs }),
+    ...options,
   });
   await watch.start();
   const until = async (event: string, count = 1) => {
@@ -98,6 +99,24 @@ describe("a watched policy file", () => {
       config: adopted[0]?.contentHash,
     });
     expect(namesOf(adopted[0])).toEqual(["stays", "comes"]);
+  });
+
+  it("is not checked again while it is what the process has loaded", async () => {
+    const file = join(folder, "policies.yaml");
+    await writeFile(file, fileOf("one"));
+    const looked = Promise.withResolvers<void>();
+    let [checks, sleeps] = [0, 0];
+    const sleep = async () => {
+      sleeps += 1;
+      if (sleeps > 10) looked.resolve();
+      await nextTurn();
+    };
+    const noteRejected = () => {
+      checks += 1;
+    };
+    await start(file, { clock: { ...systemClock, sleep }, noteRejected });
+    await looked.promise;
+    expect(checks).toBe(0);
   });
 
   it("is seen when it is written in place, too", async () => {
