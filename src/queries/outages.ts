@@ -33,9 +33,9 @@ function isDown(services: Services, name: string): boolean {
 
 /** Whether the outage of its service tells all of a policy. */
 export function isToldByOutage(line: PolicyLine, services: Services): boolean {
-  const { health, late, open, policy } = line;
+  const { health, late, open, policy, nextMs, waitingMs } = line;
   if (late !== undefined || open !== undefined || !isDown(services, policy.service)) return false;
-  return health === "service-down" || hasFailedByOutage(line);
+  return health === "service-down" || (hasFailedByOutage(line) && (waitingMs ?? nextMs) !== undefined);
 }
 
 /** Whether a list cannot be read because its service is down. */
@@ -45,9 +45,9 @@ export function isListOfOutage({ feed, reason }: ExpensiveFeed, services: Servic
 
 /** The policies of a service that is down which it holds up, those with a run that waits first. */
 export function heldUpBy(name: string, lines: readonly PolicyLine[], services: Services): readonly PolicyLine[] {
-  const own = lines.filter(
-    (line) => line.policy.service === name && (line.waitingMs !== undefined || isToldByOutage(line, services)),
-  );
+  const isHeldUp = (line: PolicyLine) =>
+    line.waitingMs !== undefined || (line.nextMs !== undefined && isToldByOutage(line, services));
+  const own = lines.filter((line) => line.policy.service === name && isHeldUp(line));
   return own.toSorted((a, b) => (a.waitingMs ?? Number.MAX_VALUE) - (b.waitingMs ?? Number.MAX_VALUE));
 }
 

@@ -172,22 +172,25 @@ describe("syncline digest says in plain words", () => {
     const policies = ["hr", "pay", "later"].map((name) =>
       testPolicy({ name, schedule: hourly, ...(name === "hr" ? { owner: "Ana, 4711" } : {}) }),
     );
+    policies.push(testPolicy({ name: "alone", schedule: undefined }));
     const own = await installation("down", policies);
     const ledger = new SlotLedger(own.store);
     for (const { name: policy } of policies)
       await ledger.watermarks([{ policy, schedule: "x" }], own.nowMs - (policy === "hr" ? 2 * hourMs : 0));
     const step = { policy: "hr", expectedWatermarkMs: own.nowMs - 2 * hourMs, newWatermarkMs: own.nowMs };
     await ledger.record([{ ...step, records: [], tasks: [] }]);
-    await ended(own.store, "pay", { status: "failed", reason: "unreachable" });
+    for (const name of ["pay", "alone"]) await ended(own.store, name, { status: "failed", reason: "unreachable" });
     await breaks(own.store, "server");
     const feed = { service: "main", repository: "HR", list: "activities" } as const;
     await new FeedStore(own.store).failed(feed, "no answer");
     const { title, lines } = await own.digest();
-    expect(title).toBe("Not fine: 1 failed, 2 waiting for main (down) of 3 policies");
+    expect(title).toBe("Not fine, 1 needs a person: 2 failed, 2 waiting for main (down) of 4 policies");
     expect(lines).toEqual([
       expect.stringMatching(
         /^service main is down since \d\d:\d\d\. Heals by itself: .* goes on when it answers\. If it should be up, tell the people who run main\. 1 run waits for it: hr; 1 failed by it, and runs again .*: pay; 1 policy needs it .*: later\. Owner: Ana, 4711; none is named for pay, later$/,
       ),
+      // No slot makes up for it.
+      expect.stringMatching(/^alone: failed .*\. A person must run it by hand when main works again\. /),
     ]);
   });
 
