@@ -75,13 +75,7 @@ const commands = [
     "audit --label team=team-1",
   ],
   ...["changes", "feed tail activities --service service-0 --repository HR-0", "doctor"],
-  ...[
-    `import --crontab ${crontab}`,
-    "apply",
-    "pause --all --until 1h --reason x",
-    "resume --all --reason x",
-    `run ${first}`,
-  ],
+  ...[`import --crontab ${crontab}`, "pause --all --until 1h --reason x", "resume --all --reason x", `run ${first}`],
 ].filter((line) => only.length === 0 || only.includes(line.split(" ")[0] ?? ""));
 
 const rows = commands.map(measure);
@@ -150,7 +144,7 @@ async function writePast(store: Store, batch: readonly Policy[]): Promise<void> 
 }
 
 function crontabLine(index: number): string {
-  const url = `https://sync.example.com/run(${index})`;
+  const url = `https://sync.example.com/api/syncjobs/run(${index})`;
   return `${index % 60} ${index % 24} * * * curl -X POST "${url}"\n`;
 }
 
