@@ -28,8 +28,8 @@ export function policyName(wanted: string, taken: Set<string>): string {
     .slice(0, nameCharactersMax - 6);
   const plain = words.replace(/-+$/, "") || "job";
   const name = /^\d+$/.test(plain) ? `job-${plain}` : plain;
-  const names = [name, ...Array.from({ length: taken.size }, (_, index) => `${name}-${index + 2}`)];
-  const free = names.find((one) => !taken.has(one)) ?? `${name}-${taken.size + 2}`;
+  let free = name;
+  for (let number = 2; taken.has(free); number += 1) free = `${name}-${number}`;
   taken.add(free);
   return free;
 }
