@@ -143,9 +143,12 @@ describe("where something is changed", () => {
 });
 
 describe("where a person is stopped", () => {
-  it.each(["/policies/none", `/run?of=${"y".repeat(500)}`])("%.20s is good", async (path) => {
-    await expectGood(await open(path));
-  });
+  it.each(["/policies/none", `/run?of=${"y".repeat(500)}`, `/next?at=${"y".repeat(500)}`])(
+    "%.20s is good",
+    async (path) => {
+      await expectGood(await open(path));
+    },
+  );
 
   it("the sign-in is good, also after a wrong token", async () => {
     const page = await browser.open("/sign-in", {}, (message) => message.includes("status of 403"));
