@@ -114,10 +114,10 @@ export async function makeCertificate(): Promise<{ cert: string; key: string; ce
 }
 
 /**
- * Starts a Sentinel that watches a master under the name `main`; it acts four seconds after the
+ * Starts a Sentinel that watches a master under the name `main`; it acts eight seconds after the
  * master's death. A Sentinel that got no processor for two seconds does nothing for thirty (TILT),
- * and then only promotes a replica whose link has been down for no longer than ten times these four
- * seconds.
+ * and then only promotes a replica whose link has been down for no longer than ten times these
+ * eight seconds: two such pauses fit in.
  */
 export async function startSentinel(masterPort: number, quorum: number): Promise<number> {
   const server = await findRedisServer();
@@ -130,7 +130,7 @@ export async function startSentinel(masterPort: number, quorum: number): Promise
     "bind 127.0.0.1",
     `dir ${folder}`,
     `sentinel monitor main 127.0.0.1 ${masterPort} ${quorum}`,
-    "sentinel down-after-milliseconds main 4000",
+    "sentinel down-after-milliseconds main 8000",
     "sentinel failover-timeout main 3000",
   ];
   writeFileSync(file, `${lines.join("\n")}\n`);
