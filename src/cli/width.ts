@@ -3,7 +3,8 @@
 import { stripVTControlCharacters } from "node:util";
 import stringWidth from "string-width";
 
-const plainText = /^[\x20-\x7e…]*$/;
+/** Each character takes one column. `×` stands in most lines of `status`. */
+const plainText = /^[\x20-\x7e…×]*$/;
 const segmenter = new Intl.Segmenter();
 /** Lines to copy to a shell: examples, and what `dev` says to export. */
 const shellLine = /^ {2}(\$|export) /;
