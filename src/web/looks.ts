@@ -19,6 +19,7 @@ const toldForMs = 3_000;
 export class Looks {
   readonly #clock: Pick<Clock, "monotonicMs" | "sleep">;
   readonly #onRead: () => void;
+  readonly #made = new WeakMap<object, Map<string, unknown>>();
   readonly #kept = new Map<string, { untilMs: number; readonly answer: Promise<unknown> }>();
 
   /** `onRead` hears of each reading. */
@@ -61,6 +62,14 @@ export class Looks {
       else if (this.#kept.get(key) === fresh) this.#kept.delete(key);
       throw error;
     }
+  }
+
+  /** What is made of an answer, once as long as the answer is kept. `name`: what is made of it. */
+  made<Made>(answer: object, name: string, make: () => Made): Made {
+    const all = this.#made.get(answer) ?? new Map<string, unknown>();
+    this.#made.set(answer, all);
+    if (!all.has(name)) all.set(name, make());
+    return all.get(name) as Made;
   }
 
   /** The answer, if it comes while a page may wait; undefined: it is still being worked out. */

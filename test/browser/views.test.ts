@@ -75,8 +75,9 @@ describe("a new operator", () => {
     const page = await browser.open("/");
     await page.getByRole("link", { name: "Failed" }).click();
     await page.getByRole("link", { name: "24 hours" }).click();
-    expect(page.url()).toContain("since=24h");
+    await page.waitForURL(/since=24h/);
     const row = page.getByRole("row").filter({ hasText: "invoices" });
+    await row.first().waitFor();
     expect(await row.count()).toBe(1);
     const words = /failed ×4\s+invoices\s+main\s+HTTP 500: .*server-error\s.*\d\d:\d\d sync job 42\s.* to .*\d\d:\d\d/s;
     expect(await row.innerText()).toMatch(words);

@@ -4,8 +4,7 @@ import { toIso } from "../../core/instant.ts";
 import { hasLabels } from "../../model/label.ts";
 import { readAttention } from "../../queries/attention.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
-import { type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
-import type { QueryContext } from "../../queries/query-context.ts";
+import { policyHealths } from "../../queries/policy-lines.ts";
 import {
   readHandRuns,
   readLine,
@@ -16,7 +15,6 @@ import {
 } from "../../queries/records.ts";
 import { readPolicyDays, readSlotStrips, readSlots } from "../../queries/slot-strips.ts";
 import { checkWhole } from "../identity.ts";
-import type { Looks } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
 import { instant, label, listOf, nameOf, type Operation, operation, pageOf, pages, policyOf } from "./operation.ts";
@@ -43,12 +41,16 @@ export const policyOperations: readonly Operation[] = [
     answer: listOf(schemas.policySchema),
     isList: true,
     read: async ({ context, looks }, { health, service, label: labels = "", ...page }) => {
-      const fitting = (await readByName(context, looks)).filter(
-        (line) =>
-          (health === undefined || line.health === health) &&
-          (service === undefined || line.policy.service === service) &&
-          hasLabels(line.policy, labels),
-      );
+      const { lines } = await looks.of("attention", context, readAttention);
+      const byName = () => lines.toSorted((a, b) => (a.policy.name < b.policy.name ? -1 : 1));
+      const fitting = looks
+        .made(lines, "by name", byName)
+        .filter(
+          (line) =>
+            (health === undefined || line.health === health) &&
+            (service === undefined || line.policy.service === service) &&
+            hasLabels(line.policy, labels),
+        );
       const { items, next } = pageOf(fitting, page, (line) => line.policy.name);
       return { items: items.map(toPolicyAnswer), next };
     },
@@ -162,10 +164,3 @@ export const policyOperations: readonly Operation[] = [
     read: async ({ context }) => ({ items: (await readPausesInForce(context)).map(toPauseAnswer) }),
   }),
 ];
-
-function readByName(context: QueryContext, looks: Looks): Promise<readonly PolicyLine[]> {
-  return looks.of("policies by name", context, async (at) => {
-    const { lines } = await looks.of("attention", at, readAttention);
-    return lines.toSorted((a, b) => (a.policy.name < b.policy.name ? -1 : 1));
-  });
-}

@@ -46,7 +46,7 @@ export function nextDayPage(day: NextDay, hour: HourAhead | undefined): Html {
   const slots = `${counted(sum("slots"), "slot")} of ${counted(policies, "policy", "policies")}`;
   const facts = [
     html`<li>${mark("started", slots)}</li>`,
-    sum("away") === 0 ? "" : html`<li>${mark("skipped", `${sum("away")} will not start`)}</li>`,
+    sum("away") === 0 ? "" : html`<li>${mark("skipped", `${sum("away")} more will not start`)}</li>`,
     sum("meets") === 0 ? "" : html`<li>${tag("warn", "merge", `${sum("meets")} meet a run of their sync job`)}</li>`,
   ];
   const until = line.seenUntilMs;
@@ -80,7 +80,7 @@ function serviceSection(one: ServiceAhead, day: NextDay): Html {
     ? ""
     : html`<p class="quiet">${counted(policies.size, "policy", "policies")}: too much to draw each slot, so a bar counts the slots of a quarter of an hour.</p>`;
   const meets = all.meets === 0 ? "" : `, ${all.meets} meet another`;
-  const away = all.away === 0 ? "" : `, ${all.away} will not start`;
+  const away = all.away === 0 ? "" : `, ${all.away} more will not start`;
   const id = `service-${service}`;
   return html`<section aria-labelledby="${id}"><h2 id="${id}"><a href="/policies?service=${service}">${service}</a></h2>${why}
 <div class="lanes">${axis(day)}

@@ -150,7 +150,7 @@ function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
     ];
   });
   const none = "No policy has a slot ahead.";
-  return table("The next slots of all policies", ["due", ["policy", "wide"]], rows, { none, isBrief: true });
+  return table("The next slot of each policy", ["due", ["policy", "wide"]], rows, { none, isBrief: true });
 }
 
 function pauseNote(pauses: readonly Pause[], nextMs: number): string {

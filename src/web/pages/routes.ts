@@ -100,9 +100,6 @@ const wholePages: Pages = {
   "/changes": changes,
 };
 
-/** What many look at all day: made once for all of the same scope and view. */
-const sharedPages: ReadonlySet<string> = new Set(["/", "/policies", "/services"]);
-
 /** Adds the pages. */
 export function addPages(app: Hono<WebEnv>, looks: Looks): void {
   for (const [path, read] of Object.entries({ ...pagesOfPolicies, ...wholePages })) {
@@ -112,9 +109,7 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
       if (wholePages[path] !== undefined) checkWhole(caller);
       const may = (needed: Scope) => reaches(caller.scope, needed);
       const { query, wrong } = readParameters(path, c.req.query());
-      const show = () => read({ context, looks, param, query, may, caller });
-      const isShared = sharedPages.has(path) && Object.keys(query).length === 0;
-      const found = isShared ? await looks.of(`page ${path} ${caller.scope}`, context, show) : await show();
+      const found = await read({ context, looks, param, query, may, caller });
       const { content, isToCome, wrong: alsoWrong = [], ...frame } = found;
       if (isToCome) c.header("refresh", "2");
       const id = c.req.query("done");
@@ -129,7 +124,9 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
 async function now({ context, looks, may }: Asked): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   const outcomes = await looks.of("newest", context, (at) => readNewestOutcomes(at, attention.lines, newestShown));
-  return { title: nowTitle(attention), here: "now", content: nowPage(attention, outcomes, may("operate")) };
+  const mayOperate = may("operate");
+  const content = looks.made(attention, `now ${mayOperate}`, () => nowPage(attention, outcomes, mayOperate));
+  return { title: nowTitle(attention), here: "now", content };
 }
 
 async function policies({ context, looks, query, may, caller }: Asked): Promise<Page> {
@@ -144,7 +141,9 @@ async function policies({ context, looks, query, may, caller }: Asked): Promise<
   const subject = { scope: selector === "" ? "all" : "label", name: selector } as const;
   const mayPause = isHeld ? mayPauseLabel(caller, selector) : may("admin") && !context.view.isNarrowed;
   const more = { strips, isHeld, pausable: mayPause ? subject : undefined };
-  return { title: "Policies", here: "policies", content: policiesPage(attention, filter, selected, more) };
+  const show = () => policiesPage(attention, filter, selected, more);
+  const content = looks.made(attention, `policies ${caller.scope} ${JSON.stringify(query)}`, show);
+  return { title: "Policies", here: "policies", content };
 }
 
 async function policy({ context, looks, param, query, may }: Asked): Promise<Page> {
@@ -227,8 +226,8 @@ async function nextDay({ context, looks, query }: Asked): Promise<Page> {
   });
   const hour = fromMs && (await looks.of(`hour ${fromMs}`, context, (at) => readHour(at, fromMs), heldLong));
   const wrong = clock === "" || fromMs !== undefined ? [] : [`at=${clock} is skipped by the clocks of ${day.timezone}`];
-  const show = async () => nextDayPage(day, hour || undefined);
-  return { ...frame, wrong, content: await looks.of(`next shown ${fromMs}`, context, show) };
+  const content = hour ? nextDayPage(day, hour) : looks.made(day, "page", () => nextDayPage(day, undefined));
+  return { ...frame, wrong, content };
 }
 
 async function feeds({ context, looks }: Asked): Promise<Page> {

@@ -31,7 +31,7 @@ function tokenForm(next: string, isWrong: boolean): Html {
   return html`${wrong}<form method="post" action="/sign-in" class="stack">
 <input type="hidden" name="next" value="${next}">
 <label for="token">Token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" required maxlength="512"${isWrong ? html` aria-invalid="true" aria-describedby="wrong"` : ""}>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus maxlength="512"${isWrong ? html` aria-invalid="true" aria-describedby="wrong"` : ""}>
 <button>Sign in</button>
 </form>
 <p class="quiet">An operator makes one with <code>syncline token</code>.</p>`;
