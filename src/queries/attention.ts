@@ -302,7 +302,7 @@ export function whomToAsk({ about, touches }: Pick<AttentionItem, "about" | "tou
 
 /** What a person does about a policy in trouble; what heals says so by the next run. */
 export function nextStepOf(line: PolicyLine): string {
-  const { health, worst, waitingMs, policy } = line;
+  const { health, worst, waitingMs, underWayMs, policy } = line;
   if (healsByItself(line)) {
     if (waitingMs !== undefined) return `Its run goes on when ${policy.service} answers`;
     return "Its next run makes up for it; run it now if that is too late";
@@ -312,8 +312,9 @@ export function nextStepOf(line: PolicyLine): string {
   if (health === "unknown") return "Look at the service whether it ran before you replay it";
   if (health === "conflicts") return "Settle them at the service; the list of conflicts is read again at the next run";
   if (health === "missed") return "Run it now, if it is needed; the story of the missed slot tells why";
-  if (health === "late")
-    return "The story of its last slot tells why, and whether it still goes on; if not, run it now";
+  if (health === "late" && underWayMs !== undefined)
+    return "Its run has not ended yet: look what it waits for before you start another";
+  if (health === "late") return "Run it now, if that is soon enough; the story of its last slot tells why";
   if (health === "unplanned") return "Is a scheduler alive, and does it have this policy?";
   return reason ?? `Look at ${policy.service} for the cause; the run tells what was sent, answered and seen`;
 }

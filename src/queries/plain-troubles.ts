@@ -85,7 +85,7 @@ function asSentence(words: string): string {
 }
 
 function happened(line: PolicyLine, clock: PlainClock): string {
-  const { health, worst, open, policy } = line;
+  const { health, worst, open, policy, underWayMs } = line;
   const from = sinceOf(line);
   const at = from === undefined ? "" : ` ${whenOf(from, clock)}`;
   const since = from === undefined ? "" : ` since ${plainTime(from, clock)}`;
@@ -97,7 +97,9 @@ function happened(line: PolicyLine, clock: PlainClock): string {
     case "missed":
       return `did not run${at}; its data is older than planned`;
     case "late":
-      return `late${since}, when it should have been done${worst?.weight === "bad" ? `: ${endOf(line)}` : ""}`;
+      return underWayMs === undefined
+        ? `late${since}, when it should have been done${worst?.weight === "bad" ? `: ${endOf(line)}` : ""}`
+        : `late${since}, when it should have been done: its run of ${plainTime(underWayMs, clock)} has not ended yet`;
     case "unplanned":
       return `should have begun${at}, and has not`;
     case "blocked":
@@ -160,7 +162,7 @@ function remedy(line: PolicyLine, clock: PlainClock): string[] {
 
 /** Who must do what. */
 function wish(line: PolicyLine): string {
-  const { health, worst, nextMs, policy } = line;
+  const { health, worst, nextMs, policy, underWayMs } = line;
   const { service } = policy;
   switch (health) {
     case "quarantined":
@@ -169,7 +171,9 @@ function wish(line: PolicyLine): string {
       return `A person must look at ${service} whether the data is right`;
     case "missed":
     case "late":
-      return "A person must run it by hand, or let it wait";
+      return underWayMs === undefined
+        ? "A person must run it by hand, or let it wait"
+        : `It may end by itself. A person should look at ${service} what it waits for, and not start it again`;
     case "unplanned":
       return "The people who run Syncline must look";
     case "blocked":

@@ -79,6 +79,8 @@ export interface PolicyLine {
   readonly nextMs: number | undefined;
   /** The slot whose run has not ended, where the service is down: it waits for the service. */
   readonly waitingMs: number | undefined;
+  /** The slot whose run has not ended, of a policy that is late for no such outage. */
+  readonly underWayMs: number | undefined;
   readonly pauses: readonly Pause[];
   /** When a slot was last missed, if that was after the last outcome. */
   readonly missedMs: number | undefined;
@@ -182,6 +184,11 @@ function toLine(
   // Of masks, what is gone at the service stays behind.
   const endedSlotMs = slots.length === 0 ? plannedSinceMs : Math[targets === undefined ? "max" : "min"](...slots);
   const dueMs = policy.schedule === undefined || plannedMs === undefined ? undefined : source?.next(plannedMs);
+  const isWaiting = isServiceDown && pauses.length === 0;
+  const openMs =
+    isWaiting || late !== undefined
+      ? firstOpen(policy, endedSlotMs ?? nowMs, Math.min(plannedMs ?? 0, nowMs))
+      : undefined;
   const line = {
     policy,
     worst,
@@ -194,10 +201,8 @@ function toLine(
         : dueMs !== undefined && dueMs > nowMs
           ? dueMs
           : source?.next(nowMs),
-    waitingMs:
-      isServiceDown && pauses.length === 0
-        ? firstOpen(policy, endedSlotMs ?? nowMs, Math.min(plannedMs ?? 0, nowMs))
-        : undefined,
+    waitingMs: isWaiting ? openMs : undefined,
+    underWayMs: isWaiting ? undefined : openMs,
     pauses,
     late,
     unusual: state?.targets.find(({ target, last }) => last.findings.length > 0 && isCurrent?.(target) !== false),

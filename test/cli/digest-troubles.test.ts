@@ -56,12 +56,27 @@ async function breaks(store: Store, kind: "server" | "throttled"): Promise<void>
 const failed = { status: "failed", reason: "run-failed" } as const;
 
 describe("syncline digest says in plain words", () => {
-  const names = ["refused", "away", "ran", "job", "slow", "lost", "waits", "differs", "missed", "late", "due", "held"];
+  const names = [
+    "refused",
+    "away",
+    "ran",
+    "job",
+    "slow",
+    "lost",
+    "waits",
+    "differs",
+    "missed",
+    "late",
+    "going",
+    "due",
+    "held",
+  ];
+  const lateNames = ["late", "lost", "going"];
   const all = names.map((name) =>
     testPolicy({
       ...{ name, schedule: name === "ran" ? undefined : hourly },
       ...(name === "refused" ? { owner: "Ana, 4711" } : {}),
-      ...(name === "late" || name === "lost" ? { expect: { kind: "successBy", at: "06:00", on: "*" } as const } : {}),
+      ...(lateNames.includes(name) ? { expect: { kind: "successBy", at: "06:00", on: "*" } as const } : {}),
       ...(name === "job" ? { action: { kind: "run", syncJobs: [42, 7] } as const } : {}),
     }),
   );
@@ -84,12 +99,13 @@ describe("syncline digest says in plain words", () => {
     await ended(store, "lost", { status: "unknown", reason: "answer-lost", evidence: "none" });
     await ended(store, "waits", { status: "blocked", reason: "approval-waiting" });
     await ended(store, "differs", { status: "conflicts", reason: "new-conflicts", newConflicts: 2 });
+    await ended(store, "going", { status: "succeeded", slot: new Date(nowMs - 2 * hourMs).toISOString() });
     const miss = { slotMs: nowMs - 30_000, state: "missed", detail: "outside-window", note: "no scheduler" } as const;
     const step = { policy: "missed", expectedWatermarkMs: nowMs, newWatermarkMs: nowMs + 1, tasks: [] };
     await ledger.record([{ ...step, records: [miss] }]);
     const late = { sinceMs: nowMs, fromMs: nowMs - hourMs, atMs: nowMs, toldMs: nowMs, why: "no slot began" };
     const state = { v: 1, expect: "", judgedMs: nowMs, late, sinks: [] };
-    for (const name of ["late", "lost"])
+    for (const name of lateNames)
       await store.redis.hset(store.key("notifications", "deadlines"), name, JSON.stringify(state));
     const slot = { policy: "held", slotMs: nowMs, isGood: false, note: "the last ended failed" };
     await new Quarantines(store).count(slot, { after: 1, forMs: hourMs });
@@ -142,6 +158,10 @@ describe("syncline digest says in plain words", () => {
       "late",
       `late since .*, when it should have been done\\. A person must run it by hand, or let it wait\\. ${again}\\. ${noOwner}`,
     ],
+    [
+      "going",
+      `late since .*, when it should have been done: its run of .* has not ended yet\\. It may end by itself\\. A person should look at main what it waits for, and not start it again\\. ${again}\\. ${noOwner}`,
+    ],
     ["due", `should have begun .*, and has not\\. The people who run Syncline must look\\. ${noOwner}`],
     [
       "held",
@@ -158,14 +178,14 @@ describe("syncline digest says in plain words", () => {
 
   it("in its first line whether all is well, and how many need a person", () => {
     expect(digest.title).toBe(
-      "Not fine, 9 need a person: 1 stopped, 5 failed, 1 uncertain, 1 not run, 1 late, 1 not begun, 1 waiting for an approval, 1 with conflicts to settle of 12 policies",
+      "Not fine, 10 need a person: 1 stopped, 5 failed, 1 uncertain, 1 not run, 2 late, 1 not begun, 1 waiting for an approval, 1 with conflicts to settle of 13 policies",
     );
   });
 
   it("its zone once, and what all ends were", () => {
     const { title, detail, lines } = digest;
     expect([title, detail, ...lines].join("\n").match(/Asia\/Tokyo|JST|GMT|UTC|\dZ/g)).toEqual([timezone]);
-    expect(detail).toMatch(/9 ended, 1 good, 8 bad \(5 failed, .*1 not known whether it ran well.*\)/);
+    expect(detail).toMatch(/10 ended, 2 good, 8 bad \(5 failed, .*1 not known whether it ran well.*\)/);
   });
 
   it("that a service is down, who waits for it, and that it heals by itself", async () => {

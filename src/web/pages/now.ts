@@ -61,7 +61,7 @@ function headline(attention: Attention): string {
   const { lines } = attention;
   const { needy, known, heals } = itemsOf(attention);
   if (needy > 0) return `${counted(needy, "thing needs", "things need")} a person${heals && `, ${heals}`}`;
-  if (heals) return `Nothing needs a person, ${heals}`;
+  if (heals) return `Not all is well: ${heals}, nothing needs a person`;
   if (known.length > 0) return "Nothing new needs a person";
   if (lines.length === 0) return "No policies yet";
   const others = lines.filter(({ health }) => health !== "ok");

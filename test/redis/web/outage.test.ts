@@ -42,7 +42,7 @@ it("one outage is one item, with what it holds up and whose that is", async () =
 
 it("the first page says that no person must act, and that tonight's run waits", async () => {
   const html = await (await web.ask("/")).text();
-  expect(html).toContain("<h1>Nothing needs a person, 1 trouble heals by itself</h1>");
+  expect(html).toContain("<h1>Not all is well: 1 trouble heals by itself, nothing needs a person</h1>");
   expect(html).toContain("<title>1 trouble heals by itself");
   const text = html.replace(/<[^>]+>/g, " ").replace(/\s+/g, " ");
   expect(text).toMatch(
