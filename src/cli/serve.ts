@@ -1,5 +1,4 @@
 // `syncline serve`: plans slots and works on tasks until it is stopped.
-import { getPriority, setPriority } from "node:os";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type AppOptions, type Role, startApp } from "../app/app.ts";
@@ -23,9 +22,6 @@ import {
   variableOption,
 } from "./shared-options.ts";
 import { wrapLines } from "./width.ts";
-
-/** The last that Linux knows. */
-const lowestPriority = 19;
 
 /** How long stopping may take beyond the drain, to close connections. */
 const stopMarginMs = 4_000;
@@ -101,8 +97,6 @@ export function serveCommand(io: CommandIo): Command {
 /** Serves until told to stop. @throws OutOfReachError without Redis; UsageError. */
 export async function serve(options: ServeOptions, io: CommandIo): Promise<void> {
   const { roles, owner, takeOverAfter: takeOverAfterMs, drain: drainMs } = options;
-  // On a shared machine starts go first: a process that only shows takes what they leave.
-  if (roles.every((role) => role === "web")) setPriority(Math.min(getPriority() + 5, lowestPriority));
   const redis = redisTarget(options, io);
   const set = await loadPoliciesOrThrow(options.config, io);
   const isPretty = (options.log ?? (io.columns === undefined ? "json" : "pretty")) === "pretty";

@@ -22,6 +22,8 @@ const removedKeptMs = 32 * 86_400_000;
 
 /** Outcomes read by one command, and commands sent at a time. */
 const batchMax = 500;
+/** Half a millisecond of Redis at 500: starts wait for that long. */
+const scanCount = 100;
 
 /** The lists that a start may wait for. */
 const waitedFor = ["activities", "conflictDetails", "approvals"] as const;
@@ -201,7 +203,7 @@ export class History {
     let cursor = "0";
     // Thousands in one answer would keep all other clients waiting.
     do {
-      const [next, page] = await this.#store.redis.hscan(this.#store.key("outcomes-kept"), cursor, "COUNT", batchMax);
+      const [next, page] = await this.#store.redis.hscan(this.#store.key("outcomes-kept"), cursor, "COUNT", scanCount);
       for (const [policy, since] of pairsOf(page)) kept.set(policy, toSince(since));
       cursor = next;
     } while (cursor !== "0");

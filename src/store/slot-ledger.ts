@@ -172,7 +172,7 @@ export class SlotLedger {
   async #instantsOf(hash: "kept-since" | "watermarks", policies: readonly string[]) {
     const { redis, key } = this.#store;
     const instants = new Map<string, number>();
-    for (const batch of batchesOf(policies)) {
+    for (const batch of batchesOf(policies, batchMax)) {
       const found = await redis.hmget(key(hash), ...batch);
       for (const [index, policy] of batch.entries()) if (found[index]) instants.set(policy, Number(found[index]));
     }

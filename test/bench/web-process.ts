@@ -1,6 +1,5 @@
 // A Syncline with the role web in a process of its own: web-process.ts REDIS_URL POLICIES TOKENS.
 // Asked by web.ts through child.ts: its port, its CPU, and for how long it let nothing else run.
-import { getPriority, setPriority } from "node:os";
 import { startApp } from "../../src/app/app.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { createLogger } from "../../src/ops/logger.ts";
@@ -8,8 +7,6 @@ import { benchPrefix } from "./bench-app.ts";
 import { answerParent } from "./child.ts";
 import { webSet } from "./web-installation.ts";
 
-// As `syncline serve --roles web` does.
-setPriority(Math.min(getPriority() + 5, 19));
 const [url = "", policies = "", tokens = ""] = process.argv.slice(2);
 let port = 0;
 let blockedMs = 0;

@@ -257,7 +257,8 @@ async function audit({ context, looks, query }: Asked): Promise<Page> {
 async function services({ context, looks, may, caller }: Asked): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   const mayPause = may("admin") && caller.labels === undefined;
-  return { title: "Services", here: "services", content: servicesPage(attention, context, mayPause) };
+  const content = looks.made(attention, `services ${mayPause}`, () => servicesPage(attention, context, mayPause));
+  return { title: "Services", here: "services", content };
 }
 
 async function failed({ context, looks, query, may }: Asked): Promise<Page> {
