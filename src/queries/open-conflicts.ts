@@ -12,7 +12,8 @@ import { feedsOf } from "./feeds.ts";
 /** The conflicts of a policy's sync jobs that wait for a person at the service. */
 export interface OpenConflicts {
   readonly count: number;
-  readonly syncJobs: readonly string[];
+  /** Those with some, and how many each has. */
+  readonly syncJobs: readonly { readonly id: string; readonly count: number }[];
   /** When they were counted. */
   readonly atMs: number;
   /** Since when one of these sync jobs has some. */
@@ -53,19 +54,19 @@ function openOf(
   named: readonly string[],
   { atMs, counts, sinceMs, areNamed: isCertain }: Counted,
 ): OpenConflicts | undefined {
-  const countOf = (job: string) => counts.get(totalOfSyncJob(job)) ?? 0;
-  const syncJobs = named.filter((job) => countOf(job) > 0);
-  const count = syncJobs.reduce((sum, job) => sum + countOf(job), 0);
+  const all = named.map((id) => ({ id, count: counts.get(totalOfSyncJob(id)) ?? 0 }));
+  const syncJobs = all.filter((job) => job.count > 0);
+  const count = syncJobs.reduce((sum, job) => sum + job.count, 0);
   // Conflicts that name no sync job may be those of any.
   if (count === 0 && !isCertain) return undefined;
   return {
     ...{ count, syncJobs, atMs },
-    sinceMs: Math.min(atMs, ...syncJobs.map((job) => sinceMs.get(totalOfSyncJob(job)) ?? atMs)),
+    sinceMs: Math.min(atMs, ...syncJobs.map(({ id }) => sinceMs.get(totalOfSyncJob(id)) ?? atMs)),
   };
 }
 
-/** How many are open, and where: `2 conflicts to settle at main (sync job 11)`. */
+/** How many are open, and where: `3 conflicts to settle at main (sync job 11: 2, 15: 1)`. */
 export function describeOpen({ count, syncJobs }: OpenConflicts, service: string): string {
-  const jobs = `sync job${syncJobs.length === 1 ? "" : "s"} ${someNames(syncJobs, undefined, 3)}`;
-  return `${counted(count, "conflict")} to settle at ${service} (${jobs})`;
+  const jobs = syncJobs.map((job) => (syncJobs.length === 1 ? job.id : `${job.id}: ${job.count}`));
+  return `${counted(count, "conflict")} to settle at ${service} (sync job ${someNames(jobs, undefined, 3)})`;
 }

@@ -13,7 +13,7 @@ import { webForTest } from "../../support/web-fixture.ts";
 import { type Story, setOfStory } from "../../support/web-story.ts";
 
 const of = (syncJob: number, more: Story[string]["more"] = {}) => ({
-  action: { kind: "run", syncJobs: [syncJob] } as const,
+  action: { kind: "run", syncJobs: [syncJob, syncJob + 100] } as const,
   ...more,
 });
 const follow = { until: "settled", deadlineMs: 60_000, conflictsMax: 3, quietForMs: 1, unreadableForMs: 1 } as const;
@@ -34,7 +34,7 @@ const walk = async (startedAtMs: number, ...jobs: [string, number][]) => {
   await new FeedStore(web.store).walked(feed, { startedAtMs, count, whole: true, totals });
 };
 await walk(endedMs + 1, ["11", 1]);
-await walk(endedMs + 60_000, ["11", 2], ["13", 3]);
+await walk(endedMs + 60_000, ["11", 2], ["111", 1], ["13", 3]);
 
 const attention = async () =>
   (await (await web.ask("/api/v1/attention")).json()) as { items: object[]; counts: object };
@@ -44,7 +44,7 @@ const command = async (...args: string[]) => {
 };
 const conflicts = {
   ...{ name: "payroll", state: "conflicts", since: new Date(endedMs + 1).toISOString() },
-  what: "2 conflicts to settle at main (sync job 11)",
+  what: "3 conflicts to settle at main (sync job 11: 2, 111: 1)",
 };
 
 it("a policy with open conflicts is one item, and not among those that are well", async () => {
@@ -55,18 +55,20 @@ it("a policy with open conflicts is one item, and not among those that are well"
   expect(page).toContain("<h1>1 thing needs a person</h1>");
   expect(page).toContain("<title>1 needs a person");
   expect(page.replace(/<[^>]+>/g, " ").replace(/\s+/g, " ")).toMatch(
-    / 1 conflicts 3 well conflicts payroll 2 conflicts/,
+    / 1 conflicts 3 well conflicts payroll 3 conflicts/,
   );
 });
 
 it("status and the digest say the same", async () => {
   const { code, out } = await command("status");
   expect([code, out.split("\n")[0]]).toEqual([1, "4 policies: 1 conflicts, 3 ok"]);
-  expect(out).toMatch(/\nconflicts +payroll .*2 conflicts to settle at main \(sync job 11\); owner: Ana, 4711/);
+  expect(out).toMatch(
+    /\nconflicts +payroll .*3 conflicts to settle at main \(sync job 11: 2, 111: 1\); owner: Ana, 4711/,
+  );
   const { title, lines } = JSON.parse((await command("digest", "--json")).out);
   expect(title).toBe("Not fine, 1 needs a person: 1 with conflicts to settle, 3 well of 4 policies");
   expect(lines).toEqual([
-    expect.stringMatching(/^payroll: 2 conflicts to settle at main .*: Ana, 4711$/),
+    expect.stringMatching(/^payroll: 3 conflicts to settle at main .*: Ana, 4711$/),
     "had trouble, and well again now: settled (1)",
   ]);
 });
