@@ -8,7 +8,6 @@ import { type Health, healthOfStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { unusualWords } from "../model/unusual.ts";
-import { createClosedTimes } from "../schedule/closed-times.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import {
@@ -21,6 +20,7 @@ import {
   worstTarget,
 } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
+import { batchesOf } from "../store/script.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { readTroubles } from "../store/troubles.ts";
 import { readLate } from "./deadlines.ts";
@@ -120,12 +120,9 @@ export async function readPolicyLines(
 ): Promise<readonly PolicyLine[]> {
   const names = policies.map(({ name }) => name);
   const down = new Set(services.flatMap(({ service, breaker }) => (breaker === "open" ? [service] : [])));
-  const held = policies.flatMap(({ name, service }) => (down.has(service) ? [name] : []));
-  const ledger = new SlotLedger(store);
-  const [states, plannedUpTo, plannedSince, troubles, allLate, openOf] = await Promise.all([
+  const [states, plannedUpTo, troubles, allLate, openOf] = await Promise.all([
     readStates(names),
-    ledger.plannedUpTo(names),
-    ledger.keptSince(held),
+    new SlotLedger(store).plannedUpTo(names),
     readTroubles(store),
     readLate(policies, store),
     readOpenConflicts(policies, store),
@@ -134,6 +131,8 @@ export async function readPolicyLines(
     troubles.flatMap(({ trouble, policy, atMs }) => (trouble === "missed" ? [[policy, atMs]] : [])),
   );
   const inForce = pauses.filter((pause) => isInForce(pause, nowMs));
+  const held = policies.filter(({ name, service }) => down.has(service) || allLate.has(name));
+  const openSlots = await readOpenSlots(held, store, { states, plannedUpTo, nowMs });
   const lines = policies.map((policy) => {
     const own = inForce.filter((pause) => isAbout(pause, policy));
     const { name } = policy;
@@ -142,7 +141,7 @@ export async function readPolicyLines(
       state,
       counted: openOf(policy, state?.targets.map(({ target }) => target) ?? []),
       plannedMs: plannedUpTo.get(name),
-      plannedSinceMs: plannedSince.get(name),
+      openMs: openSlots.get(name),
       missedMs: missed.get(name),
       late: allLate.get(name),
     };
@@ -164,8 +163,7 @@ interface Facts extends Pick<Known, "nowMs" | "pauses"> {
   readonly isServiceDown: boolean;
   readonly state: PolicyState | undefined;
   readonly plannedMs: number | undefined;
-  /** Known where the service is down. */
-  readonly plannedSinceMs: number | undefined;
+  readonly openMs: number | undefined;
   readonly missedMs: number | undefined;
   readonly late: Late | undefined;
   readonly counted: OpenConflicts | undefined;
@@ -173,22 +171,14 @@ interface Facts extends Pick<Known, "nowMs" | "pauses"> {
 
 function toLine(
   policy: Policy,
-  { state, plannedMs, plannedSinceMs, missedMs = 0, late, counted, nowMs, pauses, isServiceDown }: Facts,
+  { state, plannedMs, openMs, missedMs = 0, late, counted, nowMs, pauses, isServiceDown }: Facts,
 ): PolicyLine {
   const targets = targetsOf(policy.action);
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
   const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
   const source = createChainSource(policy);
-  const ended = (state?.targets ?? []).filter(({ target }) => isCurrent?.(target) !== false);
-  const slots = ended.map(({ last }) => last.slotMs);
-  // Of masks, what is gone at the service stays behind.
-  const endedSlotMs = slots.length === 0 ? plannedSinceMs : Math[targets === undefined ? "max" : "min"](...slots);
   const dueMs = policy.schedule === undefined || plannedMs === undefined ? undefined : source?.next(plannedMs);
   const isWaiting = isServiceDown && pauses.length === 0;
-  const openMs =
-    isWaiting || late !== undefined
-      ? firstOpen(policy, endedSlotMs ?? nowMs, Math.min(plannedMs ?? 0, nowMs))
-      : undefined;
   const line = {
     policy,
     worst,
@@ -219,15 +209,36 @@ function toLine(
 
 const slotsSeenMax = 100;
 
-/** The first planned slot after an instant that is neither in a blackout nor on a holiday. */
-function firstOpen(policy: Policy, afterMs: number, untilMs: number): number | undefined {
-  const source = createChainSource(policy);
-  let slotMs = afterMs < untilMs ? source?.next(afterMs) : undefined;
-  for (let seen = 0; slotMs !== undefined && slotMs <= untilMs && seen < slotsSeenMax; seen += 1) {
-    if (createClosedTimes(policy)(slotMs) === undefined) return slotMs;
-    slotMs = source?.next(slotMs);
-  }
-  return undefined;
+/**
+ * The oldest slot of each of these policies that was started and whose run has not ended; of
+ * several sync jobs, the one that is furthest behind. Slots that were skipped or missed have none.
+ */
+async function readOpenSlots(
+  policies: readonly Policy[],
+  store: Store,
+  { states, plannedUpTo, nowMs }: Open,
+): Promise<ReadonlyMap<string, number>> {
+  const ledger = new SlotLedger(store);
+  const open = new Map<string, number>();
+  const read = async ({ name, action }: Policy) => {
+    const targets = targetsOf(action);
+    const ended = (states.get(name)?.targets ?? []).filter(({ target }) => targets?.includes(target) !== false);
+    const slots = ended.map(({ last }) => last.slotMs);
+    // Of masks, what is gone at the service stays behind.
+    const endedMs = slots.length === 0 ? 0 : Math[targets === undefined ? "max" : "min"](...slots);
+    if ((plannedUpTo.get(name) ?? 0) <= endedMs) return;
+    const records = await ledger.slots(name, slotsSeenMax, { fromMs: endedMs + 1, toMs: nowMs });
+    const started = records.findLast(({ state }) => state === "started");
+    if (started !== undefined) open.set(name, started.slotMs);
+  };
+  for (const batch of batchesOf(policies)) await Promise.all(batch.map(read));
+  return open;
+}
+
+interface Open {
+  readonly states: ReadonlyMap<string, PolicyState>;
+  readonly plannedUpTo: ReadonlyMap<string, number>;
+  readonly nowMs: number;
 }
 
 /** The first slot that no pause keeps from starting; undefined where one has no end. */

@@ -5,7 +5,7 @@
 //   feed-items    hash         id → FIRST_SEQ FINGERPRINT@SEEN_AT FACTS, of the newest 100,000
 //   feed-order    sorted set   id by the number of its last change
 //   feed-seen     4,096 hashes a generation: eight bytes of an id's hash → FIRST_SEQ FINGERPRINT
-//   feed-totals   hash         at, seq, `:FIELD` → how many items the last whole walk counted, and
+//   feed-totals   hash         at, seq, `:FIELD` → items that the last whole walk counted,
 //                              `~FIELD` → the first of the whole walks in a row that found some
 //   feed-waiters  sorted set   task id by the instant until which it waits
 import { costlyReasons, type Feed, feedId, type ItemFacts, type WholeReason } from "../model/feed.ts";

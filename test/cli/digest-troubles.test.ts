@@ -6,6 +6,7 @@ import { silentLog } from "../../src/core/event-log.ts";
 import { showInstant } from "../../src/core/instant.ts";
 import { isDenied } from "../../src/core/limiter.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
+import type { SlotRecord } from "../../src/model/slot-record.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
 import { History } from "../../src/store/history.ts";
 import { keepPolicySet } from "../../src/store/kept-policies.ts";
@@ -68,10 +69,11 @@ describe("syncline digest says in plain words", () => {
     "missed",
     "late",
     "going",
+    "idle",
     "due",
     "held",
   ];
-  const lateNames = ["late", "lost", "going"];
+  const lateNames = ["late", "lost", "going", "idle"];
   const all = names.map((name) =>
     testPolicy({
       ...{ name, schedule: name === "ran" ? undefined : hourly },
@@ -99,7 +101,16 @@ describe("syncline digest says in plain words", () => {
     await ended(store, "lost", { status: "unknown", reason: "answer-lost", evidence: "none" });
     await ended(store, "waits", { status: "blocked", reason: "approval-waiting" });
     await ended(store, "differs", { status: "conflicts", reason: "new-conflicts", newConflicts: 2 });
-    await ended(store, "going", { status: "succeeded", slot: new Date(nowMs - 2 * hourMs).toISOString() });
+    const slotMs = nowMs - hourMs;
+    const records: Record<string, SlotRecord> = {
+      going: { slotMs, state: "started", detail: "", kind: "run", targets: ["42"] },
+      idle: { slotMs, state: "skipped", detail: "stale-input" },
+    };
+    for (const [policy, record] of Object.entries(records)) {
+      await ended(store, policy, { status: "succeeded", slot: new Date(nowMs - 2 * hourMs).toISOString() });
+      const ofIt = { policy, expectedWatermarkMs: nowMs, newWatermarkMs: nowMs + 1, tasks: [] };
+      await ledger.record([{ ...ofIt, records: [record] }]);
+    }
     const miss = { slotMs: nowMs - 30_000, state: "missed", detail: "outside-window", note: "no scheduler" } as const;
     const step = { policy: "missed", expectedWatermarkMs: nowMs, newWatermarkMs: nowMs + 1, tasks: [] };
     await ledger.record([{ ...step, records: [miss] }]);
@@ -162,6 +173,10 @@ describe("syncline digest says in plain words", () => {
       "going",
       `late since .*, when it should have been done: its run of .* has not ended yet\\. It may end by itself\\. A person should look at main what it waits for, and not start it again\\. ${again}\\. ${noOwner}`,
     ],
+    [
+      "idle",
+      `late since .*, when it should have been done\\. A person must run it by hand, or let it wait\\. ${again}\\. ${noOwner}`,
+    ],
     ["due", `should have begun .*, and has not\\. The people who run Syncline must look\\. ${noOwner}`],
     [
       "held",
@@ -178,14 +193,14 @@ describe("syncline digest says in plain words", () => {
 
   it("in its first line whether all is well, and how many need a person", () => {
     expect(digest.title).toBe(
-      "Not fine, 10 need a person: 1 stopped, 5 failed, 1 uncertain, 1 not run, 2 late, 1 not begun, 1 waiting for an approval, 1 with conflicts to settle of 13 policies",
+      "Not fine, 11 need a person: 1 stopped, 5 failed, 1 uncertain, 1 not run, 3 late, 1 not begun, 1 waiting for an approval, 1 with conflicts to settle of 14 policies",
     );
   });
 
   it("its zone once, and what all ends were", () => {
     const { title, detail, lines } = digest;
     expect([title, detail, ...lines].join("\n").match(/Asia\/Tokyo|JST|GMT|UTC|\dZ/g)).toEqual([timezone]);
-    expect(detail).toMatch(/10 ended, 2 good, 8 bad \(5 failed, .*1 not known whether it ran well.*\)/);
+    expect(detail).toMatch(/11 ended, 3 good, 8 bad \(5 failed, .*1 not known whether it ran well.*\)/);
   });
 
   it("that a service is down, who waits for it, and that it heals by itself", async () => {
@@ -198,7 +213,9 @@ describe("syncline digest says in plain words", () => {
     for (const { name: policy } of policies)
       await ledger.watermarks([{ policy, schedule: "x" }], own.nowMs - (policy === "hr" ? 2 * hourMs : 0));
     const step = { policy: "hr", expectedWatermarkMs: own.nowMs - 2 * hourMs, newWatermarkMs: own.nowMs };
-    await ledger.record([{ ...step, records: [], tasks: [] }]);
+    const slotMs = own.nowMs - hourMs;
+    const slot: SlotRecord = { slotMs, state: "started", detail: "", kind: "run", targets: ["42"] };
+    await ledger.record([{ ...step, records: [slot], tasks: [] }]);
     for (const name of ["pay", "alone"]) await ended(own.store, name, { status: "failed", reason: "unreachable" });
     await breaks(own.store, "server");
     const feed = { service: "main", repository: "HR", list: "activities" } as const;
