@@ -58,11 +58,14 @@ export function nextTurn(): Promise<void> {
   return immediate();
 }
 
-/** Waits for a promise until a deadline. @throws the error of `onTimeout` when that is first. */
+/**
+ * Waits for a promise until a deadline. A process that was held up itself first reads what has come
+ * meanwhile. @throws the error of `onTimeout` when the deadline is first.
+ */
 export async function withDeadline<T>(promise: Promise<T>, deadlineMs: number, onTimeout: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(onTimeout()), Math.min(deadlineMs, timerMsMax));
+    timer = setTimeout(() => setImmediate(() => reject(onTimeout())), Math.min(deadlineMs, timerMsMax));
   });
   try {
     return await Promise.race([promise, timeout]);

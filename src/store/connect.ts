@@ -37,7 +37,8 @@ const reconnectMsMax = 1_000;
 export function createRedisClient(target: RedisTarget, use: ConnectionUse): Redis | Cluster {
   const address = parseRedisAddress(target.url);
   if (address.kind === "cluster") return createCluster(target, address, use);
-  return new GatheringRedis(redisOptions(target, use));
+  const { commandTimeout, ...options } = redisOptions(target, use);
+  return use === "commands" ? new BoundedRedis(options) : new GatheringRedis(options);
 }
 
 /**
@@ -114,10 +115,13 @@ function createCluster({ prefix, access = {} }: RedisTarget, address: RedisAddre
 /** ioredis's cluster client gives no deadline to commands while no node is known. */
 class BoundedCluster extends Cluster {
   override sendCommand(...args: Parameters<Cluster["sendCommand"]>): unknown {
-    const [command]: [Command, ...unknown[]] = args;
-    withDeadline(command.promise, commandTimeoutMs, () => new Error("Command timed out")).catch(command.reject);
+    bound(args[0]);
     return super.sendCommand(...args);
   }
+}
+
+function bound(command: Command): void {
+  withDeadline(command.promise, commandTimeoutMs, () => new Error("Command timed out")).catch(command.reject);
 }
 
 /** Writes to its socket once a turn of the event loop: a write costs more than its commands. */
@@ -152,4 +156,12 @@ function isReplicaNow({ message }: Error): boolean {
 /** Retries soon at first, then every second, so that the client is back as soon as Redis is. */
 function retryStrategy(times: number): number {
   return Math.min(50 * 2 ** Math.min(times, 10), reconnectMsMax);
+}
+
+/** ioredis's own deadline blames Redis also where this process was held up. */
+class BoundedRedis extends GatheringRedis {
+  override sendCommand(...args: Parameters<Redis["sendCommand"]>): unknown {
+    bound(args[0]);
+    return super.sendCommand(...args);
+  }
 }
