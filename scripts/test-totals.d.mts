@@ -6,7 +6,12 @@ export interface TestReport {
   readonly testResults: readonly {
     readonly name: string;
     readonly status: string;
-    readonly assertionResults: readonly { readonly status: string }[];
+    readonly message?: string;
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName?: string;
+      readonly failureMessages?: readonly string[];
+    }[];
   }[];
 }
 
@@ -17,3 +22,6 @@ export function countTests(report: TestReport): {
   skipped: number;
   complaints: string[];
 };
+
+/** See test-totals.mjs. */
+export function describeFailures(report: Pick<TestReport, "testResults">): string[];

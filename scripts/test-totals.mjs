@@ -1,7 +1,8 @@
 // Turns vitest's JSON reports into the one line that ends a CI run, and into its exit code. Called
-// by .ci/run. Prints the true numbers also when tests failed; a file that could not be loaded
-// counts as one failed test, and so does a run without any. Fails when tests against Redis were
-// skipped or did not run: green without them would say too much.
+// by .ci/run. Names what failed, since a log may be cut to its end. Prints the true numbers also
+// when tests failed; a file that could not be loaded counts as one failed test, and so does a run
+// without any. Fails when tests against Redis were skipped or did not run: green without them would
+// say too much.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
@@ -33,6 +34,23 @@ function countFile({ status, assertionResults }) {
   return { ...counts, skipped: assertionResults.length - having("passed", "failed") };
 }
 
+const [namedMax, messageCharactersMax] = [40, 300];
+
+/** Says of each failed test, and of each file that could not be loaded, which and why. */
+export function describeFailures({ testResults }) {
+  const told = testResults.flatMap(({ name, status, message, assertionResults }) => {
+    const failed = assertionResults.filter((test) => test.status === "failed");
+    if (failed.length === 0 && status === "failed") return [`${name}: ${firstLines(message)}`];
+    return failed.map((test) => `${name}: ${test.fullName}: ${firstLines(test.failureMessages?.join("; "))}`);
+  });
+  const rest = told.length - namedMax;
+  return rest > 0 ? [...told.slice(0, namedMax), `and ${rest} more`] : told;
+}
+
+function firstLines(message = "") {
+  return message.replaceAll(/\s+/g, " ").slice(0, messageCharactersMax);
+}
+
 /** Adds up the reports in `files`; one that cannot be read counts as one failed test. */
 function countFiles(files) {
   const totals = { passed: 0, failed: 0, skipped: 0, complaints: [] };
@@ -49,7 +67,7 @@ function countFiles(files) {
   }
   const counted = countTests(report);
   for (const name of ["passed", "failed", "skipped"]) totals[name] += counted[name];
-  return { ...totals, complaints: [...totals.complaints, ...counted.complaints] };
+  return { ...totals, complaints: [...totals.complaints, ...counted.complaints, ...describeFailures(report)] };
 }
 
 function main(files) {

@@ -1,6 +1,6 @@
 // The totals that end a CI run are the true ones, and green means that Redis was really there.
 import { describe, expect, it } from "vitest";
-import { countTests } from "../../../scripts/test-totals.mjs";
+import { countTests, describeFailures } from "../../../scripts/test-totals.mjs";
 
 const file = (name: string, ...statuses: string[]) => ({
   name: `/clone/test/${name}`,
@@ -39,4 +39,14 @@ describe("countTests", () => {
       "the run failed outside of its tests",
     ]);
   });
+});
+
+it("names what failed, and why, at the end of the log", () => {
+  const failed = { status: "failed", fullName: "a queue is read", failureMessages: ["Error: no\n    at line 1"] };
+  const unloaded = { name: "/clone/b.test.ts", status: "failed", message: "SyntaxError: what", assertionResults: [] };
+  const report = { testResults: [redis, { ...file("a.test.ts"), assertionResults: [failed] }, unloaded] };
+  expect(describeFailures(report)).toEqual([
+    "/clone/test/a.test.ts: a queue is read: Error: no at line 1",
+    "/clone/b.test.ts: SyntaxError: what",
+  ]);
 });
