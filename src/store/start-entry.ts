@@ -150,7 +150,7 @@ export async function runsInFlight(
   syncJobs: readonly Omit<JournalTask, "id" | "kind">[],
 ): Promise<readonly RunInFlight[]> {
   const found: RunInFlight[] = [];
-  for (const batch of batchesOf(syncJobs)) {
+  for (const batch of batchesOf(syncJobs, 100)) {
     const keys = batch.map((one) => inFlightKey(store, { ...one, kind: "run" }));
     const starts = await readInFlight(store, keys);
     // "e" marks an ended start, kept for its late activities (lua/outcome/record.lua).

@@ -31,7 +31,7 @@ export class LiveHub {
   /** Those that joined after the last poll: their page may be older than it. */
   readonly #fresh = new Set<Send>();
   #timers: (() => void)[] = [];
-  #onChange = () => {};
+  #mayTell = () => true;
   #version: string | undefined;
   #isReading = false;
 
@@ -54,9 +54,9 @@ export class LiveHub {
     onCount(0);
   }
 
-  /** Calls this before pages hear of a change. */
-  beforeChange(act: () => void): void {
-    this.#onChange = act;
+  /** Asks this before pages hear of a change; false: not yet, at one of the next polls. */
+  beforeChange(mayTell: () => boolean): void {
+    this.#mayTell = mayTell;
   }
 
   /** How many streams are open. */
@@ -105,9 +105,8 @@ export class LiveHub {
     try {
       const version = await this.#readVersion();
       // The first time, too: nothing is known of the moments since the pages were made.
-      const hasChanged = version !== this.#version;
-      this.#version = version;
-      if (hasChanged) this.#onChange();
+      const hasChanged = version !== this.#version && this.#mayTell();
+      if (hasChanged) this.#version = version;
       for (const send of hasChanged ? [...this.#streams.keys()] : [...this.#fresh]) send(changed);
       this.#fresh.clear();
     } catch (error) {

@@ -6,7 +6,12 @@ import type { QueryContext } from "../queries/query-context.ts";
 import { readPausesInForce } from "../queries/records.ts";
 
 const freshMs = 1_500;
-const heldMsMax = 300_000;
+/**
+ * A look holds for so many times what it took, up to so long: all viewers together may cost Redis
+ * and the process a small share of their time, however many policies there are.
+ */
+const [pace, pacedMsMax] = [30, 10_000];
+const aheadMsMax = 300_000;
 /** What takes long where there is much holds for so long. */
 export const heldLong = { forMs: 30_000 };
 const keptMax = 500;
@@ -15,12 +20,19 @@ const patienceMs = 200;
 /** So long a failure is told of that no page waited for: pages come back after two seconds. */
 const toldForMs = 3_000;
 
+/** `isAhead`: it tells of what comes, and holds also when something has changed. */
+interface Kept {
+  untilMs: number;
+  readonly isAhead: boolean;
+  readonly answer: Promise<unknown>;
+}
+
 /** Answers of the last moments, by what was asked and what the asker may see. */
 export class Looks {
   readonly #clock: Pick<Clock, "monotonicMs" | "sleep">;
   readonly #onRead: () => void;
   readonly #made = new WeakMap<object, Map<string, unknown>>();
-  readonly #kept = new Map<string, { untilMs: number; readonly answer: Promise<unknown> }>();
+  readonly #kept = new Map<string, Kept>();
 
   /** `onRead` hears of each reading. */
   constructor(clock: Pick<Clock, "monotonicMs" | "sleep">, onRead: () => void) {
@@ -29,14 +41,14 @@ export class Looks {
   }
 
   /**
-   * The answer of `read`, or the one that it gave just before. `name`: what is asked. `forMs`: how
-   * long it holds; `times`: and at least so many times what it took, up to five minutes.
+   * The answer of `read`, or the one that it gave just before. `name`: what is asked. `ahead`: how
+   * long it holds whatever changes, and at least so many times what it took.
    */
   async of<Answer>(
     name: string,
     context: QueryContext,
     read: (context: QueryContext) => Promise<Answer>,
-    { forMs = freshMs, times = 0 } = {},
+    ahead?: { readonly forMs: number; readonly times?: number },
   ): Promise<Answer> {
     const { set, view } = context;
     const key = JSON.stringify([name, set.contentHash, view.key]);
@@ -45,7 +57,7 @@ export class Looks {
     if (kept !== undefined && nowMs < kept.untilMs) return (await kept.answer) as Answer;
     this.#onRead();
     const answer = read(context);
-    const fresh = { untilMs: nowMs + forMs, answer };
+    const fresh = { untilMs: nowMs + (ahead?.forMs ?? freshMs), isAhead: ahead !== undefined, answer };
     this.#kept.delete(key);
     this.#kept.set(key, fresh);
     for (const [oldest, { untilMs }] of this.#kept)
@@ -53,7 +65,8 @@ export class Looks {
     try {
       const found = await answer;
       const tookMs = this.#clock.monotonicMs() - nowMs;
-      fresh.untilMs = Math.max(fresh.untilMs, nowMs + Math.min(times * tookMs, heldMsMax));
+      const [times, mostMs] = ahead === undefined ? [pace, pacedMsMax] : [ahead.times ?? 0, aheadMsMax];
+      fresh.untilMs = Math.max(fresh.untilMs, nowMs + Math.min(times * tookMs, mostMs));
       return found;
     } catch (error) {
       const failedMs = this.#clock.monotonicMs();
@@ -82,10 +95,17 @@ export class Looks {
     }
   }
 
-  /** Something has changed: only looks ahead go on to hold. */
+  /** Something was changed here: only looks ahead go on to hold. */
   forget(): void {
-    const soonMs = this.#clock.monotonicMs() + freshMs;
-    for (const [key, { untilMs }] of this.#kept) if (untilMs <= soonMs) this.#kept.delete(key);
+    for (const [key, { isAhead }] of this.#kept) if (!isAhead) this.#kept.delete(key);
+  }
+
+  /** Something has changed elsewhere: forgets the same once none of them is to hold; did it? */
+  forgetWhenDue(): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    for (const { untilMs, isAhead } of this.#kept.values()) if (!isAhead && untilMs > nowMs + freshMs) return false;
+    this.forget();
+    return true;
   }
 }
 

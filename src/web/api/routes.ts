@@ -5,6 +5,7 @@ import { bodyLimit } from "hono/body-limit";
 import type * as z from "zod";
 import { csvLine } from "../../core/csv.ts";
 import { isJsonObject } from "../../core/json.ts";
+import type { QueryContext } from "../../queries/query-context.ts";
 import { checkScope, checkWhole, localCaller } from "../identity.ts";
 import type { Looks } from "../looks.ts";
 import { badRequest, type PartProblem, WebError } from "../problem.ts";
@@ -27,8 +28,12 @@ export function addApi(app: Hono<WebEnv>, looks: Looks): void {
       const caller = c.get("caller") ?? localCaller;
       if (!operation.isOfPolicies) checkWhole(caller);
       const given = { ...readPath(c, operation), ...readQuery(c, operation) };
-      const found = await operation.read({ context: c.get("query"), looks, caller }, given);
-      return answer(c, operation, operation.answer.parse(found));
+      const read = async (context: QueryContext) =>
+        operation.answer.parse(await operation.read({ context, looks, caller }, given)) as object;
+      const context = c.get("query");
+      // A list is read once for all who ask; an object is small, and may be waited for.
+      const name = `${operation.path} ${JSON.stringify(given)}`;
+      return answer(c, operation, operation.isList ? await looks.of(name, context, read) : await read(context), looks);
     });
   }
   for (const operation of changeOperations) {
@@ -98,7 +103,7 @@ function parse(schema: z.ZodObject, given: unknown): Record<string, unknown> {
   );
 }
 
-function answer(c: Context<WebEnv>, { isList, path }: Operation, body: unknown): Response {
+function answer(c: Context<WebEnv>, { isList, path }: Operation, body: object, looks: Looks): Response {
   const next = isJsonObject(body) && typeof body["next"] === "string" ? body["next"] : undefined;
   if (next !== undefined) {
     const { searchParams } = new URL(c.req.url);
@@ -112,7 +117,12 @@ function answer(c: Context<WebEnv>, { isList, path }: Operation, body: unknown):
   const form = Object.entries(lineForms).find(
     ([type]) => isList && (wanted === "" ? accepted.includes(type) : type.endsWith(wanted)),
   );
-  if (form === undefined) return c.json(body);
+  if (form === undefined)
+    return c.body(
+      looks.made(body, "json", () => JSON.stringify(body)),
+      200,
+      { "content-type": "application/json" },
+    );
   const [type, write] = form;
   const items = isJsonObject(body) && Array.isArray(body["items"]) ? body["items"].filter(isJsonObject) : [];
   return c.body(write(items), 200, { "content-type": `${type}; charset=utf-8` });
