@@ -1,8 +1,9 @@
 // The next slots of a policy, with what is known already to keep them from starting, and the days
 // on which clocks change. Pure. Called by the pages.
 import type { Policy } from "../config/policy-set.ts";
+import { MinHeap } from "../core/min-heap.ts";
 import { createClosedTimes, describeSkip } from "../schedule/closed-times.ts";
-import { createChainSource } from "../schedule/slots.ts";
+import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import { zoneOf } from "../schedule/zone.ts";
 
 /** A slot ahead. `closed`: the blackout or holiday that will skip it. `dst`: clocks change then. */
@@ -14,19 +15,14 @@ export interface ComingSlot {
 
 const dayMs = 86_400_000;
 
-/** The next `count` slots after an instant, and up to another one. */
-export function comingSlots(
-  policy: Policy,
-  afterMs: number,
-  count: number,
-  untilMs = Number.POSITIVE_INFINITY,
-): readonly ComingSlot[] {
+/** The next `count` slots after an instant. */
+export function comingSlots(policy: Policy, afterMs: number, count: number): readonly ComingSlot[] {
   const source = createChainSource(policy);
   const closedAt = createClosedTimes(policy);
   const zone = zoneOf(policy.closed.timezone);
   const slots: ComingSlot[] = [];
   let slotMs = source?.next(afterMs);
-  while (slotMs !== undefined && slotMs <= untilMs && slots.length < count) {
+  while (slotMs !== undefined && slots.length < count) {
     const closed = closedAt(slotMs);
     const change = zone.offsetMs(slotMs) - zone.offsetMs(slotMs - dayMs);
     slots.push({
@@ -39,16 +35,26 @@ export function comingSlots(
   return slots;
 }
 
-const withinMax = 2_000;
+const [withinMax, seenMax] = [2_000, 100_000];
 
-/** The slots of policies that would start between two instants, the first ones first. */
+/**
+ * The slots of policies that would start between two instants, the first ones first. `isCut`: there
+ * may be more.
+ */
 export function slotsWithin(policies: readonly Policy[], fromMs: number, toMs: number) {
+  const ahead = new MinHeap<{ readonly policy: Policy; readonly source: SlotSource; readonly slotMs: number }>();
+  const wait = (policy: Policy, source: SlotSource | undefined, afterMs: number) => {
+    const slotMs = source?.next(afterMs);
+    if (source !== undefined && slotMs !== undefined && slotMs <= toMs) ahead.push(slotMs, { policy, source, slotMs });
+  };
+  for (const policy of policies) wait(policy, createChainSource(policy), fromMs);
   const slots: { readonly policy: Policy; readonly slotMs: number }[] = [];
-  for (const policy of policies) {
-    const room = withinMax + 1 - slots.length;
-    for (const { slotMs, closed } of comingSlots(policy, fromMs, room, toMs))
-      if (closed === undefined) slots.push({ policy, slotMs });
+  let next = ahead.pop();
+  for (let seen = 0; next !== undefined && slots.length <= withinMax && seen < seenMax; seen += 1) {
+    const { policy, source, slotMs } = next;
+    if (createClosedTimes(policy)(slotMs) === undefined) slots.push({ policy, slotMs });
+    wait(policy, source, slotMs);
+    next = ahead.pop();
   }
-  const isCut = slots.length > withinMax;
-  return { slots: slots.slice(0, withinMax).toSorted((a, b) => a.slotMs - b.slotMs), isCut };
+  return { slots: slots.slice(0, withinMax), isCut: next !== undefined || slots.length > withinMax };
 }

@@ -307,7 +307,7 @@ async function preview({ context }: KeyedActing, subject: PauseSubject): Promise
   const nowMs = await readNowMs(context);
   const { slots, isCut } = slotsWithin(own, nowMs, nowMs + previewMs);
   const many = `${isCut ? "More than " : ""}${counted(slots.length, "slot")} of ${counted(own.length, "policy", "policies")}`;
-  if (slots.length === 0) return html`<p>It skips no slot of the next 24 hours.</p>`;
+  if (slots.length === 0 && !isCut) return html`<p>It skips no slot of the next 24 hours.</p>`;
   const rows = slots
     .slice(0, previewShown)
     .map(({ policy, slotMs }) => [fullTime(slotMs, policy.closed.timezone), policyLink(policy.name)]);

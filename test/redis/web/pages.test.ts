@@ -1,17 +1,19 @@
 // What pages say, as text: no browser is needed for it.
-import { expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import { feedId } from "../../../src/model/feed.ts";
 import { readFeeds } from "../../../src/queries/feeds.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
 import { History } from "../../../src/store/history.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
+import { createToken } from "../../../src/web/tokens.ts";
 import { createWebApp } from "../../../src/web/web-app.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { webForTest } from "../../support/web-fixture.ts";
-import { smallStory } from "../../support/web-story.ts";
+import { setOfStory, smallStory } from "../../support/web-story.ts";
 
 const minuteMs = 60_000;
 const noFacts = {
@@ -224,4 +226,39 @@ it("feeds count what is new since yesterday of a long list, by its first items a
   // More than those are new: all are read.
   await takeIn(Array.from({ length: 300 }, (_, index) => `newer-${index}`));
   expect(await newSinceYesterday()).toBe(307);
+});
+
+describe("an hour with more slots than are listed", () => {
+  const hourMs = 60 * minuteMs;
+  const fromMs = (Math.floor(nowMs / hourMs) + 3) * hourMs;
+  const [before, hour] = [fromMs - hourMs, fromMs].map((ms) => new Date(ms).getUTCHours());
+  const due = (expression: string) => ({
+    endings: [],
+    more: { schedule: { ...schedule, expressions: [expression] } as const },
+  });
+  const busy = Array.from({ length: 35 }, (_, index) => [`busy-${index}`, due(`* ${before},${hour} * * *`)]);
+  const set = setOfStory({ ...Object.fromEntries(busy), seldom: due(`15 ${hour} * * *`) });
+  const { token, line } = createToken({ name: "boss", scope: "admin", services: [] });
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+
+  /** What the page says about the slot of `seldom`, while no time passes. */
+  const pagesOfHour = async () => {
+    const clock = { ...systemClock, monotonicMs: () => 0 };
+    const own = await webForTest({ story: {}, set, clock, tokens: () => line });
+    const pause = async (untilMs: number) => {
+      const body = JSON.stringify({ target: "policy:seldom", until: new Date(untilMs).toISOString(), reason: "so" });
+      expect((await own.ask("/api/v1/pauses", { method: "POST", headers, body })).status).toBe(200);
+    };
+    const ofSeldom = async () => {
+      const text = await (await own.ask(`/next?at=${String(hour).padStart(2, "0")}:00`, { headers })).text();
+      const [, starts] = / seldom +(\w+)/.exec(text.slice(text.indexOf('id="slots"')).replace(/<[^>]+>/g, " ")) ?? [];
+      return starts;
+    };
+    return { pause, ofSeldom };
+  };
+
+  it("shows the first ones of all policies, wherever they stand in the files", async () => {
+    const { ofSeldom } = await pagesOfHour();
+    expect(await ofSeldom()).toBe("sync");
+  });
 });
