@@ -4,7 +4,7 @@ import { html } from "hono/html";
 import type { Policy } from "../../config/policy-set.ts";
 import { showClock } from "../../core/instant.ts";
 import { counted, someNames } from "../../core/plain-text.ts";
-import { isAbout, type Pause } from "../../model/pause.ts";
+import { isAbout, isInForce, type Pause } from "../../model/pause.ts";
 import type { slotsWithin } from "../../queries/coming-slots.ts";
 import { hoursOf, type NextDay, type ServiceAhead } from "../../queries/next-day.ts";
 import { actionWords } from "../../queries/task-words.ts";
@@ -193,7 +193,7 @@ function slotTable({ line, timezone, nowMs }: NextDay, hour: HourAhead | undefin
   const rows = lines.slice(0, rowsShown).map(({ policy, slotMs }) => {
     const many = frequent.get(policy);
     const row = foreseen.get(key(policy, slotMs));
-    const isPaused = hour?.pauses.some((pause) => isAbout(pause, policy) && (pause.untilMs ?? slotMs) >= slotMs);
+    const isPaused = hour?.pauses.some((pause) => isAbout(pause, policy) && isInForce(pause, slotMs));
     const away = row === undefined ? (isPaused ? "skipped" : "started") : row.state;
     const endsMs = row && endOf(row, line);
     return [

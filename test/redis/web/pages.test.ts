@@ -261,4 +261,10 @@ describe("an hour with more slots than are listed", () => {
     const { ofSeldom } = await pagesOfHour();
     expect(await ofSeldom()).toBe("sync");
   });
+
+  it("shows a slot at the very end of a pause as starting", async () => {
+    const { pause, ofSeldom } = await pagesOfHour();
+    await pause(fromMs + 15 * minuteMs);
+    expect(await ofSeldom()).toBe("sync");
+  });
 });
