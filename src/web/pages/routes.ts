@@ -220,11 +220,10 @@ async function nextDay({ context, looks, query }: Asked): Promise<Page> {
   if (day === undefined) return { ...frame, content: nextDayToCome(context.set.policies.length), isToCome: true };
   const { at: clock = "" } = query;
   const fromMs = instantAt(day, clock);
-  const readHour = async (at: QueryContext, start: number) => ({
-    ...slotsWithin(at.set.policies, start - 1, start + 3_600_000 - 1),
-    ...{ fromMs: start, pauses: await readPausesInForce(at) },
-  });
-  const hour = fromMs && (await looks.of(`hour ${fromMs}`, context, (at) => readHour(at, fromMs), heldLong));
+  const hour = fromMs && {
+    ...looks.made(day, `hour ${fromMs}`, () => slotsWithin(context.set.policies, fromMs - 1, fromMs + 3_600_000 - 1)),
+    ...{ fromMs, pauses: await looks.of("pauses", context, readPausesInForce) },
+  };
   const wrong = clock === "" || fromMs !== undefined ? [] : [`at=${clock} is skipped by the clocks of ${day.timezone}`];
   const content = hour ? nextDayPage(day, hour) : looks.made(day, "page", () => nextDayPage(day, undefined));
   return { ...frame, wrong, content };

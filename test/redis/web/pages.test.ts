@@ -267,4 +267,11 @@ describe("an hour with more slots than are listed", () => {
     await pause(fromMs + 15 * minuteMs);
     expect(await ofSeldom()).toBe("sync");
   });
+
+  it("shows a slot as skipped as soon as a pause is set", async () => {
+    const { pause, ofSeldom } = await pagesOfHour();
+    expect(await ofSeldom()).toBe("sync");
+    await pause(fromMs + hourMs);
+    expect(await ofSeldom()).toBe("skipped");
+  });
 });
