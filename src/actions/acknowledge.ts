@@ -1,6 +1,6 @@
 // Acknowledges what is wrong with a policy: a person knows of it, so it stands below what is new.
 // It ends when all of it is over or it gets worse, and never keeps a notice back. Called by
-// `syncline acknowledge`.
+// `syncline acknowledge` and web/.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { ConflictError } from "../core/errors.ts";
 import { healths } from "../model/outcome.ts";

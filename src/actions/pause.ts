@@ -1,5 +1,5 @@
 // Pauses and resumes a policy, a service, the policies with a label, or all. Called by
-// `syncline pause` and `syncline resume`.
+// `syncline pause`, `syncline resume` and web/.
 import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { ConflictError, UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";

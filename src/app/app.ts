@@ -3,8 +3,9 @@
 //
 //   scheduler ─▶ ledger (Redis) ─▶ producer ─▶ queues (Redis) ─▶ consumers ─▶ process task ─▶ recorder ─▶ history, log
 //                                                                   └──▶ walk feed ─▶ FeedStore ◀── run tasks
+//   notify events (Redis, with each outcome and missed slot) ─▶ notifier ─▶ queues of sinks ─▶ sinks ─▶ receivers
 //
-// A reload (watch policies ─▶ adopt) changes three things at once: the current set, the clients, the scheduler's list.
+// A reload (watch policies ─▶ adopt) changes six parts at once, the services first: only they can refuse.
 
 import { MaskCache } from "../apply/mask-cache.ts";
 import type { PolicySet } from "../config/policy-set.ts";
@@ -72,7 +73,7 @@ export interface AppOptions {
   /** Where `set` came from, to follow its changes. Without it the set stays as it is. */
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
   /** Where the role `web` listens; without it the role does nothing. */
-  readonly web?: Omit<WebOptions, "variables"> | undefined;
+  readonly web?: WebOptions | undefined;
   /** How long queues of a removed service stay empty before its consumers stop; default 5 min. */
   readonly retireAfterMs?: number;
   /** How long steps of tasks wait; `defaultTiming` unless set. */
@@ -141,7 +142,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     components.push(createWeb(options.web, { ...options, guard, context: () => ({ ...found, set: current.set }) }));
   }
   const adopt = (next: PolicySet) => {
-    // The services first: only they can refuse. All three change at once: no reader sees half.
+    // The services first: only they can refuse. All six change in one go: no reader sees half.
     services.adopt(next.services);
     metrics?.takeInSet(next);
     sinks.adopt(next.sinks);

@@ -1,5 +1,5 @@
-// The notifier's events: an outcome, a missed slot, or the sync jobs of masks. The step that
-// records the outcome or slot writes the event, so that no notice is lost.
+// The notifier's events: an outcome, an unusually long run, a missed slot, or the sync jobs of
+// masks. The step in Redis that records one of them writes the event, so that no notice is lost.
 import type { Outcome } from "./outcome.ts";
 
 /** A run that goes on for unusually long, as seen at `atMs`. */

@@ -1,5 +1,5 @@
-// What needs a person now, the worst first, each with since when and one next step. Called by the
-// pages and the API.
+// What is not well now, the worst first, each with since when and one next step. Called by the
+// pages, the API and digests.
 import type { Policy } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showNear } from "../core/instant.ts";
@@ -27,12 +27,12 @@ import { type ExpensiveFeed, readStatus, type Status } from "./status.ts";
 
 type AttentionSubject = "installation" | "service" | "sink" | "list" | "policy";
 
-/** One thing that needs a person. */
+/** One thing that is not well. `heals`: it needs no person. */
 export interface AttentionItem {
   readonly about: AttentionSubject;
   /** The policy, service, sink or list; empty for the installation. */
   readonly name: string;
-  /** What is wrong, in a word or two: a policy's condition, `breaker open`, … */
+  /** What is wrong, in a word or two: a policy's health, `breaker open`, … */
   readonly state: string;
   readonly what: string;
   readonly sinceMs: number | undefined;

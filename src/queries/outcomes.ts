@@ -1,5 +1,5 @@
 // Finds outcomes: the newest first, in a span of time, of some policies, fitting a filter. Reads
-// only as many as needed. Called by `history`.
+// only as many as needed. Called by `history`, the pages and the API.
 import type { Outcome, OutcomeStatus } from "../model/outcome.ts";
 import type { History, Span } from "../store/history.ts";
 import { batchesOf } from "../store/script.ts";

@@ -1,5 +1,6 @@
 // Collects all that is known of one slot, run by hand or task: its record, who asked for it, its
-// tasks (task-story.ts), and the pauses in force. Reads only. Called by `syncline explain`.
+// tasks (task-story.ts), and the pauses in force. Reads only. Called by
+// `syncline explain` and the pages.
 
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";

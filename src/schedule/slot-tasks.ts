@@ -1,4 +1,5 @@
-// Turns planned slots into ledger records and tasks. Pure; called by the scheduler and by `run`.
+// Turns planned slots into ledger records and tasks. Pure; the scheduler, chains, runs by hand,
+// catch-ups and the simulation make them alike.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SlotRecord, WaitingSlot } from "../model/slot-record.ts";

@@ -1,13 +1,17 @@
 // The start journal: what is known about the one request that a task may send. tasks/ calls it
 // around every POST.
 //
-//   (none) ──claim──▶ claimed ──beginSending──▶ sending ──answered──▶ answered ──▶ settled (History.record)
-//                      ▲ ▲ └─ claimed again      │  │ ▲ └────────────settled──────────▲
-//                      │ └───────────────────────┘  └─┘ sendAgain, where tasks/ decides so
-//  notSent, by the claimant
-//   (none) ──tryAcquireAndSend: claim, lease, permission──▶ sending ──History.record──▶ settled
-//   claimed, sending, answered ──cancel, by a person──▶ the same, and no request is permitted
-//   claimed, over masks ──planFanOut, by the claimant──▶ claimed ──fannedOut: queued──▶ settled
+//   from                 call                                          to
+//   (none), claimed      claim                                         claimed
+//   claimed              beginSending                                  sending
+//   (none), claimed      tryAcquireAndSend: claim, lease, permission   sending
+//   sending              sendAgain, where tasks/ decides so            sending
+//   sending              notSent, by the claimant                      claimed; sending, if sent before
+//   sending              answered                                      answered
+//   claimed, over masks  planFanOut, by the claimant; then fannedOut   claimed; then settled
+//   any but settled      cancel, by a person                           the same; no request is permitted
+//   any                  History.record: the outcome                   settled
+//   any                  close: the start has no outcome of its own    settled, or the same out of flight
 //
 // Only the step to `sending` permits the request: for the newest claimant, and not after the
 // start-by time. One permission stands at a time. A second one needs `notSent` (the request surely
@@ -286,7 +290,10 @@ export class StartJournal {
     return finishSeenScript(this.#store, [this.#key(taskId)], [activities ?? ""]);
   }
 
-  /** Notes that an observation was unreadable; answers when the first such one was. */
+  /**
+   * Notes a check that could have been the last; answers when the first such one was. The patience
+   * with what cannot be read starts there.
+   */
   async unreadable(taskId: string, nowMs: number): Promise<number> {
     return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["unreadableAtMs", nowMs]));
   }

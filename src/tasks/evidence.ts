@@ -20,9 +20,13 @@ const approvalsCheckedMax = 200;
 
 /** What appeared since a baseline. `ours`: the activities of this start. */
 export interface Appeared extends Attribution {
+  /** How far each of the two lists was read. */
   readonly activities: FeedStatus;
   readonly conflictDetails: FeedStatus;
-  /** True when the mapping names an activity's sync job and whether it is final. */
+  /**
+   * True when the mapping names an activity's sync job and whether it is final, and what is older
+   * than the start can be told apart: by its baseline, or by sequence and `startedAt`.
+   */
   readonly attributable: boolean;
   /** An activity of the sync job appeared that could be of this start, whatever the clocks say. */
   readonly syncJobSeen: boolean;

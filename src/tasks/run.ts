@@ -64,7 +64,10 @@ export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): 
   }
 }
 
-/** Releases the lease and the feeds of a run. Called once its outcome is recorded. */
+/**
+ * Releases the lease and the feeds of a task that ends without an outcome of its own. Where there
+ * is one, lua/outcome/record.lua does it in the same step.
+ */
 export async function releaseRun(task: Task, deps: Pick<RunDependencies, "feeds" | "leases">): Promise<void> {
   await unfollow(task, deps);
   await deps.leases.release(task, task.id);
