@@ -65,7 +65,7 @@ export function nextTurn(): Promise<void> {
 export async function withDeadline<T>(promise: Promise<T>, deadlineMs: number, onTimeout: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => setImmediate(() => reject(onTimeout())), Math.min(deadlineMs, timerMsMax));
+    timer = setTimeout(() => nextTurn().then(() => reject(onTimeout())), Math.min(deadlineMs, timerMsMax));
   });
   try {
     return await Promise.race([promise, timeout]);

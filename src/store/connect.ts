@@ -2,6 +2,7 @@
 // options. A `commands` connection answers within 5 s or fails; a `worker` connection blocks on
 // purpose. A silent one is replaced: after a network cut of 40 s, TCP would repeat its data only 14
 // s later.
+import { setTimeout as delay } from "node:timers/promises";
 import { Cluster, type Command, Redis, type RedisOptions } from "ioredis";
 import { hasHashTag, parseRedisAddress, type RedisAccess, type RedisAddress } from "../config/redis-address.ts";
 import { nextTurn, withDeadline } from "../core/clock.ts";
@@ -24,6 +25,7 @@ type ClientOptions = RedisOptions & { readonly replyMapping: "legacy" };
 export type ConnectionUse = "commands" | "worker";
 
 const commandTimeoutMs = 5_000;
+const timedOut = "Command timed out";
 const connectTimeoutMs = 5_000;
 /** Longer than a command's deadline, so that `notSent` goes out behind a lost answer. */
 const commandSilenceMs = 6_000;
@@ -37,8 +39,10 @@ const reconnectMsMax = 1_000;
 export function createRedisClient(target: RedisTarget, use: ConnectionUse): Redis | Cluster {
   const address = parseRedisAddress(target.url);
   if (address.kind === "cluster") return createCluster(target, address, use);
-  const { commandTimeout, ...options } = redisOptions(target, use);
-  return use === "commands" ? new BoundedRedis(options) : new GatheringRedis(options);
+  const options = redisOptions(target, use);
+  if (use === "worker") return new GatheringRedis(options);
+  const { commandTimeout, socketTimeout, ...unbounded } = options;
+  return new BoundedRedis(unbounded);
 }
 
 /**
@@ -115,13 +119,13 @@ function createCluster({ prefix, access = {} }: RedisTarget, address: RedisAddre
 /** ioredis's cluster client gives no deadline to commands while no node is known. */
 class BoundedCluster extends Cluster {
   override sendCommand(...args: Parameters<Cluster["sendCommand"]>): unknown {
-    bound(args[0]);
+    bound(args[0]).catch(args[0].reject);
     return super.sendCommand(...args);
   }
 }
 
-function bound(command: Command): void {
-  withDeadline(command.promise, commandTimeoutMs, () => new Error("Command timed out")).catch(command.reject);
+function bound({ promise }: Command): Promise<unknown> {
+  return withDeadline(promise, commandTimeoutMs, () => new Error(timedOut));
 }
 
 /** Writes to its socket once a turn of the event loop: a write costs more than its commands. */
@@ -158,10 +162,26 @@ function retryStrategy(times: number): number {
   return Math.min(50 * 2 ** Math.min(times, 10), reconnectMsMax);
 }
 
-/** ioredis's own deadline blames Redis also where this process was held up. */
+/**
+ * The deadlines of ioredis blame Redis also where this process was held up. These read once more
+ * what has come before they fail a command, and leave a connection that has gone silent.
+ */
 class BoundedRedis extends GatheringRedis {
   override sendCommand(...args: Parameters<Redis["sendCommand"]>): unknown {
-    bound(args[0]);
-    return super.sendCommand(...args);
+    const [command] = args;
+    const sent = super.sendCommand(...args);
+    const { stream } = this;
+    const heard = stream?.bytesRead;
+    bound(command).catch((error: Error) => {
+      command.reject(error);
+      if (error.message === timedOut) void this.#leaveIfSilent(stream, heard);
+    });
+    return sent;
+  }
+
+  async #leaveIfSilent(stream: Redis["stream"], heard: number): Promise<void> {
+    await delay(commandSilenceMs - commandTimeoutMs, undefined, { ref: false });
+    await nextTurn();
+    if (stream === this.stream && stream?.bytesRead === heard) stream.destroy(new Error("Socket timeout"));
   }
 }

@@ -13,6 +13,14 @@ let url: string;
 let fixture: Fixture;
 let clients: readonly Redis[];
 
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 async function startNode(): Promise<PrivateRedis> {
   return startServer({ dir: ownFolder(), args: ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"] });
 }
@@ -85,7 +93,12 @@ describe("a Redis Cluster", () => {
   });
 
   it("goes on when the node that has our keys dies", async () => {
-    process.kill(masters[0]?.pid ?? 0, "SIGKILL");
+    const { pid = 0 } = masters[0] ?? {};
+    process.kill(pid, "SIGKILL");
+    await until(
+      () => isAlive(pid),
+      (isThere) => !isThere,
+    );
     // Whatever fails meanwhile is an outage of Redis, which a task sleeps through, and no bug.
     const failures = new Set<string>();
     const ask = () =>
