@@ -31,7 +31,7 @@ export class LiveHub {
   /** Those that joined after the last poll: their page may be older than it. */
   readonly #fresh = new Set<Send>();
   #timers: (() => void)[] = [];
-  #mayTell = () => true;
+  #mayTell: (isUrgent: boolean) => boolean = () => true;
   #version: string | undefined;
   #isReading = false;
 
@@ -54,8 +54,11 @@ export class LiveHub {
     onCount(0);
   }
 
-  /** Asks this before pages hear of a change; false: not yet, at one of the next polls. */
-  beforeChange(mayTell: () => boolean): void {
+  /**
+   * Asks this before pages hear of a change; false: not yet, at one of the next polls. Urgent: Redis
+   * cannot be read, or can again.
+   */
+  beforeChange(mayTell: (isUrgent: boolean) => boolean): void {
     this.#mayTell = mayTell;
   }
 
@@ -105,7 +108,7 @@ export class LiveHub {
     try {
       const version = await this.#readVersion();
       // The first time, too: nothing is known of the moments since the pages were made.
-      const hasChanged = version !== this.#version && this.#mayTell();
+      const hasChanged = version !== this.#version && this.#mayTell(this.#version === unread);
       if (hasChanged) this.#version = version;
       for (const send of hasChanged ? [...this.#streams.keys()] : [...this.#fresh]) send(changed);
       this.#fresh.clear();
@@ -113,6 +116,7 @@ export class LiveHub {
       if (this.#version === unread) return;
       this.#version = unread;
       if (!isRedisOutage(error)) this.#log.error("web.failed", { requestId: null, stack: stackOf(error) });
+      this.#mayTell(true);
       // The pages ask at once, are told what fails, and say that they are not live.
       this.#sendAll(changed);
     } finally {

@@ -5,25 +5,32 @@ import { type NextDay, readNextDay } from "../queries/next-day.ts";
 import type { QueryContext } from "../queries/query-context.ts";
 import { readPausesInForce } from "../queries/records.ts";
 
-const freshMs = 1_500;
 /**
- * A look holds for so many times what it took, up to so long: all viewers together may cost Redis
- * and the process a small share of their time, however many policies there are.
+ * How long a look holds: `forMs`, or so many `times` what it took, up to `mostMs`. `outlivesChanges`:
+ * also when something has changed.
  */
-const [pace, pacedMsMax] = [30, 10_000];
-const aheadMsMax = 300_000;
-/** What takes long where there is much holds for so long. */
-export const heldLong = { forMs: 30_000 };
+interface Hold {
+  readonly forMs: number;
+  readonly times: number;
+  readonly mostMs: number;
+  readonly outlivesChanges: boolean;
+}
+
+/** Viewers may cost Redis and the process little, however many policies there are. */
+const paced: Hold = { forMs: 1_500, times: 30, mostMs: 10_000, outlivesChanges: false };
+/** What is made of other looks must not be much older than they are. */
+export const heldBriefly: Hold = { ...paced, times: 0 };
+/** What takes long where there is much. */
+export const heldLong: Hold = { forMs: 30_000, times: 0, mostMs: 300_000, outlivesChanges: true };
 const keptMax = 500;
 /** So long a page waits for what takes long. */
 const patienceMs = 200;
 /** So long a failure is told of that no page waited for: pages come back after two seconds. */
 const toldForMs = 3_000;
 
-/** `isAhead`: it tells of what comes, and holds also when something has changed. */
-interface Kept {
+/** `untilMs`: without an end while it is read. */
+interface Kept extends Pick<Hold, "outlivesChanges"> {
   untilMs: number;
-  readonly isAhead: boolean;
   readonly answer: Promise<unknown>;
 }
 
@@ -33,6 +40,9 @@ export class Looks {
   readonly #onRead: () => void;
   readonly #made = new WeakMap<object, Map<string, unknown>>();
   readonly #kept = new Map<string, Kept>();
+  /** When open pages last heard of a change, and how long the looks since then hold. */
+  #toldMs = Number.NEGATIVE_INFINITY;
+  #restMs = 0;
 
   /** `onRead` hears of each reading. */
   constructor(clock: Pick<Clock, "monotonicMs" | "sleep">, onRead: () => void) {
@@ -40,15 +50,12 @@ export class Looks {
     this.#onRead = onRead;
   }
 
-  /**
-   * The answer of `read`, or the one that it gave just before. `name`: what is asked. `ahead`: how
-   * long it holds whatever changes, and at least so many times what it took.
-   */
+  /** The answer of `read`, or the one that it gave just before. `name`: what is asked. */
   async of<Answer>(
     name: string,
     context: QueryContext,
     read: (context: QueryContext) => Promise<Answer>,
-    ahead?: { readonly forMs: number; readonly times?: number },
+    { forMs, times, mostMs, outlivesChanges } = paced,
   ): Promise<Answer> {
     const { set, view } = context;
     const key = JSON.stringify([name, set.contentHash, view.key]);
@@ -57,16 +64,16 @@ export class Looks {
     if (kept !== undefined && nowMs < kept.untilMs) return (await kept.answer) as Answer;
     this.#onRead();
     const answer = read(context);
-    const fresh = { untilMs: nowMs + (ahead?.forMs ?? freshMs), isAhead: ahead !== undefined, answer };
+    const fresh = { untilMs: Number.POSITIVE_INFINITY, outlivesChanges, answer };
     this.#kept.delete(key);
     this.#kept.set(key, fresh);
     for (const [oldest, { untilMs }] of this.#kept)
       if (this.#kept.size > keptMax || nowMs >= untilMs) this.#kept.delete(oldest);
     try {
       const found = await answer;
-      const tookMs = this.#clock.monotonicMs() - nowMs;
-      const [times, mostMs] = ahead === undefined ? [pace, pacedMsMax] : [ahead.times ?? 0, aheadMsMax];
-      fresh.untilMs = Math.max(fresh.untilMs, nowMs + Math.min(times * tookMs, mostMs));
+      const heldMs = Math.min(times * (this.#clock.monotonicMs() - nowMs), mostMs);
+      fresh.untilMs = nowMs + Math.max(forMs, heldMs);
+      if (!outlivesChanges) this.#restMs = Math.max(this.#restMs, heldMs);
       return found;
     } catch (error) {
       const failedMs = this.#clock.monotonicMs();
@@ -95,15 +102,19 @@ export class Looks {
     }
   }
 
-  /** Something was changed here: only looks ahead go on to hold. */
+  /** Something was changed, here or elsewhere: what does not outlive it is read anew. */
   forget(): void {
-    for (const [key, { isAhead }] of this.#kept) if (!isAhead) this.#kept.delete(key);
+    for (const [key, { outlivesChanges }] of this.#kept) if (!outlivesChanges) this.#kept.delete(key);
   }
 
-  /** Something has changed elsewhere: forgets the same once none of them is to hold; did it? */
-  forgetWhenDue(): boolean {
+  /**
+   * Whether open pages may hear of a change now; then all is read anew. Not before the looks of the
+   * last time have held, but for what is `urgent`.
+   */
+  mayTell(isUrgent: boolean): boolean {
     const nowMs = this.#clock.monotonicMs();
-    for (const { untilMs, isAhead } of this.#kept.values()) if (!isAhead && untilMs > nowMs + freshMs) return false;
+    if (!isUrgent && nowMs < this.#toldMs + this.#restMs) return false;
+    [this.#toldMs, this.#restMs] = [nowMs, 0];
     this.forget();
     return true;
   }

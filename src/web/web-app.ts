@@ -41,7 +41,7 @@ export interface WebParts extends GuardParts {
 export function createWebApp(parts: WebParts): Hono<WebEnv> {
   const app = new Hono<WebEnv>();
   const looks = new Looks(parts.clock, () => parts.meter?.read());
-  parts.live.beforeChange(() => looks.forgetWhenDue());
+  parts.live.beforeChange((isUrgent) => looks.mayTell(isUrgent));
   if (parts.meter !== undefined) app.use(meterAnswers(parts.meter, parts.clock));
   app.onError((error, c) => answerError(c, error, parts.log));
   app.notFound((c) => answerAs(c, unknownPath));

@@ -7,7 +7,7 @@ import { csvLine } from "../../core/csv.ts";
 import { isJsonObject } from "../../core/json.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { checkScope, checkWhole, localCaller } from "../identity.ts";
-import type { Looks } from "../looks.ts";
+import { heldBriefly, type Looks } from "../looks.ts";
 import { badRequest, type PartProblem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { type ChangeOperation, changeOperations } from "./change-operations.ts";
@@ -31,9 +31,10 @@ export function addApi(app: Hono<WebEnv>, looks: Looks): void {
       const read = async (context: QueryContext) =>
         operation.answer.parse(await operation.read({ context, looks, caller }, given)) as object;
       const context = c.get("query");
-      // A list is read once for all who ask; an object is small, and may be waited for.
       const name = `${operation.path} ${JSON.stringify(given)}`;
-      return answer(c, operation, operation.isList ? await looks.of(name, context, read) : await read(context), looks);
+      // Lists are made once for all who ask; a page of a long one is asked for once.
+      const isShared = operation.isList && !["after", "since", "until"].some((one) => given[one] !== undefined);
+      return answer(c, operation, await (isShared ? looks.of(name, context, read, heldBriefly) : read(context)), looks);
     });
   }
   for (const operation of changeOperations) {

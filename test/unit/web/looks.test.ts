@@ -43,12 +43,30 @@ describe("a look at much", () => {
     expect(await ask()).toBe(2);
   });
 
-  it("puts off what pages hear of changes elsewhere, and no longer than it holds", async () => {
+  it("puts off what pages hear of changes elsewhere, whatever else is asked meanwhile", async () => {
     const { looks, pass, ask } = looksThatTake(200);
-    await ask();
+    expect([looks.mayTell(false), await ask()]).toEqual([true, 1]);
     pass(2_000);
-    expect([looks.forgetWhenDue(), await ask()]).toEqual([false, 1]);
-    pass(3_000);
-    expect([looks.forgetWhenDue(), await ask()]).toEqual([true, 2]);
+    expect([looks.mayTell(false), await ask()]).toEqual([false, 1]);
+    looks.forget();
+    expect(await ask()).toBe(2);
+    pass(4_000);
+    expect([looks.mayTell(false), await ask()]).toEqual([true, 3]);
+  });
+
+  it("is told of at once when Redis is lost or back", async () => {
+    const { looks, ask } = looksThatTake(200);
+    expect([looks.mayTell(false), await ask()]).toEqual([true, 1]);
+    expect([looks.mayTell(true), await ask()]).toEqual([true, 2]);
+  });
+
+  it("is shared also while it takes longer than it holds", async () => {
+    const { looks, pass } = looksThatTake(0);
+    const slow = Promise.withResolvers<string>();
+    const first = looks.of("slow", context, () => slow.promise);
+    pass(60_000);
+    const second = looks.of("slow", context, async () => "again");
+    slow.resolve("once");
+    expect(await Promise.all([first, second])).toEqual(["once", "once"]);
   });
 });
