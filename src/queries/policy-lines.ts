@@ -7,6 +7,7 @@ import type { Late } from "../model/deadline.ts";
 import { type Health, healthOfStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
+import { parseTaskId } from "../model/task.ts";
 import { unusualWords } from "../model/unusual.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
@@ -22,6 +23,7 @@ import {
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
+import { runsInFlight } from "../store/start-entry.ts";
 import { readTroubles } from "../store/troubles.ts";
 import { readLate } from "./deadlines.ts";
 import { describeOpen, type OpenConflicts, readOpenConflicts } from "./open-conflicts.ts";
@@ -210,8 +212,9 @@ function toLine(
 const slotsSeenMax = 100;
 
 /**
- * The oldest slot of each of these policies that was started and whose run has not ended; of
- * several sync jobs, the one that is furthest behind. Slots that were skipped or missed have none.
+ * The oldest slot of each of these policies whose run has not ended: one whose request is out, else
+ * one that was started after the last end; of several sync jobs, of the one that is furthest
+ * behind. Slots that were skipped or missed have no run.
  */
 async function readOpenSlots(
   policies: readonly Policy[],
@@ -220,15 +223,25 @@ async function readOpenSlots(
 ): Promise<ReadonlyMap<string, number>> {
   const ledger = new SlotLedger(store);
   const open = new Map<string, number>();
+  const runs = policies.filter(({ action }) => action.kind === "run");
+  const syncJobs = runs.flatMap(({ name, action, service, repository = null }) =>
+    (targetsOf(action) ?? states.get(name)?.targets.map(({ target }) => target) ?? []).map((target) => {
+      return { service, repository, target };
+    }),
+  );
+  for (const { id } of await runsInFlight(store, syncJobs)) {
+    const { policy = "", slotMs = 0 } = parseTaskId(id) ?? {};
+    open.set(policy, Math.min(slotMs, open.get(policy) ?? slotMs));
+  }
   const read = async ({ name, action }: Policy) => {
     const targets = targetsOf(action);
     const ended = (states.get(name)?.targets ?? []).filter(({ target }) => targets?.includes(target) !== false);
     const slots = ended.map(({ last }) => last.slotMs);
     // Of masks, what is gone at the service stays behind.
     const endedMs = slots.length === 0 ? 0 : Math[targets === undefined ? "max" : "min"](...slots);
-    if ((plannedUpTo.get(name) ?? 0) <= endedMs) return;
-    const records = await ledger.slots(name, slotsSeenMax, { fromMs: endedMs + 1, toMs: nowMs });
-    const started = records.findLast(({ state }) => state === "started");
+    if (open.has(name) || (plannedUpTo.get(name) ?? 0) <= endedMs) return;
+    const records = await ledger.oldestSlots(name, slotsSeenMax, { fromMs: endedMs + 1, toMs: nowMs });
+    const started = records.find(({ state }) => state === "started");
     if (started !== undefined) open.set(name, started.slotMs);
   };
   for (const batch of batchesOf(policies)) await Promise.all(batch.map(read));

@@ -123,7 +123,17 @@ export class SlotLedger {
   async slots(policy: string, count: number, span: Partial<Interval> = {}): Promise<SlotRecord[]> {
     const { redis, key } = this.#store;
     const { fromMs = "-inf", toMs = "+inf" } = span;
-    const slots = await redis.zrevrangebyscore(key("slot-index", policy), toMs, fromMs, "LIMIT", 0, count);
+    return this.#read(policy, await redis.zrevrangebyscore(key("slot-index", policy), toMs, fromMs, "LIMIT", 0, count));
+  }
+
+  /** The oldest slot records of a policy, of slots from and up to an instant, oldest first. */
+  async oldestSlots(policy: string, count: number, { fromMs, toMs }: Interval): Promise<SlotRecord[]> {
+    const { redis, key } = this.#store;
+    return this.#read(policy, await redis.zrangebyscore(key("slot-index", policy), fromMs, toMs, "LIMIT", 0, count));
+  }
+
+  async #read(policy: string, slots: readonly string[]): Promise<SlotRecord[]> {
+    const { redis, key } = this.#store;
     if (slots.length === 0) return [];
     const texts = await redis.hmget(key("slots", policy), ...slots);
     return slots.flatMap((slot, index) => toRecord(slot, texts[index] ?? null));

@@ -14,6 +14,7 @@ import { Quarantines } from "../../src/store/pauses.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { ServiceLimiter } from "../../src/store/service-limiter.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { StartJournal } from "../../src/store/start-journal.ts";
 import { runHere } from "../support/commands-here.ts";
 import { liveProcess, setOf } from "../support/kept-set.ts";
 import { testOutcome } from "../support/outcomes.ts";
@@ -69,11 +70,12 @@ describe("syncline digest says in plain words", () => {
     "missed",
     "late",
     "going",
+    "overtaken",
     "idle",
     "due",
     "held",
   ];
-  const lateNames = ["late", "lost", "going", "idle"];
+  const lateNames = ["late", "lost", "going", "overtaken", "idle"];
   const all = names.map((name) =>
     testPolicy({
       ...{ name, schedule: name === "ran" ? undefined : hourly },
@@ -111,6 +113,13 @@ describe("syncline digest says in plain words", () => {
       const ofIt = { policy, expectedWatermarkMs: nowMs, newWatermarkMs: nowMs + 1, tasks: [] };
       await ledger.record([{ ...ofIt, records: [record] }]);
     }
+    // Its next slot was skipped, since the run of the slot before goes on.
+    const goesOn = { id: `overtaken__run__42__${Math.floor(slotMs / 1_000)}`, kind: "run", target: "42" } as const;
+    const task = { ...goesOn, service: "main", repository: "HR" };
+    await new StartJournal(store).claim(task.id, "me");
+    await new StartJournal(store).beginSending(task, "me", { startByMs: nowMs + hourMs, baseline: "" });
+    await ended(store, "overtaken", { status: "succeeded", slot: new Date(nowMs - 2 * hourMs).toISOString() });
+    await ended(store, "overtaken", { status: "skipped", reason: "overlap", taskId: "overtaken__run__42__2" });
     const miss = { slotMs: nowMs - 30_000, state: "missed", detail: "outside-window", note: "no scheduler" } as const;
     const step = { policy: "missed", expectedWatermarkMs: nowMs, newWatermarkMs: nowMs + 1, tasks: [] };
     await ledger.record([{ ...step, records: [miss] }]);
@@ -173,6 +182,7 @@ describe("syncline digest says in plain words", () => {
       "going",
       `late since .*, when it should have been done: its run of .* has not ended yet\\. It may end by itself\\. A person should look at main what it waits for, and not start it again\\. ${again}\\. ${noOwner}`,
     ],
+    ["overtaken", `late since .*: its run of .* has not ended yet\\. .* not start it again\\. ${again}\\. ${noOwner}`],
     [
       "idle",
       `late since .*, when it should have been done\\. A person must run it by hand, or let it wait\\. ${again}\\. ${noOwner}`,
@@ -193,14 +203,14 @@ describe("syncline digest says in plain words", () => {
 
   it("in its first line whether all is well, and how many need a person", () => {
     expect(digest.title).toBe(
-      "Not fine, 11 need a person: 1 stopped, 5 failed, 1 uncertain, 1 not run, 3 late, 1 not begun, 1 waiting for an approval, 1 with conflicts to settle of 14 policies",
+      "Not fine, 12 need a person: 1 stopped, 5 failed, 1 uncertain, 1 not run, 4 late, 1 not begun, 1 waiting for an approval, 1 with conflicts to settle of 15 policies",
     );
   });
 
   it("its zone once, and what all ends were", () => {
     const { title, detail, lines } = digest;
     expect([title, detail, ...lines].join("\n").match(/Asia\/Tokyo|JST|GMT|UTC|\dZ/g)).toEqual([timezone]);
-    expect(detail).toMatch(/11 ended, 3 good, 8 bad \(5 failed, .*1 not known whether it ran well.*\)/);
+    expect(detail).toMatch(/12 ended, 4 good, 8 bad \(5 failed, .*1 not known whether it ran well.*\)/);
   });
 
   it("that a service is down, who waits for it, and that it heals by itself", async () => {
