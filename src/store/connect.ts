@@ -2,10 +2,9 @@
 // options. A `commands` connection answers within 5 s or fails; a `worker` connection blocks on
 // purpose. A silent one is replaced: after a network cut of 40 s, TCP would repeat its data only 14
 // s later.
-import { setTimeout as delay } from "node:timers/promises";
 import { Cluster, type Command, Redis, type RedisOptions } from "ioredis";
 import { hasHashTag, parseRedisAddress, type RedisAccess, type RedisAddress } from "../config/redis-address.ts";
-import { nextTurn, withDeadline } from "../core/clock.ts";
+import { nextTurn, systemClock, withDeadline } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
 
 /** Where Redis is, and the prefix of all keys. */
@@ -180,7 +179,7 @@ class BoundedRedis extends GatheringRedis {
   }
 
   async #leaveIfSilent(stream: Redis["stream"], heard: number): Promise<void> {
-    await delay(commandSilenceMs - commandTimeoutMs, undefined, { ref: false });
+    await systemClock.sleep(commandSilenceMs - commandTimeoutMs);
     await nextTurn();
     if (stream === this.stream && stream?.bytesRead === heard) stream.destroy(new Error("Socket timeout"));
   }

@@ -55,8 +55,8 @@ export class LiveHub {
   }
 
   /**
-   * Asks this before pages hear of a change; false: not yet, at one of the next polls. Urgent: Redis
-   * cannot be read, or can again.
+   * Asks this before pages hear of a change; false: not yet, at one of the next polls. Urgent:
+   * Redis cannot be read, or can again.
    */
   beforeChange(mayTell: (isUrgent: boolean) => boolean): void {
     this.#mayTell = mayTell;

@@ -6,8 +6,8 @@ import type { QueryContext } from "../queries/query-context.ts";
 import { readPausesInForce } from "../queries/records.ts";
 
 /**
- * How long a look holds: `forMs`, or so many `times` what it took, up to `mostMs`. `outlivesChanges`:
- * also when something has changed.
+ * How long a look holds: `forMs`, or so many `times` what it took, up to `mostMs`.
+ * `outlivesChanges`: also when something has changed.
  */
 interface Hold {
   readonly forMs: number;
