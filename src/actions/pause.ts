@@ -33,7 +33,7 @@ export async function pause(
   untilMs: number | null,
   { store, set, by }: PauseParts,
 ): Promise<Pause> {
-  await checkSubject(subject, set, store);
+  await checkIsThere(subject, set, store);
   const nowMs = await redisTimeMs(store);
   if (untilMs !== null && untilMs <= nowMs)
     throw new UsageError(`the pause would end before it begins: ${showInstant(untilMs)} has passed already`);
@@ -87,7 +87,7 @@ export async function resume(
   wish: CatchUp | undefined,
   { store, set, by }: PauseParts,
 ): Promise<Resumed> {
-  await checkSubject(subject, set, store);
+  await checkIsThere(subject, set, store);
   const pauses = new Pauses(store);
   const quarantines = new Quarantines(store);
   const change = await beginChange(store, by, { what: "resume", subject: showSubject(subject) });
@@ -132,7 +132,7 @@ async function catchUp(
 }
 
 /** A typo must not pause nothing. Without a configuration, schedulers know the policies. */
-async function checkSubject(subject: PauseSubject, set: PolicySet | undefined, store: Store): Promise<void> {
+async function checkIsThere(subject: PauseSubject, set: PolicySet | undefined, store: Store): Promise<void> {
   const { scope, name } = subject;
   if (scope === "label") {
     if (set?.policies.some((policy) => isAbout(subject, policy))) return;

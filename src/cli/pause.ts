@@ -207,7 +207,8 @@ function show(
     io.out(`${policy}: queued for its slot ${showInstant(slotMs)}: ${tasks.join(", ")}`);
   if (isCatchingUp && ended.length > 0 && caughtUp.length === 0)
     io.err("nothing to catch up inside the catch-up window");
-  // The service of a policy is not always known here, so a pause of a service may cover it.
+  // After a resume of one policy, pauses of other policies are left out. Those of services, labels
+  // and all are told: whether they cover this policy is not always known here.
   for (const pause of stillPaused.filter(({ scope }) => scope !== "policy" || subject.scope !== "policy"))
     io.err(
       `still ${pause.cause === undefined ? "paused" : "in quarantine"}: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`,

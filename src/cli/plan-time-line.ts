@@ -41,7 +41,8 @@ export function timeLineToText({ line, range, timezone, count }: ToldLine, scree
   const title = `Planned ${showTimes(range, timezone)}: ${counted(rows.length, "slot")}`;
   if (rows.length === 0) return `${title}.`;
   const byPolicy = Map.groupBy(rows, ({ policy }) => policy.name);
-  const clashing = new Set(rows.filter((row) => clashesOf(row, line).length + runsMet(row, line).length > 0));
+  // Slots that meet a planned run of the same sync job, or one that goes on now.
+  const clashing = new Set(rows.filter((row) => clashesOf(row, line).length > 0 || runsMet(row, line).length > 0));
   const late = new Set(rows.filter((row) => deadlineMissed(row, line) !== undefined));
   const folded = new Set(
     byPolicy.size === 1 ? [] : [...byPolicy].flatMap(([name, its]) => (its.length > foldedFrom ? [name] : [])),

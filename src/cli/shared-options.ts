@@ -73,7 +73,7 @@ export function redisOption(): Option {
     .default("redis://127.0.0.1:6379");
 }
 
-/** @throws UsageError for the first of these options that was given. `where`: `without --wait`. */
+/** Refuses options that have no effect here. `where`: `without --wait`. @throws UsageError */
 export function refuseIdle(command: Command, values: readonly string[], where: string): void {
   for (const option of command.options) {
     if (values.includes(option.attributeName()) && command.getOptionValueSource(option.attributeName()) === "cli")

@@ -9,7 +9,7 @@ const secretsMax = 500;
 const beginningMin = 16;
 const mark = "[…]";
 
-/** `passing`: read again and again, until newer ones push it out. `lasting`: for good. */
+/** `passing`: noted anew at each read, so the oldest may be forgotten. `lasting`: noted once. */
 type SecretLife = "passing" | "lasting";
 
 /** Known secrets, oldest first. Rotated ones stay for a while: a line about one may come late. */

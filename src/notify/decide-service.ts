@@ -38,9 +38,9 @@ export function outageSinks(policies: readonly Policy[]): string[] {
 /** Notes a failure that may be the service's. `isNew`: the policy is not counted in it yet. */
 export function withFailure(
   before: ServiceAlertState,
-  { policy, ending, isNew }: { readonly policy: string; readonly ending: AlertEvent; readonly isNew: boolean },
+  { policy, event, isNew }: { readonly policy: string; readonly event: AlertEvent; readonly isNew: boolean },
 ): ServiceAlertState {
-  const { atMs, health, brief } = ending;
+  const { atMs, health, brief } = event;
   if (before.phase === "calm")
     return { ...calm(before), phase: "window", sinceMs: atMs, policies: [policy], count: 1, reason: brief.reason };
   const isNamed = isNew && before.policies.length < namedPoliciesMax;

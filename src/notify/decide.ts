@@ -39,25 +39,25 @@ export interface PolicyDecision {
   readonly notices: readonly AddressedNotice[];
 }
 
-/** Decides after an ending. The same ending and alert states give the same notices. */
-export function decideEvent(policy: Policy, before: AlertStates, ending: AlertEvent): AlertStates & PolicyDecision {
-  const each = [...everyNotices(policy, ending), ...driftNotices(policy, ending), ...unusualNotices(policy, ending)];
-  const { brief, health, atMs, news } = ending;
+/** Decides at the end of a task or slot. The same event and states give the same notices. */
+export function decideEvent(policy: Policy, before: AlertStates, event: AlertEvent): AlertStates & PolicyDecision {
+  const each = [...everyNotices(policy, event), ...driftNotices(policy, event), ...unusualNotices(policy, event)];
+  const { brief, health, atMs, news } = event;
   if (health === undefined) return { ...before, notices: each };
-  const isOutage = ending.outage === "yes" || (ending.outage === "while-down" && before.service.phase !== "calm");
+  const isOutage = event.outage === "yes" || (event.outage === "while-down" && before.service.phase !== "calm");
   let { service } = before;
   if (isOutage) {
     const isNew = !isPartOf(policy.name, before.policy, service);
-    service = withFailure(service, { policy: policy.name, ending, isNew });
-  } else if (ending.isSignOfLife) service = withSignOfLife(service, atMs);
-  const after = withEnding(before.policy, ending, isOutage ? service.sinceMs : undefined);
+    service = withFailure(service, { policy: policy.name, event, isNew });
+  } else if (event.isSignOfLife) service = withSignOfLife(service, atMs);
+  const after = withEvent(before.policy, event, isOutage ? service.sinceMs : undefined);
   const updated = updateSinks(policy, after, { key: brief.key, ending: brief });
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
   if (isWork(health)) notices.push(...noLongerStale(policy, after, brief).filter(({ sink }) => !ofPolicy.has(sink)));
   // Its notice is that of the outage.
   const isOfOutage = isOutage || before.policy.targets[brief.target]?.outage !== undefined;
-  if (!(isOfOutage && news === "changed")) notices.push(...newsNotices(policy, ending, notices));
+  if (!(isOfOutage && news === "changed")) notices.push(...newsNotices(policy, event, notices));
   return { service, policy: { ...updated.policy, stale: isWork(health) ? null : after.stale }, notices };
 }
 
@@ -254,8 +254,8 @@ function wantsRecoveryOnly(rule: NotifyRule): boolean {
   return recovery && failuresInRow === undefined && conflicts === undefined && !blocked && !unknown && !missed;
 }
 
-function withEnding(state: PolicyAlertState, ending: AlertEvent, outage: number | undefined): PolicyAlertState {
-  const { brief, health = "good", conflicts, slotMs, atMs } = ending;
+function withEvent(state: PolicyAlertState, event: AlertEvent, outage: number | undefined): PolicyAlertState {
+  const { brief, health = "good", conflicts, slotMs, atMs } = event;
   const { [brief.target]: before, ...targets } = state.targets;
   // A slot that did something ends a missed slot.
   if (isWork(health) && (targets[""]?.slotMs ?? slotMs) <= slotMs) delete targets[""];

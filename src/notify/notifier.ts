@@ -95,7 +95,8 @@ export class Notifier implements Component {
   readonly #stopping = new AbortController();
   /** Where notices may wait. */
   readonly #mayWait = new Set<Waiting>(["outbox", "muted"]);
-  readonly #next = { statusEveryMs: 0, silenceMs: 0, deadlineMs: 0, tidyMs: 0, digestMs: 0 };
+  /** When each is due next, by the monotonic clock. */
+  readonly #nextAtMs = { status: 0, silence: 0, deadline: 0, tidy: 0, digest: 0 };
   #loop: Promise<void> | undefined;
   #failing = false;
   /** The policy set of the last round. */
@@ -129,7 +130,7 @@ export class Notifier implements Component {
     if (!isMuted(set.notifications.muteTiming, nowMs) && (await this.#handOver("muted"))) return 0;
     const batch = await notifyStore.read(batchMax);
     await this.#countLost(batch.lost);
-    const isStatusRound = this.#isDue("statusEveryMs", statusEveryMs);
+    const isStatusRound = this.#isDue("status", statusEveryMs);
     if (isStatusRound) onStatusRound?.();
     if (batch.passed === 0 && !isStatusRound) return pollMs;
     const isDrained = batch.passed < batchMax;
@@ -198,7 +199,7 @@ export class Notifier implements Component {
       await load([...silences.keys()]);
       evaluation.onSilences(silences);
       evaluation.onDeadlines(await this.#judge(set, nowMs));
-      if (this.#isDue("tidyMs", tidyMs)) {
+      if (this.#isDue("tidy", tidyMs)) {
         const { notified, forgotten } = await this.#known(nowMs);
         await load([...notified, ...forgotten]);
         evaluation.onRemoved(notified);
@@ -222,7 +223,7 @@ export class Notifier implements Component {
   async #judge({ policies }: PolicySet, nowMs: number): Promise<ReadonlyMap<string, JudgedDeadlines>> {
     const { notifyStore, judge } = this.#options;
     const watched = policies.filter(({ expect }) => expect !== undefined);
-    if (judge === undefined || watched.length === 0 || !this.#isDue("deadlineMs", deadlineMs)) return new Map();
+    if (judge === undefined || watched.length === 0 || !this.#isDue("deadline", deadlineMs)) return new Map();
     const names = watched.map(({ name }) => name);
     return judge(watched, { texts: await notifyStore.texts("deadlines", names), nowMs });
   }
@@ -231,7 +232,7 @@ export class Notifier implements Component {
   async #makeDigests(set: PolicySet, nowMs: number) {
     const { notifyStore, owner, digests, log } = this.#options;
     const none = { notices: [] as AddressedNotice[], changes: new Map() as NotifyTexts };
-    const isAwaited = this.#options.clock.monotonicMs() < this.#next.digestMs;
+    const isAwaited = this.#options.clock.monotonicMs() < this.#nextAtMs.digest;
     if (digests === undefined || set.notifications.digests === undefined || isAwaited) return none;
     try {
       const { due, changes } = digests.due(await notifyStore.texts("digests"), nowMs);
@@ -244,7 +245,7 @@ export class Notifier implements Component {
       return { notices, changes };
     } catch (error) {
       if (isRedisOutage(error)) throw error;
-      this.#next.digestMs = this.#options.clock.monotonicMs() + digestAgainMs;
+      this.#nextAtMs.digest = this.#options.clock.monotonicMs() + digestAgainMs;
       log.error("digest.failed", { message: errorText(error), stack: stackOf(error) });
       return none;
     }
@@ -252,7 +253,7 @@ export class Notifier implements Component {
 
   async #silences({ world: { set, services } }: Evaluation): Promise<ReadonlyMap<string, number>> {
     const watched = set.policies.filter(({ notify = [] }) => notify.some(({ stale }) => stale));
-    if (watched.length === 0 || !this.#isDue("silenceMs", silenceMs)) return new Map();
+    if (watched.length === 0 || !this.#isDue("silence", silenceMs)) return new Map();
     const floors = [...services].flatMap(([name, { endedMs }]) => (endedMs === null ? [] : [[name, endedMs] as const]));
     return this.#options.silences(watched, new Map(floors));
   }
@@ -317,13 +318,13 @@ export class Notifier implements Component {
   #noteSet({ contentHash }: PolicySet): void {
     if (contentHash === this.#contentHash) return;
     this.#contentHash = contentHash;
-    this.#next.tidyMs = this.#options.clock.monotonicMs() + tidyMs;
+    this.#nextAtMs.tidy = this.#options.clock.monotonicMs() + tidyMs;
   }
 
-  #isDue(what: "statusEveryMs" | "silenceMs" | "deadlineMs" | "tidyMs", everyMs: number): boolean {
+  #isDue(what: "status" | "silence" | "deadline" | "tidy", everyMs: number): boolean {
     const nowMs = this.#options.clock.monotonicMs();
-    if (nowMs < this.#next[what]) return false;
-    this.#next[what] = nowMs + everyMs;
+    if (nowMs < this.#nextAtMs[what]) return false;
+    this.#nextAtMs[what] = nowMs + everyMs;
     return true;
   }
 }

@@ -45,8 +45,9 @@ export interface QueryContext {
 export type StateContext = Pick<QueryContext, "store"> & Partial<Pick<QueryContext, "readStates">>;
 
 /**
- * The same within bounds. A policy must have all labels, and a service that they are not held to by
- * name is there when a policy is at it. Nothing that has no policy is seen by labels.
+ * The same, with only what a caller within these bounds may see. Held to services: those, and their
+ * policies. Held to labels: policies that have all of them, the services of these policies, and
+ * nothing that has no policy.
  */
 export function narrowTo(context: QueryContext, { services, labels }: Bounds): QueryContext {
   if (services === undefined && labels === undefined) return context;

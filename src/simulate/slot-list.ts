@@ -25,7 +25,10 @@ export interface SlotRow {
   readonly clashes: Clash[];
 }
 
-/** A task that meets a run of its sync job, or comes too late. `by`: the task of that run. */
+/**
+ * A task that meets a run of its sync job, or comes too late, and what becomes of it. `by`: the
+ * task of that run, where it is known.
+ */
 export interface Clash {
   readonly target: string;
   readonly what: "skipped" | "waits" | "at-once" | "too-late";

@@ -40,8 +40,9 @@ export async function finish(
   const facts = { finishedAtMs, attempts, changed: poll?.changed };
   const outcome = await compareWithUsual(toOutcome(task, final, facts), deps);
   const recorded = await recorder.record(outcome, from, poll?.note);
-  const isAwaited = recorded === "recorded-awaited" || recorded === "already-recorded";
-  if (isAwaited) await advanceChains(task, deps);
+  // Recorded before: that worker may have died before it let followers go on.
+  const mayBeAwaited = recorded === "recorded-awaited" || recorded === "already-recorded";
+  if (mayBeAwaited) await advanceChains(task, deps);
   return recorded;
 }
 

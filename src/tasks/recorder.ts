@@ -160,9 +160,9 @@ export function createQuarantineWatch(
     const weight = weightOf(outcome);
     if (rule === undefined || weight === "nothing") return;
     const { policy, taskId, status, reason, detail } = outcome;
-    const isGood = weight === "good";
-    const note = isGood ? `a success: ${taskId}` : `the last ended ${status} (${reason}): ${detail}`;
-    const change = await counts.count({ policy, slotMs: Date.parse(outcome.slot), isGood, note }, rule);
+    const endedWell = weight === "good";
+    const note = endedWell ? `a success: ${taskId}` : `the last ended ${status} (${reason}): ${detail}`;
+    const change = await counts.count({ policy, slotMs: Date.parse(outcome.slot), isGood: endedWell, note }, rule);
     if (change === "quarantined")
       log.error("policy.quarantined", { policy, after: rule.after, forMs: rule.forMs, taskId, status, reason, detail });
     if (change === "released") log.info("policy.released", { policy, by: note });

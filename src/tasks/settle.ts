@@ -3,6 +3,7 @@
 // says whether it is final. Without one, a list that grew and then stayed quiet settles the run by
 // inference (docs/outcomes.md). A waiting approval ends it as blocked.
 import type { Follow, Policy } from "../config/policy-set.ts";
+import { counted } from "../core/plain-text.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import type { Appeared, WaitingApprovals } from "./evidence.ts";
@@ -48,23 +49,23 @@ function settle(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | u
   return ending ?? judgeBlocked(follow, evidence) ?? unreadable(follow, evidence) ?? overdue(follow, evidence);
 }
 
-type Activities = Pick<RunEvidence, "ours" | "mayBeOurs" | "confidence">;
+type OwnActivities = Pick<RunEvidence, "ours" | "mayBeOurs" | "confidence">;
 
 /** A hash of the activities that ended the run; undefined while one of them is not final. */
-export function finishedActivities(evidence: Activities & Pick<RunEvidence, "attributable">): string | undefined {
+export function finishedActivities(evidence: OwnActivities & Pick<RunEvidence, "attributable">): string | undefined {
   if (!isFinished(evidence)) return undefined;
   const ids = judgedOf(evidence).map(({ id }) => id);
   return hashText(canonicalJson(ids.toSorted()));
 }
 
 /** True when every activity that is or may be of the run is final. */
-function isFinished(evidence: Activities & Pick<RunEvidence, "attributable">): boolean {
+function isFinished(evidence: OwnActivities & Pick<RunEvidence, "attributable">): boolean {
   const { attributable, ours } = evidence;
   return attributable && ours.length > 0 && judgedOf(evidence).every(({ finished }) => finished === true);
 }
 
 /** The activities to judge by. When ambiguous, only what all candidates say is true of this run. */
-function judgedOf({ ours, mayBeOurs, confidence }: Activities): readonly SeenItem[] {
+function judgedOf({ ours, mayBeOurs, confidence }: OwnActivities): readonly SeenItem[] {
   return confidence === "ambiguous" ? [...ours, ...mayBeOurs] : ours;
 }
 
@@ -82,14 +83,14 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEn
     const agree = failed.length === judged.length;
     const detail = agree
       ? `activity ${name} did not succeed`
-      : `${failed.length} of ${activities(judged.length)} did not succeed: ${name}`;
+      : `${failed.length} of ${describeActivities(judged.length)} did not succeed: ${name}`;
     // A run may leave several activities: where they disagree, the failed one may be of a start by
     // hand in the same second.
     const kind = confidence === "certain" || (isSure && agree) ? "direct" : "inferred";
     return { status: "failed", evidence: kind, reason: "run-failed", detail, newConflicts };
   }
   if (failed.length > 0) {
-    const detail = `${failed.length} of ${activities(judged.length)} did not succeed, and they may be of another start`;
+    const detail = `${failed.length} of ${describeActivities(judged.length)} did not succeed, and they may be of another start`;
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
   return judgeConflicts(follow, evidence, isSure ? "direct" : "inferred");
@@ -120,7 +121,7 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
   const whose =
     confidence === "ambiguous" ? ", perhaps of another start too" : others > 0 ? `; ${others} more are of others` : "";
   const detail = isFinished(evidence)
-    ? `${activities(ours.length)} finished${whose}`
+    ? `${describeActivities(ours.length)} finished${whose}`
     : "the activities grew and then stayed quiet";
   return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts, ...counts };
 }
@@ -177,11 +178,11 @@ function whatWasSeen(evidence: RunEvidence): string {
   const { attributable, ours } = evidence;
   if (!attributable) return "nothing in the feeds shows whether it ended";
   if (mayHaveEnded(evidence)) return "an activity finished that may be of it or of another start";
-  return ours.length > 0 ? `${activities(ours.length)} appeared, not all final` : "no activity of it was seen";
+  return ours.length > 0 ? `${describeActivities(ours.length)} appeared, not all final` : "no activity of it was seen";
 }
 
-function activities(count: number): string {
-  return count === 1 ? "1 activity" : `${count} activities`;
+function describeActivities(count: number): string {
+  return counted(count, "activity", "activities");
 }
 
 /**

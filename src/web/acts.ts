@@ -50,7 +50,7 @@ export interface KeyedActing extends Acting {
  * More than a policy is an admin's; a label is also of those whose own labels are all in it.
  * @throws WebError unless the caller sees and may pause it.
  */
-export function checkSubject({ context, caller }: Acting, { scope, name }: PauseSubject): void {
+export function checkMayPause({ context, caller }: Acting, { scope, name }: PauseSubject): void {
   if (scope === "policy") return void policyOf(context, name);
   if (scope === "label" && mayPauseLabel(caller, name)) return;
   if (scope === "service") checkService(context, name);
@@ -72,7 +72,7 @@ function checkService({ set }: QueryContext, name: string): void {
 
 /** Pauses a subject. `untilMs` null: until it is resumed. */
 export async function pauseSubject(acting: Acting, subject: PauseSubject, untilMs: number | null, reason: string) {
-  checkSubject(acting, subject);
+  checkMayPause(acting, subject);
   const { store, set } = acting.context;
   return pause(subject, untilMs, { store, set, by: acting.by(reason) });
 }
@@ -83,7 +83,7 @@ export async function resumeSubject(
   subject: PauseSubject,
   { reason, catchUp }: { readonly reason: string; readonly catchUp: boolean },
 ): Promise<Resumed> {
-  checkSubject(acting, subject);
+  checkMayPause(acting, subject);
   const { store, set, producer } = acting.context;
   const signal = AbortSignal.timeout(catchUpMsMax);
   const wish = catchUp ? { policies: set.policies, producer, signal } : undefined;

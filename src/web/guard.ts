@@ -52,7 +52,7 @@ export function recordRefusals({ clock, log, recordRefusal }: GuardParts): Middl
   const [recorded, denied] = [new RateLimit(refusals, clock), new RateLimit(denials, clock)];
   return async (c, next) => {
     await next();
-    // Also of a part of a request, whose answer is good.
+    // Also set where a part was refused and the rest was done: then the answer is good.
     const { status = c.res.status } = c.get("problem") ?? {};
     const denial = c.error instanceof Denied ? c.error : undefined;
     const isStranger = c.get("caller") === undefined && !isSigning(c);

@@ -22,7 +22,7 @@ export async function startWebServer(
     parts.log.warn("web.read-ahead-failed", { message: errorText(error) }),
   );
   const options = { name: "the web server", ...address, ...limits, hint: ": see --web-port" };
-  // With the listener's own `Request` as the global one: hono's body limit copies requests by it.
+  // The listener makes its own `Request` the global one: hono's body limit copies requests with it.
   const server = await startHttpServer(options, getRequestListener(fetch));
   return {
     port: server.port,

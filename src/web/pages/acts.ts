@@ -17,7 +17,7 @@ import { subjectWords, taskWords } from "../../queries/task-words.ts";
 import {
   acknowledgePolicy,
   cancelTask,
-  checkSubject,
+  checkMayPause,
   discardFailed,
   endPolicyAcknowledgement,
   failedOf,
@@ -86,7 +86,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
     back: subjectPath,
     view: async (acting, target, form) => {
       const subject = subjectOf(target);
-      checkSubject(acting, subject);
+      checkMayPause(acting, subject);
       const own = acting.context.set.policies.filter((policy) => isAbout(subject, policy));
       const count =
         subject.scope !== "all"
@@ -114,7 +114,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
     back: subjectPath,
     view: async (acting, target) => {
       const subject = subjectOf(target);
-      checkSubject(acting, subject);
+      checkMayPause(acting, subject);
       const nowMs = await readNowMs(acting.context);
       const held = (await readPausesInForce(acting.context)).filter(
         ({ scope, name }) => scope === subject.scope && name === subject.name,

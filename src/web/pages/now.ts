@@ -3,7 +3,6 @@ import { html } from "hono/html";
 import { showNear } from "../../core/instant.ts";
 import { counted } from "../../core/plain-text.ts";
 import type { Outcome } from "../../model/outcome.ts";
-import type { Pause } from "../../model/pause.ts";
 import type { Attention, AttentionItem } from "../../queries/attention.ts";
 import { plainHealths } from "../../queries/plain-troubles.ts";
 import {
@@ -146,16 +145,11 @@ function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
     const waits = waitingMs === undefined ? actionText(policy) : mark("service-down", describeWaiting(line, nowMs));
     return [
       html`${when(nextMs, nowMs)}<span class="under">${showNear(nextMs, policy.closed.timezone, nowMs)}</span>`,
-      html`${policyLink(policy.name)}<span class="under">${pauses.length === 0 ? waits : mark("paused", pauseNote(pauses, nextMs))}</span>`,
+      html`${policyLink(policy.name)}<span class="under">${pauses.length === 0 ? waits : mark("paused", "paused until then")}</span>`,
     ];
   });
   const none = "No policy has a slot ahead.";
   return table("The next slot of each policy", ["due", ["policy", "wide"]], rows, { none, isBrief: true });
-}
-
-function pauseNote(pauses: readonly Pause[], nextMs: number): string {
-  const isOver = pauses.every(({ untilMs }) => untilMs !== null && untilMs <= nextMs);
-  return isOver ? "paused until then" : "paused: will be skipped";
 }
 
 function justEnded(newest: readonly Outcome[], { nowMs, lines }: Attention): Html {
