@@ -31,7 +31,7 @@ import {
   variableOption,
 } from "../shared-options.ts";
 import { oneLine, paint } from "../table.ts";
-import { checkNames, type Finding, findingsOf, type Level } from "./finding.ts";
+import { checkNames, type Finding, findingsOf, type Level, worstFirst } from "./finding.ts";
 import { checkPolicies, judgeStatus, type NextSlot, nextSlots } from "./installation-checks.ts";
 import { checkSignIn, checkSinks } from "./outside-checks.ts";
 import { checkService } from "./service-checks.ts";
@@ -254,9 +254,7 @@ function reportToText(findings: readonly Finding[], colours: boolean): string {
       ? causes.find((cause) => subject.split(/, | of /).includes(cause.subject))
       : undefined;
   const explained = Map.groupBy(findings, causeOf);
-  const ordered = (["problem", "warning", "ok"] as const).flatMap((level) =>
-    sortFindings(explained.get(undefined) ?? []).filter((finding) => finding.level === level),
-  );
+  const ordered = worstFirst(sortFindings(explained.get(undefined) ?? []));
   const lines = ordered.flatMap((finding) => {
     const { check, subject, level, what, cure } = finding;
     const about = `${check}${subject === "" ? "" : ` ${subject}`}`;

@@ -51,14 +51,19 @@ export function findingsOf(check: Finding["check"], subject = "") {
 
 const linesMax = 20;
 
-/** The first findings, and one line for the rest. */
+/** Problems, then warnings, then what is fine; within each as before. */
+export function worstFirst(findings: readonly Finding[]): readonly Finding[] {
+  return (["problem", "warning", "ok"] as const).flatMap((level) => findings.filter((one) => one.level === level));
+}
+
+/** The findings; of many the worst ones, and one line for the rest. */
 export function withinLines(findings: readonly Finding[]): readonly Finding[] {
-  const rest = findings.slice(linesMax);
+  const ordered = worstFirst(findings);
+  const rest = ordered.slice(linesMax);
   const [first] = rest;
   if (first === undefined) return findings;
-  const level = rest.some((finding) => finding.level === "problem") ? "problem" : first.level;
-  const more = { ...first, subject: "", level, what: `and ${rest.length} more like these` };
-  return [...findings.slice(0, linesMax), more];
+  const more = { ...first, subject: "", what: `and ${rest.length} more like these` };
+  return [...ordered.slice(0, linesMax), more];
 }
 
 const lookupCodes = /^(ENOTFOUND|EAI_|EDNS|ENODATA|ESERVFAIL|ETIMEDOUT \(lookup\))/;

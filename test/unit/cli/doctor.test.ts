@@ -33,19 +33,15 @@ describe("who is alive", () => {
 });
 
 describe("many findings of one kind", () => {
-  it("shows twenty, and the rest as one line, as bad as the worst of them", () => {
-    const findings = Array.from(
-      { length: 23 },
-      (_, index): Finding => ({
-        check: "masks",
-        subject: `p${index}`,
-        level: index === 22 ? "problem" : "ok",
-        what: "so",
-      }),
-    );
-    const shown = withinLines(findings);
-    expect(shown).toHaveLength(21);
-    expect(shown.at(-1)).toEqual({ check: "masks", subject: "", level: "problem", what: "and 3 more like these" });
-    expect(withinLines(findings.slice(0, 20))).toHaveLength(20);
+  it("shows the twenty worst, and the rest as one line, as bad as the worst of them", () => {
+    const findings = (...levels: Finding["level"][]) =>
+      levels.map((level, index): Finding => ({ check: "masks", subject: `p${index}`, level, what: "so" }));
+    const [fine, wrong] = [Array<"ok">(21).fill("ok"), Array<"problem">(22).fill("problem")];
+    const shown = withinLines(findings(...fine, "problem", "warning"));
+    expect(shown.slice(0, 3).map(({ subject }) => subject)).toEqual(["p21", "p22", "p0"]);
+    expect(shown.at(-1)).toEqual({ check: "masks", subject: "", level: "ok", what: "and 3 more like these" });
+    expect(withinLines(findings(...wrong, "ok")).at(-1)).toMatchObject({ level: "problem" });
+    const few = findings(...fine.slice(2), "problem");
+    expect(withinLines(few)).toEqual(few);
   });
 });
