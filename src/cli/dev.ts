@@ -11,6 +11,7 @@ import { systemClock } from "../core/clock.ts";
 import { errorText, OutOfReachError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { showBoth } from "../core/instant.ts";
+import { shellWord } from "../core/plain-text.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { createSlotSource, dueSlots } from "../schedule/slots.ts";
 import { defaultPrefix } from "../store/redis.ts";
@@ -142,7 +143,7 @@ export function typeNext(
   // npm tells which script it runs: from a clone the command is `npm run -s syncline --`.
   const isClone = variables["npm_lifecycle_event"] !== undefined;
   const command = isClone ? "npm run -s syncline --" : "syncline";
-  const exports = Object.entries(environment).map(([name, value]) => `${name}='${value}'`);
+  const exports = Object.entries(environment).map(([name, value]) => `${name}=${shellWord(value)}`);
   const lines = [`export ${exports.join(" ")}`, "status", `run ${policy} --wait`, "history", `explain ${policy}`];
   return [
     paint("bold", "in another terminal, in this folder", colours),

@@ -29,6 +29,11 @@ export function showName(name: string | null | undefined): string {
   return more > 0 ? `${whole} and ${more} more characters` : whole;
 }
 
+/** Quotes a word for a POSIX shell. */
+export function shellWord(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
 /** `1 task`, `2 tasks`. `many`: a plural that does not end in s alone. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;

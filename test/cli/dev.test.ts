@@ -1,9 +1,18 @@
 // `syncline dev` as a newcomer starts it: what it says to type next works, and nothing is left.
 import { execFileSync } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { copyFileSync, mkdtempSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
+import { folderForTest } from "../support/folder.ts";
 import { Syncline, syncline } from "../support/processes.ts";
+
+/** What a shell exports by the line that is to be typed. */
+function exportedBy({ err }: Syncline): Record<string, string> {
+  const typed = `${/export .*/.exec(err)?.[0]}\nenv`;
+  const lines = execFileSync("sh", ["-c", typed], { env: { PATH: process.env["PATH"] }, encoding: "utf8" }).split("\n");
+  return Object.fromEntries(lines.map((line) => line.split(/=(.*)/)));
+}
 
 it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => {
   const dev = new Syncline(["dev"]);
@@ -11,8 +20,7 @@ it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => 
   expect(dev.err).toMatch(
     /next slots\n {2}contracts-nightly: \d{4}-\d\d-\d\d 0[01]:30:00Z \(\d{4}-\d\d-\d\d 02:30:00 CES?T\)\n {2}invoices: /,
   );
-  const exported = [...dev.err.matchAll(/(\w+)='([^']*)'/g)].map(([, name = "", value = ""]) => [name, value]);
-  const environment: Record<string, string> = Object.fromEntries(exported);
+  const environment = exportedBy(dev);
   const [run] = /(?<= syncline (?:-- )?)run .*/.exec(dev.err) ?? [""];
   expect(await syncline(run.split(" "), environment)).toMatchObject({ code: 0 });
   expect((await syncline(["history"], environment)).out).toMatch(/contracts-nightly +sync job 4.* succeeded/);
@@ -26,15 +34,17 @@ it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => 
   expect(execFileSync("ps", ["-eo", "args"], { encoding: "utf8" })).not.toContain(`:${port}`);
 }, 60_000);
 
-it("never prints the token of a service of one's own", async () => {
+it("exports the place of one's own policies, and never prints their service's token", async () => {
   const sandbox = await startSandbox({ jobs: 3, activities: 5 });
   onTestFinished(() => sandbox.stop());
-  const file = fileURLToPath(new URL("../../config/first-light.yaml", import.meta.url));
+  const file = join(mkdtempSync(join(folderForTest(), "o'brien-")), "own.yaml");
+  copyFileSync(new URL("../../config/first-light.yaml", import.meta.url), file);
   const own = { SYNC_URL: sandbox.baseUrl, SYNC_TOKEN: "own-token-4711-of-a-service" };
   for (const token of [sandbox.token, own.SYNC_TOKEN]) {
     const dev = new Syncline(["dev", "--config", file], { ...own, SYNC_TOKEN: token });
     await dev.until(({ event }) => event === "serve.ready");
-    const [, url = ""] = /REDIS_URL='([^']*)'/.exec(dev.err) ?? [];
+    const { REDIS_URL: url = "", SYNCLINE_CONFIG } = exportedBy(dev);
+    expect(SYNCLINE_CONFIG).toBe(file);
     const run = ["run", "contracts-nightly", "--wait", "--timeout", "5s", "--redis-url", url];
     const { out, err } = await syncline(run);
     dev.kill("SIGINT");

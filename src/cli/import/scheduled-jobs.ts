@@ -4,6 +4,7 @@
 import * as z from "zod";
 import { formatDuration, parseDuration } from "../../core/duration.ts";
 import { defined } from "../../core/json.ts";
+import { shellWord } from "../../core/plain-text.ts";
 import type { ReadJobs, ScheduledJob } from "./job-policies.ts";
 
 const keyRef = z.looseObject({ name: z.string(), key: z.string() });
@@ -112,7 +113,7 @@ function commandOf(one: Container): string {
   const words = [...(tool === undefined ? one.command : [tool]), ...one.args];
   const [program = "", option = "", script] = words;
   if (shell.test(program) && /^-\w*c$/.test(option) && script !== undefined) return script;
-  return words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+  return words.map(shellWord).join(" ");
 }
 
 /** `startingDeadlineSeconds` within what `catchUpWindow` takes. */
