@@ -56,6 +56,7 @@ async function dev({ config, keep }: DevOptions, io: CommandIo): Promise<void> {
   const environment: Readonly<Record<string, string>> = {
     REDIS_URL: redis.url,
     SYNCLINE_CONFIG: path,
+    SYNCLINE_PREFIX: defaultPrefix,
     ...(sandbox === undefined ? {} : { SYNC_URL: sandbox.baseUrl, SYNC_TOKEN: sandbox.token }),
   };
   const variables = { ...io.settings.variables, ...environment };

@@ -15,14 +15,17 @@ function exportedBy({ err }: Syncline): Record<string, string> {
 }
 
 it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => {
-  const dev = new Syncline(["dev"]);
+  const shell = { SYNCLINE_PREFIX: "of-another" };
+  const dev = new Syncline(["dev"], shell);
   await dev.until(({ event }) => event === "serve.ready");
   expect(dev.err).toMatch(
     /next slots\n {2}contracts-nightly: \d{4}-\d\d-\d\d 0[01]:30:00Z \(\d{4}-\d\d-\d\d 02:30:00 CES?T\)\n {2}invoices: /,
   );
-  const environment = exportedBy(dev);
+  const environment = { ...shell, ...exportedBy(dev) };
   const [run] = /(?<= syncline (?:-- )?)run .*/.exec(dev.err) ?? [""];
   expect(await syncline(run.split(" "), environment)).toMatchObject({ code: 0 });
+  // Its own worker did it, under the prefix that is exported.
+  await dev.until(({ event, policy }) => event === "task.finished" && policy === "contracts-nightly");
   expect((await syncline(["history"], environment)).out).toMatch(/contracts-nightly +sync job 4.* succeeded/);
 
   // Under `npm run` a Ctrl-C comes twice: still an end in order.
@@ -30,7 +33,7 @@ it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => 
   dev.kill("SIGINT");
   expect((await dev.ended()).code).toBe(0);
   expect(dev.events.at(-1)).toMatchObject({ event: "serve.stopped" });
-  const { port } = new URL(environment["REDIS_URL"] ?? "");
+  const { port } = new URL(exportedBy(dev)["REDIS_URL"] ?? "");
   expect(execFileSync("ps", ["-eo", "args"], { encoding: "utf8" })).not.toContain(`:${port}`);
 }, 60_000);
 
