@@ -6,6 +6,7 @@ import { showInstant, showNear } from "../../core/instant.ts";
 import { type Pause, type PauseSubject, showSubject, subjectKey } from "../../model/pause.ts";
 import { type AttentionItem, whomToAsk } from "../../queries/attention.ts";
 import type { PolicyLine } from "../../queries/policy-lines.ts";
+import { actionWords } from "../../queries/task-words.ts";
 import type { Html } from "./marks.ts";
 
 /** Stands where there is nothing to show. */
@@ -113,10 +114,8 @@ function spreadText({ spreadMs }: Schedule): string {
 
 /** What a policy does, in short. */
 export function actionText({ action }: Policy): string {
-  if (action.kind === "poll") return `poll ${action.list}`;
-  if (action.kind === "delete") return `delete sync job ${action.syncJob}`;
-  if (action.kind === "apply") return `apply ${action.objects.length} objects`;
   if ("fromMasks" in action) return "run the sync jobs of masks";
+  if (!("syncJobs" in action)) return actionWords(action);
   const [first, ...others] = action.syncJobs;
   const shown = action.syncJobs.slice(0, 5).join(", ");
   const more = action.syncJobs.length > 5 ? ` and ${action.syncJobs.length - 5} more` : "";

@@ -33,10 +33,12 @@ const schedule: Policy["schedule"] = {
   spreadMs: 0,
 };
 const expectation = { kind: "successBy", at: "06:00", on: "*" } as const;
+const ofOneObject: Policy["action"] = { kind: "apply", objects: [{ kind: "syncJob", id: 7, fields: {} }] };
 const story = {
   ...smallStory,
   "due-before": { endings: [], more: { schedule } },
   invoices: { endings: ["ok", "failed", "failed"] as const, more: { owner: "Ana, 4711" } },
+  "of-one-object": { endings: [], more: { action: ofOneObject } },
   "of-no-job": { endings: [] },
   "of-no-rights": { endings: [] },
   overdue: { endings: [], more: { expect: expectation } },
@@ -182,6 +184,10 @@ it("a page tells nothing of an address that makes sense", async () => {
     "/policies?q=&page=3",
   ])
     expect(await textOf(path)).not.toContain("In the address");
+});
+
+it("a policy that applies one object names it", async () => {
+  expect(await textOf("/policies?q=of-one-object")).toContain("apply sync job 7 ·");
 });
 
 it("a request that is wrong gets other advice than a caller who is not let in", async () => {
