@@ -278,10 +278,11 @@ export function createProgress(set: PolicySet, store: Store, io: CommandIo): Sho
   };
 }
 
-function describeStep({ step, waitsFor, kind }: RunningTask, isSeen: boolean): string {
+function describeStep({ step, shownBy, waitsFor, kind }: RunningTask, isSeen: boolean): string {
   if (waitsFor === null) return step;
   if (step === "held back" || step === "waits for sync job") return `${step}: ${waitsFor}`;
   if (step !== "following") return `${step}; waits for ${waitsFor}`;
+  if (shownBy === "evidence") return `confirmed: an activity shows that the ${kind} has started; waits for ${waitsFor}`;
   const seen = isSeen ? ", and its first activity is seen" : "";
   return `answered: the service took the ${kind}${seen}; waits for ${waitsFor}`;
 }

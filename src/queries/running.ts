@@ -54,6 +54,8 @@ export interface RunningTask
   readonly step: TaskStepName;
   /** Since when it is in this step; before its request: in the queue. */
   readonly since: string | null;
+  /** What showed that the service took the start: its answer, or an activity; null until then. */
+  readonly shownBy: StartEntry["shownBy"] | null;
   /** What it waits for, in words; null when it waits for its turn alone. */
   readonly waitsFor: string | null;
   /** How long such runs usually take, and when this one would end then. */
@@ -90,11 +92,12 @@ export async function readRunning(
 }
 
 /**
- * What it does now, in one sentence: `answered at 02:30 CET; followed until 03:55 CET: its run has
- * not ended`. A story tells by itself what stands in the way of a start, and who cancelled it.
+ * What it does now, in one sentence: `answered at 02:30 CET; followed until 03:55 CET; waits for
+ * the end of its run`, or `confirmed at` where an activity stands for a lost answer. A story tells
+ * by itself what stands in the way of a start, and who cancelled it.
  */
 export function stepWords(
-  { step, since, deadline, waitsFor }: RunningTask,
+  { step, since, shownBy, deadline, waitsFor }: RunningTask,
   timezone: string | undefined,
   nowMs: number,
 ): string {
@@ -103,7 +106,7 @@ export function stepWords(
   if (isToldElsewhere || waitsFor === null) return step;
   if (step !== "following" || since === null) return `${step}; waits for ${waitsFor}`;
   const until = deadline === null ? "" : ` until ${at(deadline)}`;
-  return `answered at ${at(since)}; followed${until}; waits for ${waitsFor}`;
+  return `${shownBy === "evidence" ? "confirmed" : "answered"} at ${at(since)}; followed${until}; waits for ${waitsFor}`;
 }
 
 /** Says the same of the tasks of one policy that are in flight. */
@@ -215,6 +218,7 @@ function toRunning({ task, entry, policy, usualMs }: Where, step: Step, nowMs: n
   return {
     ...{ id, policy: task.policy, kind, target, service, repository, origin, slot: toIso(task.slotMs) },
     ...step,
+    shownBy: step.step === "following" && entry !== undefined ? entry.shownBy : null,
     name: taskWords(task, policy?.closed.timezone, nowMs),
     sent: toIso(sentAtMs),
     usualMs: usualMs ?? null,

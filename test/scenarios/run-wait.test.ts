@@ -85,6 +85,21 @@ describe("run --wait", () => {
     );
   });
 
+  it("calls a start confirmed, never answered, where only an activity shows it", async () => {
+    const { target } = await worldForTest({
+      ...{ policies, mapping: "timed", sandbox: { runMs: [60_000, 60_000] } },
+      faults: ["lost-answer,op=RunSyncJob,first=1"],
+    });
+    const at = ["--prefix", target.prefix, "--redis-url", target.url];
+    const { err } = await runUntil(/^(answered|confirmed)/, ["run", "nightly", "--wait", ...at]);
+    expect(err).toMatch(/\nconfirmed: an activity shows that the run has started; waits for the end of its run/);
+    const { out } = await runHere(["explain", "nightly", ...at], {});
+    expect(out).toMatch(
+      /no outcome yet: confirmed at [^;]+GMT\+9; followed until [^;]+GMT\+9; waits for the end of its run/,
+    );
+    expect(err + out).not.toContain("answered");
+  });
+
   it("says within 5 s that the token is wrong, the port closed, or no worker alive", async () => {
     const sandbox = await startSandbox({});
     onTestFinished(() => sandbox.stop());
