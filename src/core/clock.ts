@@ -58,14 +58,21 @@ export function nextTurn(): Promise<void> {
   return immediate();
 }
 
+/** A deadline is waited for in so many parts: of a time in which nothing ran, one part counts. */
+const deadlineParts = 5;
+
 /**
- * Waits for a promise until a deadline. A process that was held up itself first reads what has come
- * meanwhile. @throws the error of `onTimeout` when the deadline is first.
+ * Waits for a promise until a deadline, not counting for how long this process was held up, and
+ * reads once more what has come. @throws the error of `onTimeout` when the deadline is first.
  */
 export async function withDeadline<T>(promise: Promise<T>, deadlineMs: number, onTimeout: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => nextTurn().then(() => reject(onTimeout())), Math.min(deadlineMs, timerMsMax));
+    const wait = (parts: number) => {
+      const next = () => (parts > 1 ? wait(parts - 1) : nextTurn().then(() => reject(onTimeout())));
+      timer = setTimeout(next, Math.min(deadlineMs / deadlineParts, timerMsMax));
+    };
+    wait(deadlineParts);
   });
   try {
     return await Promise.race([promise, timeout]);
