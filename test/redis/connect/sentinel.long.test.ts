@@ -49,7 +49,10 @@ async function newProcess() {
   return { journal: new StartJournal(store, guard.watch), close };
 }
 
-/** Asks for a start until the answer is one, as workers do; a Redis out of reach is asked again. */
+/**
+ * Asks for a start until the answer is one, as workers do; a Redis out of reach is asked again.
+ * Until a permission whose answer was lost is taken back, another step has the claim.
+ */
 function startOne(journal: StartJournal, task: string, slotMs: number) {
   const ask = async () => {
     await journal.claim(task, "me");
@@ -57,7 +60,7 @@ function startOne(journal: StartJournal, task: string, slotMs: number) {
   };
   return until(
     () => ask().catch(() => "undecided"),
-    (answer) => answer !== "undecided",
+    (answer) => answer !== "undecided" && answer !== "lost-claim",
     30_000,
   );
 }
