@@ -293,12 +293,18 @@ class Trial {
     const policies = this.#parts.policies.filter(({ schedule }) => schedule !== undefined);
     const slots = Map.groupBy(this.#tasks.values(), ({ policy, slotMs }) => `${policy.name} ${slotMs}`);
     const running = [...slots.values()].filter((tasks) => tasks.some(({ truth }) => truth === "running"));
-    const chosen = running.slice(0, this.#parts.options.samples);
+    // Of policies whose slots are recorded for longer than their outcomes are kept.
+    const dropped = [...slots.values()].filter((tasks) => tasks.some((task) => this.#isDroppedOften(task)));
+    const chosen = [...running.slice(0, this.#parts.options.samples), ...dropped.slice(-1)];
     for (let index = 0; index < this.#parts.options.samples; index += 1) {
       const policy = this.#random.pick(policies);
       chosen.push(this.#random.pick([...slots.values()].filter(([one]) => one?.policy === policy)));
     }
     for (const [one] of chosen) if (one !== undefined && one.policy.schedule !== undefined) await this.#explain(one);
+  }
+
+  #isDroppedOften({ policy: { name }, truth }: KnownTask): boolean {
+    return name.startsWith("often") && typeof truth === "object" && !this.#keptOf(name).has(truth.taskId);
   }
 
   async #explain({ policy, slotMs }: KnownTask): Promise<void> {
