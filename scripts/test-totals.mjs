@@ -40,15 +40,16 @@ const [namedMax, messageCharactersMax] = [40, 300];
 export function describeFailures({ testResults }) {
   const told = testResults.flatMap(({ name, status, message, assertionResults }) => {
     const failed = assertionResults.filter((test) => test.status === "failed");
-    if (failed.length === 0 && status === "failed") return [`${name}: ${firstLines(message)}`];
-    return failed.map((test) => `${name}: ${test.fullName}: ${firstLines(test.failureMessages?.join("; "))}`);
+    if (failed.length === 0 && status === "failed") return [`${name}: ${beginningOf(message)}`];
+    return failed.map((test) => `${name}: ${test.fullName}: ${beginningOf(test.failureMessages?.join("; "))}`);
   });
   const rest = told.length - namedMax;
   return rest > 0 ? [...told.slice(0, namedMax), `and ${rest} more`] : told;
 }
 
-function firstLines(message = "") {
-  return message.replaceAll(/\s+/g, " ").slice(0, messageCharactersMax);
+function beginningOf(message = "") {
+  const line = message.replaceAll(/\s+/g, " ");
+  return line.length > messageCharactersMax ? `${line.slice(0, messageCharactersMax)}…` : line;
 }
 
 /** Adds up the reports in `files`; one that cannot be read counts as one failed test. */
@@ -67,12 +68,12 @@ function countFiles(files) {
   }
   const counted = countTests(report);
   for (const name of ["passed", "failed", "skipped"]) totals[name] += counted[name];
-  return { ...totals, complaints: [...totals.complaints, ...counted.complaints, ...describeFailures(report)] };
+  return { ...totals, complaints: [...totals.complaints, ...counted.complaints], failures: describeFailures(report) };
 }
 
 function main(files) {
   const totals = countFiles(files);
-  for (const complaint of totals.complaints) console.error(`test-totals: ${complaint}`);
+  for (const line of [...totals.failures, ...totals.complaints]) console.error(`test-totals: ${line}`);
   console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
   return totals.failed === 0 && totals.complaints.length === 0 ? 0 : 1;
 }

@@ -3,9 +3,10 @@
 //
 //   scheduler ─▶ ledger (Redis) ─▶ producer ─▶ queues (Redis) ─▶ consumers ─▶ process task ─▶ recorder ─▶ history, log
 //                                                                   └──▶ walk feed ─▶ FeedStore ◀── run tasks
-//   notify events (Redis, with each outcome and missed slot) ─▶ notifier ─▶ queues of sinks ─▶ sinks ─▶ receivers
+//   notify events (Redis) ─▶ notifier ─▶ queues of sinks ─▶ sinks ─▶ receivers
 //
-// A reload (watch policies ─▶ adopt) changes six parts at once, the services first: only they can refuse.
+// A reload (watch policies ─▶ adopt) changes six parts at once, the services first: only they can
+// refuse.
 
 import { MaskCache } from "../apply/mask-cache.ts";
 import type { PolicySet } from "../config/policy-set.ts";

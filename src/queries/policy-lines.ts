@@ -134,7 +134,7 @@ export async function readPolicyLines(
   );
   const inForce = pauses.filter((pause) => isInForce(pause, nowMs));
   const held = policies.filter(({ name, service }) => down.has(service) || allLate.has(name));
-  const openSlots = await readOpenSlots(held, store, { states, plannedUpTo, nowMs });
+  const unendedSlots = await readUnendedSlots(held, store, { states, plannedUpTo, nowMs });
   const lines = policies.map((policy) => {
     const own = inForce.filter((pause) => isAbout(pause, policy));
     const { name } = policy;
@@ -143,7 +143,7 @@ export async function readPolicyLines(
       state,
       counted: openOf(policy, state?.targets.map(({ target }) => target) ?? []),
       plannedMs: plannedUpTo.get(name),
-      openMs: openSlots.get(name),
+      unendedMs: unendedSlots.get(name),
       missedMs: missed.get(name),
       late: allLate.get(name),
     };
@@ -165,7 +165,7 @@ interface Facts extends Pick<Known, "nowMs" | "pauses"> {
   readonly isServiceDown: boolean;
   readonly state: PolicyState | undefined;
   readonly plannedMs: number | undefined;
-  readonly openMs: number | undefined;
+  readonly unendedMs: number | undefined;
   readonly missedMs: number | undefined;
   readonly late: Late | undefined;
   readonly counted: OpenConflicts | undefined;
@@ -173,7 +173,7 @@ interface Facts extends Pick<Known, "nowMs" | "pauses"> {
 
 function toLine(
   policy: Policy,
-  { state, plannedMs, openMs, missedMs = 0, late, counted, nowMs, pauses, isServiceDown }: Facts,
+  { state, plannedMs, unendedMs, missedMs = 0, late, counted, nowMs, pauses, isServiceDown }: Facts,
 ): PolicyLine {
   const targets = targetsOf(policy.action);
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
@@ -193,8 +193,8 @@ function toLine(
         : dueMs !== undefined && dueMs > nowMs
           ? dueMs
           : source?.next(nowMs),
-    waitingMs: isWaiting ? openMs : undefined,
-    underWayMs: isWaiting ? undefined : openMs,
+    waitingMs: isWaiting ? unendedMs : undefined,
+    underWayMs: isWaiting ? undefined : unendedMs,
     pauses,
     late,
     unusual: state?.targets.find(({ target, last }) => last.findings.length > 0 && isCurrent?.(target) !== false),
@@ -216,13 +216,14 @@ const slotsSeenMax = 100;
  * one that was started after the last end; of several sync jobs, of the one that is furthest
  * behind. Slots that were skipped or missed have no run.
  */
-async function readOpenSlots(
+async function readUnendedSlots(
   policies: readonly Policy[],
   store: Store,
-  { states, plannedUpTo, nowMs }: Open,
+  { states, plannedUpTo, nowMs }: Planned,
 ): Promise<ReadonlyMap<string, number>> {
   const ledger = new SlotLedger(store);
-  const open = new Map<string, number>();
+  const unended = new Map<string, number>();
+  const names = new Set(policies.map(({ name }) => name));
   const runs = policies.filter(({ action }) => action.kind === "run");
   const syncJobs = runs.flatMap(({ name, action, service, repository = null }) =>
     (targetsOf(action) ?? states.get(name)?.targets.map(({ target }) => target) ?? []).map((target) => {
@@ -231,7 +232,8 @@ async function readOpenSlots(
   );
   for (const { id } of await runsInFlight(store, syncJobs)) {
     const { policy = "", slotMs = 0 } = parseTaskId(id) ?? {};
-    open.set(policy, Math.min(slotMs, open.get(policy) ?? slotMs));
+    // Another policy may have started the sync job.
+    if (names.has(policy)) unended.set(policy, Math.min(slotMs, unended.get(policy) ?? slotMs));
   }
   const read = async ({ name, action }: Policy) => {
     const targets = targetsOf(action);
@@ -239,16 +241,16 @@ async function readOpenSlots(
     const slots = ended.map(({ last }) => last.slotMs);
     // Of masks, what is gone at the service stays behind.
     const endedMs = slots.length === 0 ? 0 : Math[targets === undefined ? "max" : "min"](...slots);
-    if (open.has(name) || (plannedUpTo.get(name) ?? 0) <= endedMs) return;
+    if (unended.has(name) || (plannedUpTo.get(name) ?? 0) <= endedMs) return;
     const records = await ledger.oldestSlots(name, slotsSeenMax, { fromMs: endedMs + 1, toMs: nowMs });
     const started = records.find(({ state }) => state === "started");
-    if (started !== undefined) open.set(name, started.slotMs);
+    if (started !== undefined) unended.set(name, started.slotMs);
   };
   for (const batch of batchesOf(policies)) await Promise.all(batch.map(read));
-  return open;
+  return unended;
 }
 
-interface Open {
+interface Planned {
   readonly states: ReadonlyMap<string, PolicyState>;
   readonly plannedUpTo: ReadonlyMap<string, number>;
   readonly nowMs: number;

@@ -1,17 +1,17 @@
 // The start journal: what is known about the one request that a task may send. tasks/ calls it
 // around every POST.
 //
-//   from                 call                                          to
-//   (none), claimed      claim                                         claimed
-//   claimed              beginSending                                  sending
-//   (none), claimed      tryAcquireAndSend: claim, lease, permission   sending
-//   sending              sendAgain, where tasks/ decides so            sending
-//   sending              notSent, by the claimant                      claimed; sending, if sent before
-//   sending              answered                                      answered
-//   claimed, over masks  planFanOut, by the claimant; then fannedOut   claimed; then settled
-//   any but settled      cancel, by a person                           the same; no request is permitted
-//   any                  History.record: the outcome                   settled
-//   any                  close: the start has no outcome of its own    settled, or the same out of flight
+//   from                 call                                      to
+//   (none), claimed      claim                                     claimed
+//   claimed              beginSending                              sending
+//   (none), claimed      tryAcquireAndSend: with lease and permit  sending
+//   sending              sendAgain, where tasks/ decides so        sending
+//   sending              notSent, by the claimant                  claimed; sending, if sent before
+//   sending              answered                                  answered
+//   claimed, over masks  planFanOut, by the claimant; fannedOut    claimed; then settled
+//   any but settled      cancel, by a person                       the same; nothing may be sent
+//   any                  History.record: the outcome               settled
+//   any                  close: without an outcome of its own      settled, or the same
 //
 // Only the step to `sending` permits the request: for the newest claimant, and not after the
 // start-by time. One permission stands at a time. A second one needs `notSent` (the request surely

@@ -32,7 +32,7 @@ export function addApi(app: Hono<WebEnv>, looks: Looks): void {
         operation.answer.parse(await operation.read({ context, looks, caller }, given)) as object;
       const context = c.get("query");
       const name = `${operation.path} ${JSON.stringify(given)}`;
-      // Lists are made once for all who ask; a page of a long one is asked for once.
+      // A list is made once for all who ask; what one caller pages through is not kept.
       const isShared = operation.isList && !["after", "since", "until"].some((one) => given[one] !== undefined);
       return answer(c, operation, await (isShared ? looks.of(name, context, read, heldBriefly) : read(context)), looks);
     });
