@@ -8,8 +8,8 @@ export type Change = { at: string; actor: string; what: string; subject: string;
 export type ComingSlot = { slot: string; closed: string | null; dst: string | null };
 export type Config = { version: string; hash: string; files: Array<string>; policies: number; services: Array<string>; processes: Array<{ where: string; roles: Array<string>; version: string; hash: string; since: string; rejected: { since: string; where: string; message: string } | null }> };
 export type Day = { date: string; statuses: Record<string, number>; skippedSlots: number; missedSlots: number; newConflicts: number; longestMs: number | null; medianMs: number | null; p95Ms: number | null };
-export type Dealt = { done: Array<{ id: string; into?: string }>; left: Array<{ id: string; why: string }> };
 export type Declared = { policy: string; service: string; repository: string | null; object: string; last: { status: string; reason: string; finished: string } | null };
+export type FailedListResult = { done: Array<{ id: string; into?: string }>; left: Array<{ id: string; why: string }> };
 export type FailedTask = { id: string; isCorrected: boolean; outcome: Outcome };
 export type Feed = { service: string; repository: string | null; list: string; items: number; newSinceYesterday: number; lastRead: string | null; tookMs: number | null; lastReadWhole: string | null; readWholeBecause: string | null; failingSince: string | null; failure: string | null; fieldsChanged: string | null; fieldChanges: string | null };
 export type FeedItem = { id: string; firstSeen: string | null; syncJobId?: string; started: string | null; finished?: boolean; succeeded?: boolean; label?: string };
@@ -96,9 +96,9 @@ export interface Operations {
   /** Take an acknowledgement back. */
   endAcknowledgement: { method: "DELETE"; url: "/api/v1/policies/{name}/acknowledgement"; path: { name: string }; query: { reason: string }; header: Record<string, never>; body: undefined; answer: Record<string, never> };
   /** Do over what is on the failed list: name ids, or a policy, a label, a sink or all. */
-  replayFailed: { method: "POST"; url: "/api/v1/failed/replay"; path: Record<string, never>; query: Record<string, never>; header: { "Idempotency-Key": string }; body: { ids?: Array<string>; policy?: string; label?: string; sink?: string; all?: true; corrected?: true; force?: boolean; reason: string }; answer: Dealt };
+  replayFailed: { method: "POST"; url: "/api/v1/failed/replay"; path: Record<string, never>; query: Record<string, never>; header: { "Idempotency-Key": string }; body: { ids?: Array<string>; policy?: string; label?: string; sink?: string; all?: true; corrected?: true; force?: boolean; reason: string }; answer: FailedListResult };
   /** Take entries off the failed list; outcomes stay in the history. */
-  discardFailed: { method: "POST"; url: "/api/v1/failed/discard"; path: Record<string, never>; query: Record<string, never>; header: Record<string, never>; body: { ids?: Array<string>; policy?: string; label?: string; sink?: string; all?: true; corrected?: true; reason: string }; answer: Dealt };
+  discardFailed: { method: "POST"; url: "/api/v1/failed/discard"; path: Record<string, never>; query: Record<string, never>; header: Record<string, never>; body: { ids?: Array<string>; policy?: string; label?: string; sink?: string; all?: true; corrected?: true; reason: string }; answer: FailedListResult };
   /** Send nothing more of a task, and stop to follow what was sent: it goes on at the service. */
   cancelTask: { method: "POST"; url: "/api/v1/tasks/{id}/cancel"; path: { id: string }; query: Record<string, never>; header: Record<string, never>; body: { reason: string }; answer: { wasSent: boolean } };
   /** Check policy files, by name, as one set; changes nothing. */

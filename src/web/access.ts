@@ -36,7 +36,7 @@ export interface AuthFile extends FollowedFile {
 }
 
 /** What a request shows of its caller. */
-export interface Shown {
+export interface Credentials {
   readonly bearer: string | undefined;
   readonly session: string | undefined;
   header(name: string): string | undefined;
@@ -112,9 +112,9 @@ export class Access {
 
   /**
    * Who a request comes from; undefined when it shows nothing, or a session that is over.
-   * @throws Denied for what is not good; WebError while the provider cannot be asked.
+   * @throws AccessDenied for what is not good; WebError while the provider cannot be asked.
    */
-  async identify({ bearer, session, header }: Shown): Promise<Caller | undefined> {
+  async identify({ bearer, session, header }: Credentials): Promise<Caller | undefined> {
     const provider = await this.#provider?.();
     const { header: name } = provider?.settings.jwt ?? {};
     const jwt = bearer ?? (name === undefined ? undefined : header(name)?.replace(/^Bearer +/i, ""));
@@ -136,7 +136,7 @@ export class Access {
     return settings?.oidc && new URL(settings.oidc.publicUrl).origin;
   }
 
-  /** Begins a session by a token; answers its id. @throws Denied when the token is not good. */
+  /** Begins a session by a token; answers its id. @throws AccessDenied for a bad token. */
   async signIn(token: string): Promise<string> {
     const hash = hashOfToken(token);
     await this.#ofToken(hash);
@@ -148,7 +148,7 @@ export class Access {
     return (await this.#oidc()).oidc.begin(next);
   }
 
-  /** Ends it, and begins the session. @throws Denied, also for a person whom no grant fits. */
+  /** Ends it, and begins the session. @throws AccessDenied, also without a grant that fits. */
   async endOidc(query: URLSearchParams, flow: string): Promise<{ readonly session: string; readonly next: string }> {
     const { oidc, settings } = await this.#oidc();
     const { claims, next } = await oidc.end(query, flow);

@@ -108,7 +108,7 @@ export function runOne(
   acting: KeyedActing,
   place: Parameters<typeof policyOfSyncJob>[0],
   reason: string,
-): Promise<Started> {
+): Promise<StartResult> {
   const { context, caller } = acting;
   checkWhole(caller);
   checkService(context, place.service);
@@ -117,13 +117,13 @@ export function runOne(
 }
 
 /** What a start has put into the queue. `requestId`: of the request that did. */
-export interface Started {
+export interface StartResult {
   readonly tasks: readonly string[];
   readonly workers: number;
   readonly requestId: string;
 }
 
-function started(acting: KeyedActing, asked: unknown, run: (atMs: number) => Promise<Queued>): Promise<Started> {
+function started(acting: KeyedActing, asked: unknown, run: (atMs: number) => Promise<Queued>): Promise<StartResult> {
   const { context, caller, key } = acting;
   return once(context.store, { caller: caller.name, key, asked }, async (atMs) => {
     const { tasks, workers } = await run(atMs);
@@ -140,14 +140,14 @@ function partsOf({ context: { store, producer }, by }: Acting, reason: string) {
 }
 
 /** What became of entries of the failed list. `into`: the new task. */
-export interface Dealt {
+export interface FailedListResult {
   readonly done: readonly { readonly id: string; readonly into?: string | undefined }[];
   readonly left: readonly { readonly id: string; readonly why: string }[];
   readonly requestId: string;
 }
 
 /** Which entries of the failed list are meant: by ids, or by a group. As JSON holds it. */
-export interface Meant extends Omit<Selection, "policies"> {
+export interface FailedSelection extends Omit<Selection, "policies"> {
   readonly policy?: string | undefined;
   readonly label?: string | undefined;
 }
@@ -164,29 +164,31 @@ function seenBy(view: QueryContext["view"]): (item: FailedItem) => boolean {
 /** Does failed tasks and notices over. `isForced`: also tasks that may be at work still. */
 export function replayFailed(
   acting: KeyedActing,
-  meant: Meant,
+  meant: FailedSelection,
   { reason, isForced }: { readonly reason: string; readonly isForced: boolean },
-): Promise<Dealt> {
+): Promise<FailedListResult> {
   const { context, caller, key } = acting;
   const asked = { replay: meant, isForced, reason };
   return once(context.store, { caller: caller.name, key, asked }, (atMs) =>
-    deal(acting, meant, (items) =>
+    changeFailed(acting, meant, (items) =>
       replay(items, { ...partsOf(acting, reason), queues: context.notices, set: context.set, force: isForced, atMs }),
     ),
   );
 }
 
 /** Takes entries off the failed list. */
-export function discardFailed(acting: Acting, meant: Meant, reason: string): Promise<Dealt> {
+export function discardFailed(acting: Acting, meant: FailedSelection, reason: string): Promise<FailedListResult> {
   const { notices: queues, set } = acting.context;
-  return deal(acting, meant, (items) => discard(items, { ...partsOf(acting, reason), queues, set, force: false }));
+  return changeFailed(acting, meant, (items) =>
+    discard(items, { ...partsOf(acting, reason), queues, set, force: false }),
+  );
 }
 
-async function deal(
+async function changeFailed(
   acting: Acting,
-  { policy, label, ...selection }: Meant,
+  { policy, label, ...selection }: FailedSelection,
   act: (items: readonly FailedItem[]) => Promise<readonly ActionResult[]>,
-): Promise<Dealt> {
+): Promise<FailedListResult> {
   const { context, caller } = acting;
   if (policy !== undefined) policyOf(context, policy);
   const named = context.set.policies.filter(

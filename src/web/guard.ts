@@ -6,7 +6,7 @@ import { getCookie } from "hono/cookie";
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Access } from "./access.ts";
-import { type Caller, checkScope, Denied, localCaller } from "./identity.ts";
+import { AccessDenied, type Caller, checkScope, localCaller } from "./identity.ts";
 import { WebError } from "./problem.ts";
 import { RateLimit } from "./rate-limit.ts";
 import type { WebEnv } from "./web-env.ts";
@@ -54,7 +54,7 @@ export function recordRefusals({ clock, log, recordRefusal }: GuardParts): Middl
     await next();
     // Also set where a part was refused and the rest was done: then the answer is good.
     const { status = c.res.status } = c.get("problem") ?? {};
-    const denial = c.error instanceof Denied ? c.error : undefined;
+    const denial = c.error instanceof AccessDenied ? c.error : undefined;
     const isStranger = c.get("caller") === undefined && !isSigning(c);
     // 400: it was written wrong, and asked for nothing yet. From 500 on the log has the cause.
     const isChange = !isSafe(c) && (isStranger || (status > 400 && status < 500));
@@ -76,12 +76,12 @@ export function guardCallers(parts: GuardParts): MiddlewareHandler<WebEnv> {
   const [asked, changed] = [new RateLimit(pace, clock), new RateLimit(changes, clock)];
   return async (c, next) => {
     const found = access === undefined ? localCaller : await callerOf(c, access);
-    const known = found instanceof Denied ? undefined : found;
+    const known = found instanceof AccessDenied ? undefined : found;
     // So that no page shows what would be refused.
     const caller = known && parts.isReadOnly ? { ...known, scope: "read" as const } : known;
     c.set("caller", caller);
     checkPace(c, asked, nameOf(c), `more than ${pace.perSecond} requests a second`);
-    if (found instanceof Denied) throw found;
+    if (found instanceof AccessDenied) throw found;
     if (isSafe(c)) return next();
     if (isSigning(c)) await checkOrigin(c, access);
     else if (access === undefined || parts.isReadOnly) {
@@ -139,7 +139,7 @@ function isSigning({ req: { path } }: Context<WebEnv>): boolean {
 }
 
 /** Signing in and out asks for no caller: it must work also with a session that is denied. */
-async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | Denied | undefined> {
+async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | AccessDenied | undefined> {
   if (isSigning(c)) return undefined;
   const shown = {
     bearer: tokenOf(c),
@@ -149,7 +149,7 @@ async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | De
   try {
     return await access.identify(shown);
   } catch (error) {
-    if (error instanceof Denied) return error;
+    if (error instanceof AccessDenied) return error;
     throw error;
   }
 }

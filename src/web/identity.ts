@@ -38,7 +38,7 @@ export function checkWhole({ name, scope, labels }: Caller): void {
 }
 
 /** A caller who is let in no further. `actor`: the name, where it is proven. */
-export class Denied extends WebError {
+export class AccessDenied extends WebError {
   readonly actor: string | undefined;
 
   constructor(problem: WebError["problem"], actor?: string) {
@@ -48,14 +48,14 @@ export class Denied extends WebError {
 }
 
 /** What the caller shows proves nothing. `why` never holds it. */
-export function notProven(why: string): Denied {
+export function notProven(why: string): AccessDenied {
   const hint = "send Authorization: Bearer TOKEN; `syncline token` makes one";
-  return new Denied({ status: 401, name: "unauthenticated", title: "Who are you?", detail: why, hint });
+  return new AccessDenied({ status: 401, name: "unauthenticated", title: "Who are you?", detail: why, hint });
 }
 
 const nameCharactersMax = 128;
 
-/** The caller with these claims, by the first grant that fits. @throws Denied without one. */
+/** The caller with these claims, by the first grant that fits. @throws AccessDenied without one. */
 export function callerFrom(claims: JsonObject, { name: claim, grants }: Pick<AuthSettings, "name" | "grants">): Caller {
   const given = valuesOf(claims, claim)[0] ?? "";
   const name = given.replaceAll(/\p{C}/gu, "").trim().slice(0, nameCharactersMax);
@@ -71,11 +71,11 @@ export function callerFrom(claims: JsonObject, { name: claim, grants }: Pick<Aut
   };
 }
 
-function noGrant(name: string, grants: AuthSettings["grants"]): Denied {
+function noGrant(name: string, grants: AuthSettings["grants"]): AccessDenied {
   const claims = [...new Set(grants.map(({ claim }) => claim))].join(", ");
   const detail = `"${name}" is signed in, and may see nothing here: no grant fits; the attempt is recorded`;
   const hint = `an administrator adds a grant to the --web-auth file, or changes the claims of ${name} (${claims}); then sign in again`;
-  return new Denied({ status: 403, name: "no-grant", title: "You may not look here", detail, hint }, name);
+  return new AccessDenied({ status: 403, name: "no-grant", title: "You may not look here", detail, hint }, name);
 }
 
 /** The values of a claim: `a.b` is a claim of this name, or b in a. Scopes stand in one text. */

@@ -29,13 +29,13 @@ export interface IssuerParts {
 }
 
 /** What a provider says of itself, and its keys. */
-interface Known {
+interface ProviderMetadata {
   readonly server: oauth.AuthorizationServer;
   readonly keys: RemoteJWKSet;
   readonly isOld: () => boolean;
 }
 
-const knownMsMax = 3_600_000;
+const metadataMsMax = 3_600_000;
 const restMs = 10_000;
 const skewSeconds = 30;
 const keyLimits = { cacheMaxAge: 600_000, cooldownDuration: 30_000, timeoutDuration: 5_000 };
@@ -48,8 +48,8 @@ export class Issuer {
   readonly #keysUrl: string | undefined;
   readonly #parts: IssuerParts;
   readonly #log: EventLog;
-  #known: Known | undefined;
-  #asking: Promise<Known> | undefined;
+  #metadata: ProviderMetadata | undefined;
+  #asking: Promise<ProviderMetadata> | undefined;
   #failed: { readonly error: WebError; readonly isOver: () => boolean } | undefined;
 
   /** `keysUrl`: where its keys are, for a provider without discovery. */
@@ -71,7 +71,7 @@ export class Issuer {
     await keys.reload().catch((error: unknown) => this.#refuse(error));
   }
 
-  /** The claims of a signed JWT for an audience. @throws Denied; WebError without the keys. */
+  /** The claims of a signed JWT for an audience. @throws AccessDenied; WebError without keys. */
   async verify(jwt: string, audience: string): Promise<JsonObject> {
     const { server, keys } = await this.#current();
     const currentDate = new Date(this.#parts.clock.nowMs());
@@ -95,27 +95,27 @@ export class Issuer {
     };
   }
 
-  #current(): Promise<Known> {
-    if (this.#known !== undefined && !this.#known.isOld()) return Promise.resolve(this.#known);
+  #current(): Promise<ProviderMetadata> {
+    if (this.#metadata !== undefined && !this.#metadata.isOld()) return Promise.resolve(this.#metadata);
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined;
     });
     return this.#asking;
   }
 
-  async #ask(): Promise<Known> {
+  async #ask(): Promise<ProviderMetadata> {
     try {
       const server =
         this.#keysUrl === undefined ? await this.#discover() : { issuer: this.url, jwks_uri: this.#keysUrl };
       const keysUrl = this.endpointOf(server.jwks_uri, "jwks_uri");
       const keys = createRemoteJWKSet(keysUrl, { ...keyLimits, [customFetch]: this.#fetch });
-      this.#known = { server, keys, isOld: createDeadline(knownMsMax, this.#parts.clock) };
+      this.#metadata = { server, keys, isOld: createDeadline(metadataMsMax, this.#parts.clock) };
     } catch (error) {
       // What it said an hour ago is better than nothing.
-      if (this.#known === undefined) throw error instanceof WebError ? error : this.fail(errorText(error));
-      this.#known = { ...this.#known, isOld: createDeadline(restMs, this.#parts.clock) };
+      if (this.#metadata === undefined) throw error instanceof WebError ? error : this.fail(errorText(error));
+      this.#metadata = { ...this.#metadata, isOld: createDeadline(restMs, this.#parts.clock) };
     }
-    return this.#known;
+    return this.#metadata;
   }
 
   async #discover(): Promise<oauth.AuthorizationServer> {

@@ -22,14 +22,14 @@ const paced: Hold = { forMs: 1_500, times: 30, mostMs: 10_000, outlivesChanges: 
 export const heldBriefly: Hold = { ...paced, times: 0 };
 /** What takes long where there is much. */
 export const heldLong: Hold = { forMs: 30_000, times: 0, mostMs: 300_000, outlivesChanges: true };
-const keptMax = 500;
+const entriesMax = 500;
 /** So long a page waits for what takes long. */
 const patienceMs = 200;
 /** So long a failure is told of that no page waited for: pages come back after two seconds. */
 const toldForMs = 3_000;
 
 /** `untilMs`: without an end while it is read. */
-interface Kept extends Pick<Hold, "outlivesChanges"> {
+interface CacheEntry extends Pick<Hold, "outlivesChanges"> {
   untilMs: number;
   readonly answer: Promise<unknown>;
 }
@@ -39,7 +39,7 @@ export class Looks {
   readonly #clock: Pick<Clock, "monotonicMs" | "sleep">;
   readonly #onRead: () => void;
   readonly #made = new WeakMap<object, Map<string, unknown>>();
-  readonly #kept = new Map<string, Kept>();
+  readonly #entries = new Map<string, CacheEntry>();
   /** When open pages last heard of a change, and how long the looks since then hold. */
   #toldMs = Number.NEGATIVE_INFINITY;
   #restMs = 0;
@@ -60,15 +60,15 @@ export class Looks {
     const { set, view } = context;
     const key = JSON.stringify([name, set.contentHash, view.key]);
     const nowMs = this.#clock.monotonicMs();
-    const kept = this.#kept.get(key);
+    const kept = this.#entries.get(key);
     if (kept !== undefined && nowMs < kept.untilMs) return (await kept.answer) as Answer;
     this.#onRead();
     const answer = read(context);
     const fresh = { untilMs: Number.POSITIVE_INFINITY, outlivesChanges, answer };
-    this.#kept.delete(key);
-    this.#kept.set(key, fresh);
-    for (const [oldest, { untilMs }] of this.#kept)
-      if (this.#kept.size > keptMax || nowMs >= untilMs) this.#kept.delete(oldest);
+    this.#entries.delete(key);
+    this.#entries.set(key, fresh);
+    for (const [oldest, { untilMs }] of this.#entries)
+      if (this.#entries.size > entriesMax || nowMs >= untilMs) this.#entries.delete(oldest);
     try {
       const found = await answer;
       const heldMs = Math.min(times * (this.#clock.monotonicMs() - nowMs), mostMs);
@@ -79,7 +79,7 @@ export class Looks {
       const failedMs = this.#clock.monotonicMs();
       // The next one asks again. A page that did not wait comes back, and must be told once.
       if (failedMs - nowMs >= patienceMs) fresh.untilMs = failedMs + toldForMs;
-      else if (this.#kept.get(key) === fresh) this.#kept.delete(key);
+      else if (this.#entries.get(key) === fresh) this.#entries.delete(key);
       throw error;
     }
   }
@@ -104,7 +104,7 @@ export class Looks {
 
   /** Something was changed, here or elsewhere: what does not outlive it is read anew. */
   forget(): void {
-    for (const [key, { outlivesChanges }] of this.#kept) if (!outlivesChanges) this.#kept.delete(key);
+    for (const [key, { outlivesChanges }] of this.#entries) if (!outlivesChanges) this.#entries.delete(key);
   }
 
   /**

@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { OidcSettings } from "../config/auth-file.ts";
 import { errorText } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
-import { Denied } from "./identity.ts";
+import { AccessDenied } from "./identity.ts";
 import type { Issuer } from "./issuer.ts";
 
 /** The path that the provider leads back to. */
@@ -51,7 +51,7 @@ export class OidcSignIn {
     return { location: location.href, flow };
   }
 
-  /** Ends: who the person is, and where to go on. @throws Denied; WebError without the provider. */
+  /** Ends: who it is, and where to go on. @throws AccessDenied; WebError without the provider. */
   async end(query: URLSearchParams, flow: string): Promise<{ readonly claims: JsonObject; readonly next: string }> {
     const { state, nonce, verifier, next } = parseFlow(flow);
     const server = await this.#issuer.server();
@@ -87,9 +87,9 @@ export class OidcSignIn {
 }
 
 /** A sign-in that did not come to its end. `why` never quotes what was sent. */
-export function signInFailed(why: string): Denied {
+export function signInFailed(why: string): AccessDenied {
   const hint = "begin anew; when it fails again, an administrator finds the cause in the log (web.refused)";
-  return new Denied({ status: 403, name: "sign-in-failed", title: "This sign-in failed", detail: why, hint });
+  return new AccessDenied({ status: 403, name: "sign-in-failed", title: "This sign-in failed", detail: why, hint });
 }
 
 function parseFlow(flow: string): z.output<typeof flowSchema> {

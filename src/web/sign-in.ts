@@ -8,7 +8,7 @@ import type { Clock } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import { type Access, sessionMs } from "./access.ts";
 import { addressOf, checkPace, cookieName } from "./guard.ts";
-import { Denied } from "./identity.ts";
+import { AccessDenied } from "./identity.ts";
 import { callbackPath, signInFailed } from "./oidc.ts";
 import { signInPage } from "./pages/sign-in.ts";
 import { RateLimit } from "./rate-limit.ts";
@@ -36,7 +36,7 @@ export function addSigning(app: Hono<WebEnv>, access: Access, clock: Clock): voi
     try {
       begin(c, await access.signIn(typeof token === "string" ? token.trim() : ""));
     } catch (error) {
-      if (!(error instanceof Denied)) throw error;
+      if (!(error instanceof AccessDenied)) throw error;
       c.set("problem", error.problem);
       return c.html(signInPage({ next: to, isWrong: true, ...(await access.ways()) }), 403);
     }

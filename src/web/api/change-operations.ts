@@ -203,7 +203,7 @@ export const changeOperations: readonly ChangeOperation[] = [
     needs: "operate",
     isKeyed: true,
     body: z.strictObject({ ...selected, force: z.boolean().default(false), reason }).meta(ofPolicy),
-    answer: schemas.dealtSchema,
+    answer: schemas.failedListResultSchema,
     act: (acting, { force: isForced, reason: why, ids = [], ...group }) =>
       replayFailed(acting, { ids, ...group }, { reason: why, isForced }),
   }),
@@ -214,7 +214,7 @@ export const changeOperations: readonly ChangeOperation[] = [
     summary: "Take entries off the failed list; outcomes stay in the history",
     needs: "operate",
     body: z.strictObject({ ...selected, reason }).meta(ofPolicy),
-    answer: schemas.dealtSchema,
+    answer: schemas.failedListResultSchema,
     act: (acting, { reason: why, ids = [], ...group }) => discardFailed(acting, { ids, ...group }, why),
   }),
   change({

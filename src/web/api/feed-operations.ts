@@ -5,7 +5,7 @@ import { type Feed, type ListName, listNames } from "../../model/feed.ts";
 import { feedsOf, type OpenItems, readFeedItems, readFeeds } from "../../queries/feeds.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { notFound } from "../problem.ts";
-import { type Asked, nameOf, type Operation, operation, pages } from "./operation.ts";
+import { nameOf, type Operation, type OperationRequest, operation, pages } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 /** The list of these names. @throws WebError when no policy of the asker may follow it. */
@@ -69,7 +69,7 @@ export const feedOperations: readonly Operation[] = [
 ];
 
 function openOperation(path: string, name: string, summary: string, list: ListName & OpenItems["list"]): Operation {
-  const read = async ({ context, looks }: Asked) => {
+  const read = async ({ context, looks }: OperationRequest) => {
     const { open } = await looks.of("feeds", context, readFeeds);
     const items = open.filter((one) => one.list === list);
     return {

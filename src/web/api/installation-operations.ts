@@ -7,7 +7,7 @@ import { readAttention } from "../../queries/attention.ts";
 import { lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import { toAttentionAnswer, toPlanAnswer, toServiceAnswer } from "./answers.ts";
-import { type Asked, nameOf, type Operation, operation } from "./operation.ts";
+import { nameOf, type Operation, type OperationRequest, operation } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 /** Attention, services and configuration. */
@@ -92,7 +92,7 @@ export const installationOperations: readonly Operation[] = [
   }),
 ];
 
-async function readConfig({ context, looks }: Asked): Promise<unknown> {
+async function readConfig({ context, looks }: OperationRequest): Promise<unknown> {
   const { status } = await looks.of("attention", context, readAttention);
   const { contentHash: hash, files, policies, services } = context.set;
   const processes = status.config.replicas.map(({ sinceMs, rejected, where, roles, version: its, hash: runs }) => ({

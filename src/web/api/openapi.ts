@@ -26,7 +26,7 @@ const changeProblems = {
   422: "this cannot be done at any time, or the key stands for another request",
 };
 
-type Described = Pick<Operation, "name" | "summary" | "inPath" | "query" | "answer" | "isList">;
+type OperationSchemas = Pick<Operation, "name" | "summary" | "inPath" | "query" | "answer" | "isList">;
 
 /** The description, as an object that JSON can hold. */
 export function describeApi() {
@@ -67,7 +67,7 @@ function describeChange(operation: ChangeOperation) {
   };
 }
 
-function describe({ name, summary, inPath, query, answer, isList }: Described) {
+function describe({ name, summary, inPath, query, answer, isList }: OperationSchemas) {
   const json = { "application/json": { schema: withoutDefinitions(answer, "output") } };
   const lines = { schema: { type: "string" } };
   return {

@@ -8,7 +8,7 @@ import type { Looks } from "../looks.ts";
 import { badRequest, notFound } from "../problem.ts";
 
 /** Where an operation looks. */
-export interface Asked {
+export interface OperationRequest {
   readonly context: QueryContext;
   readonly looks: Looks;
   readonly caller: Caller;
@@ -27,7 +27,7 @@ export interface Operation {
   readonly answer: z.ZodType;
   readonly isList: boolean;
   readonly isOfPolicies: boolean;
-  readonly read: (asked: Asked, given: Readonly<Record<string, unknown>>) => Promise<unknown>;
+  readonly read: (request: OperationRequest, given: Readonly<Record<string, unknown>>) => Promise<unknown>;
 }
 
 /** No parameters. */
@@ -75,7 +75,7 @@ export function operation<Path extends z.ZodObject, Query extends z.ZodObject>(
     readonly answer: z.ZodType;
     readonly isList?: true;
     readonly isOfPolicies?: true;
-    readonly read: (asked: Asked, given: z.output<Path> & z.output<Query>) => Promise<unknown>;
+    readonly read: (request: OperationRequest, given: z.output<Path> & z.output<Query>) => Promise<unknown>;
   },
 ): Operation {
   const { in: path, query: given = nothing, isList = false, isOfPolicies = false, read, ...rest } = options;

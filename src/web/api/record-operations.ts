@@ -9,12 +9,12 @@ import { readChanges, readDeclared, readFailedTasks, readNewestEnds, readOutcome
 import { badRequest } from "../problem.ts";
 import { toAuditAnswer } from "./answers.ts";
 import {
-  type Asked,
   instant,
   label,
   listOf,
   nameOf,
   type Operation,
+  type OperationRequest,
   operation,
   pageOf,
   pages,
@@ -120,7 +120,7 @@ function byName(policies: readonly Policy[]): readonly Policy[] {
 const cursorPattern = /^(\d{1,16})~(.{1,250})$/s;
 
 async function readOutcomePage(
-  { context, looks }: Asked,
+  { context, looks }: OperationRequest,
   {
     policy,
     label: labels,

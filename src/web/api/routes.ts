@@ -79,14 +79,14 @@ function readKey(c: Context<WebEnv>): string {
   throw badRequest([{ pointer: "/Idempotency-Key", detail }]);
 }
 
-type Described = Pick<Operation, "inPath" | "query" | "path">;
+type ParameterSchemas = Pick<Operation, "inPath" | "query" | "path">;
 
-function readPath(c: Context<WebEnv>, { inPath, path }: Described): Record<string, unknown> {
+function readPath(c: Context<WebEnv>, { inPath, path }: ParameterSchemas): Record<string, unknown> {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
   return parse(inPath, Object.fromEntries(names.map((name) => [name, c.req.param(name)])));
 }
 
-function readQuery(c: Context<WebEnv>, { query }: Described): Record<string, unknown> {
+function readQuery(c: Context<WebEnv>, { query }: ParameterSchemas): Record<string, unknown> {
   const given = new URL(c.req.url).searchParams;
   const twice = [...new Set(given.keys())].filter((name) => given.getAll(name).length > 1);
   if (twice.length > 0) throw badRequest(twice.map((name) => ({ pointer: `/${name}`, detail: "is given twice" })));

@@ -336,12 +336,12 @@ export const configSchema = z
 export const startedSchema = z.object({ tasks: z.array(z.string()), workers: z.int() }).meta({ id: "Started" });
 
 /** What became of entries of the failed list. `into`: the new task. */
-export const dealtSchema = z
+export const failedListResultSchema = z
   .object({
     done: z.array(z.object({ id: z.string(), into: z.string().optional() })),
     left: z.array(z.object({ id: z.string(), why: z.string() })),
   })
-  .meta({ id: "Dealt" });
+  .meta({ id: "FailedListResult" });
 
 /** What is wrong with policy files. `line`: 0 for what is about a whole file. */
 export const validatedSchema = z

@@ -27,7 +27,7 @@ import {
   resumeSubject,
   runOne,
   runPolicy,
-  type Started,
+  type StartResult,
   taskInFlight,
 } from "../acts.ts";
 import { subjectOf } from "../api/change-operations.ts";
@@ -335,7 +335,7 @@ async function viewRun({ context }: KeyedActing, name: string): Promise<View> {
 }
 
 /** The page of the only task, or the one that lists them. */
-function startedAt({ tasks: [only, ...others], requestId }: Started, list: string): Done {
+function startedAt({ tasks: [only, ...others], requestId }: StartResult, list: string): Done {
   return { to: only === undefined || others.length > 0 ? list : taskPath(only), requestId };
 }
 

@@ -8,7 +8,7 @@ import type { SlotEnding } from "../../queries/slot-strips.ts";
 export type Html = ReturnType<typeof html>;
 
 /** What a mark stands for. */
-export type Marked = SlotEnding | PolicyHealth;
+export type MarkName = SlotEnding | PolicyHealth;
 
 /** How much it matters, as a class of the style. */
 type Tone = "good" | "bad" | "doubt" | "warn" | "calm";
@@ -28,7 +28,7 @@ const shapes = {
   dots: "M2.5 6v.1M6 6v.1M9.5 6v.1",
 } as const;
 
-const marks: Readonly<Record<Marked, readonly [shape: keyof typeof shapes, tone: Tone, word?: string]>> = {
+const marks: Readonly<Record<MarkName, readonly [shape: keyof typeof shapes, tone: Tone, word?: string]>> = {
   succeeded: ["check", "good"],
   accepted: ["check", "good"],
   conflicts: ["triangle", "warn"],
@@ -52,23 +52,23 @@ const marks: Readonly<Record<Marked, readonly [shape: keyof typeof shapes, tone:
 };
 
 /** The word for an ending or a condition. */
-export function wordOf(marked: Marked): string {
+export function wordOf(marked: MarkName): string {
   return marks[marked][2] ?? marked;
 }
 
 /** Its tone. */
-export function toneOf(marked: Marked): Tone {
+export function toneOf(marked: MarkName): Tone {
   return marks[marked][1];
 }
 
 /** A mark with its word. `word`: another one. */
-export function mark(marked: Marked, word: string = wordOf(marked)): Html {
+export function mark(marked: MarkName, word: string = wordOf(marked)): Html {
   const [shape, tone] = marks[marked];
   return tag(tone, shape, word);
 }
 
 /** What to say beside a mark: words that begin with its own go on without it. */
-export function besideMark(marked: Marked, words: string): string {
+export function besideMark(marked: MarkName, words: string): string {
   const word = wordOf(marked);
   return words.startsWith(word) ? words.slice(word.length).replace(/^[;, ]+/, "") : words;
 }

@@ -13,7 +13,7 @@ import {
   policyHealths,
 } from "../../queries/policy-lines.ts";
 import { taskWords } from "../../queries/task-words.ts";
-import { besideMark, type Html, type Marked, mark, tag, toneOf, wordOf } from "./marks.ts";
+import { besideMark, type Html, type MarkName, mark, tag, toneOf, wordOf } from "./marks.ts";
 import {
   actionText,
   care,
@@ -123,7 +123,7 @@ function attentionItem(item: AttentionItem, links: ReturnType<typeof linksOf>, n
   return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${good} ${care(item)}</p><p class="step">${withCode(nextStep)}${links}</p></li>`;
 }
 
-function isHealth(state: string): state is Marked {
+function isHealth(state: string): state is MarkName {
   return policyHealths.some((health) => health === state);
 }
 

@@ -55,7 +55,7 @@ import { dayPage, daySlotsMax, daySpans } from "./slots.ts";
 const newestShown = 10;
 
 /** What a page is asked for. */
-interface Asked {
+interface PageRequest {
   readonly context: QueryContext;
   readonly looks: Looks;
   readonly param: (name: string) => string;
@@ -74,7 +74,7 @@ interface Page extends Omit<Frame, "caller" | "canSignOut"> {
   readonly wrong?: readonly string[];
 }
 
-type Pages = Readonly<Record<string, (asked: Asked) => Promise<Page>>>;
+type Pages = Readonly<Record<string, (request: PageRequest) => Promise<Page>>>;
 
 /** What tells of the policies of the caller's view alone. */
 const pagesOfPolicies: Pages = {
@@ -121,7 +121,7 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
   addActPages(app);
 }
 
-async function now({ context, looks, may }: Asked): Promise<Page> {
+async function now({ context, looks, may }: PageRequest): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   const outcomes = await looks.of("newest", context, (at) => readNewestOutcomes(at, attention.lines, newestShown));
   const mayOperate = may("operate");
@@ -129,7 +129,7 @@ async function now({ context, looks, may }: Asked): Promise<Page> {
   return { title: nowTitle(attention), here: "now", content };
 }
 
-async function policies({ context, looks, query, may, caller }: Asked): Promise<Page> {
+async function policies({ context, looks, query, may, caller }: PageRequest): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   const filter = readFilter(query);
   const selected = selectLines(attention.lines, filter);
@@ -146,7 +146,7 @@ async function policies({ context, looks, query, may, caller }: Asked): Promise<
   return { title: "Policies", here: "policies", content };
 }
 
-async function policy({ context, looks, param, query, may }: Asked): Promise<Page> {
+async function policy({ context, looks, param, query, may }: PageRequest): Promise<Page> {
   const about = policyOf(context, param("name"));
   const { name } = about;
   const span = daySpans.find((one) => String(one) === query["days"]) ?? 365;
@@ -166,7 +166,7 @@ async function policy({ context, looks, param, query, may }: Asked): Promise<Pag
   return { title: name, here: "policies", content: policyPage(view, may("operate")) };
 }
 
-async function day({ context, looks, param }: Asked): Promise<Page> {
+async function day({ context, looks, param }: PageRequest): Promise<Page> {
   const about = policyOf(context, param("name"));
   const date = param("date");
   const view = await looks.of(`day ${about.name} ${date}`, context, async (at) => {
@@ -178,7 +178,7 @@ async function day({ context, looks, param }: Asked): Promise<Page> {
   return { title: `${about.name}, ${date}`, here: "policies", content: dayPage(view) };
 }
 
-async function slot({ context, looks, param, may }: Asked): Promise<Page> {
+async function slot({ context, looks, param, may }: PageRequest): Promise<Page> {
   const about = policyOf(context, param("name"));
   const instantMs = parseInstant(param("instant"));
   const view = await looks.of(`slot ${about.name} ${instantMs}`, context, async (at) => {
@@ -196,7 +196,7 @@ async function slot({ context, looks, param, may }: Asked): Promise<Page> {
   };
 }
 
-async function task({ context, looks, param, may }: Asked): Promise<Page> {
+async function task({ context, looks, param, may }: PageRequest): Promise<Page> {
   const id = param("id");
   const view = await looks.of(`task ${id}`, context, async (at): Promise<RunView> => {
     const story = await readTaskAt(at, id);
@@ -208,13 +208,13 @@ async function task({ context, looks, param, may }: Asked): Promise<Page> {
   return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: runPage(view, may("operate")) };
 }
 
-async function handRuns({ context, looks, may }: Asked, name: string | undefined): Promise<Page> {
+async function handRuns({ context, looks, may }: PageRequest, name: string | undefined): Promise<Page> {
   const runs = await looks.of(`by hand ${name ?? "-"}`, context, (at) => readHandRuns(at, name, handRunsShown));
   const view = { nowMs: await readNowMs(context), mayOperate: may("operate") };
   return { title: "By hand", here: "policies", content: handRunsPage(runs, name, view) };
 }
 
-async function nextDay({ context, looks, query }: Asked): Promise<Page> {
+async function nextDay({ context, looks, query }: PageRequest): Promise<Page> {
   const frame = { title: "Next 24 hours", here: "next" } as const;
   const day = await looks.soon(lookAhead(looks, context, hoursAhead));
   if (day === undefined) return { ...frame, content: nextDayToCome(context.set.policies.length), isToCome: true };
@@ -229,17 +229,17 @@ async function nextDay({ context, looks, query }: Asked): Promise<Page> {
   return { ...frame, wrong, content };
 }
 
-async function feeds({ context, looks }: Asked): Promise<Page> {
+async function feeds({ context, looks }: PageRequest): Promise<Page> {
   return { title: "Feeds", here: "feeds", content: feedsPage(await looks.of("feeds", context, readFeeds)) };
 }
 
-async function feed({ context, looks, param }: Asked): Promise<Page> {
+async function feed({ context, looks, param }: PageRequest): Promise<Page> {
   const about = feedOf(context, { service: param("service"), repository: param("repository"), list: param("list") });
   const items = await looks.of(`feed ${JSON.stringify(about)}`, context, (at) => readFeedItems(at, about, itemsShown));
   return { title: showFeed(about), here: "feeds", content: feedPage(about, items, await readNowMs(context)) };
 }
 
-async function audit({ context, looks, query }: Asked): Promise<Page> {
+async function audit({ context, looks, query }: PageRequest): Promise<Page> {
   const filter = readAuditFilter(query);
   const words = filter.policy.toLowerCase();
   const fitting = context.set.policies.filter(({ name }) => name.toLowerCase().includes(words));
@@ -253,14 +253,14 @@ async function audit({ context, looks, query }: Asked): Promise<Page> {
   return { title: "Audit", here: "audit", wrong, content: auditPage(reports, { ...filter, page: at }, pageCount) };
 }
 
-async function services({ context, looks, may, caller }: Asked): Promise<Page> {
+async function services({ context, looks, may, caller }: PageRequest): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   const mayPause = may("admin") && caller.labels === undefined;
   const content = looks.made(attention, `services ${mayPause}`, () => servicesPage(attention, context, mayPause));
   return { title: "Services", here: "services", content };
 }
 
-async function failed({ context, looks, query, may }: Asked): Promise<Page> {
+async function failed({ context, looks, query, may }: PageRequest): Promise<Page> {
   const tasks = await looks.of("failed", context, readFailedTasks);
   const asked = failedSpans.find((one) => one === query["since"]);
   const seesChanges = !context.view.isNarrowed;
@@ -268,7 +268,7 @@ async function failed({ context, looks, query, may }: Asked): Promise<Page> {
   return { title: "Failed", here: "failed", content: failedPage(tasks, view, may("operate")) };
 }
 
-async function changes({ context, looks }: Asked): Promise<Page> {
+async function changes({ context, looks }: PageRequest): Promise<Page> {
   const newest = await looks.of("changes", context, (at) => readChanges(at, changesShown));
   const content = changesPage(newest, context, await readNowMs(context));
   return { title: "Changes", here: "changes", content };
