@@ -11,7 +11,7 @@ import {
   type ReasonOption,
   reasonOption,
   redisCommand,
-  refuseIdle,
+  refuseIgnoredOptions,
   type SetOptions,
   withPolicies,
 } from "./shared-options.ts";
@@ -37,7 +37,7 @@ export function acknowledgeCommand(io: CommandIo): Command {
     .addHelpText("after", help)
     .action(async (name: string, options: AcknowledgeOptions, command: Command) => {
       const { end, reason, json } = options;
-      if (end) refuseIdle(command, ["reason"], "with --end");
+      if (end) refuseIgnoredOptions(command, ["reason"], "with --end");
       else if (reason === undefined) throw new UsageError("--reason is required: say what is known or done about it");
       await withPolicies(options, io, async ({ set, store }) => {
         const policy = findPolicy(set, name);

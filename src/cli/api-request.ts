@@ -124,13 +124,13 @@ type Result =
   | { readonly type: "done"; readonly what: string }
   | { readonly type: "deletion"; readonly isDeleted: boolean };
 
-type Caller = (service: SyncService, request: ApiRequest, signal: AbortSignal) => Promise<Result>;
+type Invoke = (service: SyncService, request: ApiRequest, signal: AbortSignal) => Promise<Result>;
 
 const json = (value: unknown): Result => ({ type: "json", value });
 const ofPage = (page: AnyPage): Result => ({ type: "page", page });
 
 /** A total table: an operation without an entry does not compile. */
-const callers: Readonly<Record<Operation, Caller>> = {
+const invocations: Readonly<Record<Operation, Invoke>> = {
   GetSyncJobById: async (service, r, signal) => json(await service.getSyncJobById(r.key, r, { signal })),
   UpdateSyncJobById: async (service, r, signal) => json(await service.updateSyncJobById(r.key, r.body, r, { signal })),
   DeleteSyncJobById: async (service, r, signal) => {
@@ -177,7 +177,7 @@ export async function callOperation(service: SyncService, request: ApiRequest, i
       return 0;
     }
   }
-  return print(await callers[request.operation](service, request, io.signal), request, io);
+  return print(await invocations[request.operation](service, request, io.signal), request, io);
 }
 
 function print(result: Result, request: ApiRequest, io: CommandIo): ExitCode {

@@ -29,7 +29,7 @@ import {
   reasonOption,
   redisOption,
   redisTarget,
-  refuseIdle,
+  refuseIgnoredOptions,
   serviceOption,
 } from "./shared-options.ts";
 import { showPlace } from "./table.ts";
@@ -90,8 +90,8 @@ export function apiCommand(io: CommandIo): Command {
     .action(async (name: string, options: ApiCommandOptions, command: Command) => {
       const operation = parseOperation(name);
       const isRead = factsOf(operation).method === "GET";
-      if (isRead) refuseIdle(command, ["yes", "reason", "record"], `with ${operation}, which only reads`);
-      if (operation !== deletion) refuseIdle(command, ["name"], `with ${operation}: it guards a deletion`);
+      if (isRead) refuseIgnoredOptions(command, ["yes", "reason", "record"], `with ${operation}, which only reads`);
+      if (operation !== deletion) refuseIgnoredOptions(command, ["name"], `with ${operation}: it guards a deletion`);
       else if (!options.name) throw new UsageError(`${deletion} needs --name: the sync job's exact name, as a guard`);
       const request = await readApiRequest(operation, options, io);
       const target = await open(io, options, command);
@@ -197,10 +197,10 @@ async function open(
   if (baseUrl === undefined) {
     if (config === undefined)
       throw new UsageError("say which service: --config PATH, or --base-url URL with SYNCLINE_TOKEN set");
-    refuseIdle(command, ["pathForm"], "without --base-url: the policy file says it for its services");
+    refuseIgnoredOptions(command, ["pathForm"], "without --base-url: the policy file says it for its services");
     return connectTo(config, service, io);
   }
-  refuseIdle(command, ["config", "service"], "beside --base-url: take one or the other");
+  refuseIgnoredOptions(command, ["config", "service"], "beside --base-url: take one or the other");
   const { token } = io.settings;
   if (token === undefined) {
     throw new UsageError("--base-url needs an access token: set the environment variable SYNCLINE_TOKEN");

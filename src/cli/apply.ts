@@ -88,14 +88,14 @@ export function applyCommand(io: CommandIo): Command {
     });
 }
 
-interface Audited {
+interface AuditContext {
   readonly store: Store;
   readonly log: EventLog;
   readonly by: By;
 }
 
 /** Applies an object that differs; any other is reported as inspected. */
-async function applyOne(item: InspectedItem, io: CommandIo, audited: Audited): Promise<ItemReport> {
+async function applyOne(item: InspectedItem, io: CommandIo, audited: AuditContext): Promise<ItemReport> {
   const state = stateOf(item);
   if (state !== "differs" || io.signal.aborted) return { ...item, state, applied: undefined };
   io.progress?.(showObject(item.object));
@@ -134,7 +134,7 @@ async function applyStubbornly(
 async function audit(
   { policy, object }: InspectedItem,
   applied: Applied,
-  { log, by, change }: Audited & { readonly change: BegunChange },
+  { log, by, change }: AuditContext & { readonly change: BegunChange },
 ): Promise<void> {
   const { changes } = applied;
   const isUnsure = applied.end === "failed" && applied.isSent;

@@ -27,7 +27,7 @@ import {
   reasonOption,
   redisCommand,
   redisTarget,
-  refuseIdle,
+  refuseIgnoredOptions,
   serviceOption,
   syncJobArgument,
   withProducer,
@@ -71,7 +71,7 @@ export function deleteCommand(io: CommandIo): Command {
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (options: DeleteOptions, chosen: Command) => {
-      if (options.yes !== true) refuseIdle(chosen, ["timeout"], "without --yes");
+      if (options.yes !== true) refuseIgnoredOptions(chosen, ["timeout"], "without --yes");
       const set = await loadPoliciesOrThrow(options.config, io);
       const settings = findService(set, options.service);
       const { name: service } = settings;

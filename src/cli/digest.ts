@@ -68,10 +68,10 @@ export function digestCommand(io: CommandIo): Command {
     );
 }
 
-type Asked = Pick<DigestSettings, "name" | "timezone" | "label" | "by">;
+type DigestChoice = Pick<DigestSettings, "name" | "timezone" | "label" | "by">;
 
 /** A digest of all policies, or of a label. @throws UsageError for a label that no policy has. */
-function unnamed(set: PolicySet, { label, by, timezone }: DigestOptions): Asked {
+function unnamed(set: PolicySet, { label, by, timezone }: DigestOptions): DigestChoice {
   const policies = choosePolicies(set, { label });
   const zone = timezoneFor(timezone, policies);
   return { name: "by hand", timezone: zone, label: selectorOf(label), ...(by === undefined ? {} : { by }) };
@@ -79,7 +79,7 @@ function unnamed(set: PolicySet, { label, by, timezone }: DigestOptions): Asked 
 
 async function send(
   sink: string,
-  { asked, digest, nowMs }: { readonly asked: Asked; readonly digest: Digest; readonly nowMs: number },
+  { asked, digest, nowMs }: { readonly asked: DigestChoice; readonly digest: Digest; readonly nowMs: number },
   { set, options, io }: { readonly set: PolicySet; readonly options: DigestOptions; readonly io: CommandIo },
 ): Promise<void> {
   const { queueMax } = findSink(set, sink);

@@ -23,7 +23,7 @@ import {
   type RedisOptions,
   redisCommand,
   redisTarget,
-  refuseIdle,
+  refuseIgnoredOptions,
   serviceOption,
   withStore,
 } from "./shared-options.ts";
@@ -93,7 +93,7 @@ export function feedCommand(io: CommandIo): Command {
     .addHelpText("after", exportExamples)
     .action((list: ListName, flags: ExportFlags, chosen: Command) => {
       if (flags.live) return exportLive(list, flags, io);
-      refuseIdle(chosen, ["config"], "without --live");
+      refuseIgnoredOptions(chosen, ["config"], "without --live");
       return withFeeds(list, flags, io, (feeds, feed) => exportFacts(feeds, { feed, flags, io }));
     });
   const command = new Command("feed");

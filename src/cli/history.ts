@@ -192,13 +192,13 @@ export async function checkKnownPolicy(
   );
 }
 
-interface Shown {
+interface HistoryView {
   readonly policy: string | undefined;
   readonly zoneOf: (policy: string) => string;
   readonly options: HistoryOptions;
 }
 
-function show(outcomes: readonly Outcome[], { policy, zoneOf, options }: Shown, io: CommandIo): void {
+function show(outcomes: readonly Outcome[], { policy, zoneOf, options }: HistoryView, io: CommandIo): void {
   const { limit, json, ndjson, ids } = options;
   if (json) io.out(JSON.stringify(outcomes));
   else if (ndjson) for (const outcome of outcomes) io.out(JSON.stringify(outcome));

@@ -21,16 +21,16 @@ import {
 } from "./shared-options.ts";
 
 /** One `[POLICY=]VALUE` from the command line. `policy` undefined: for all that are not named. */
-interface Named<Value> {
+interface PolicyValue<Value> {
   readonly policy: string | undefined;
   readonly value: Value;
 }
 
 /** The values of the options. */
 export interface AssumptionOptions {
-  readonly duration: readonly Named<DurationRange>[];
-  readonly maskJobs: readonly Named<number>[];
-  readonly failure: readonly Named<number>[];
+  readonly duration: readonly PolicyValue<DurationRange>[];
+  readonly maskJobs: readonly PolicyValue<number>[];
+  readonly failure: readonly PolicyValue<number>[];
   readonly requestTime: number;
   readonly seed: string;
 }
@@ -120,7 +120,7 @@ export function showRange({ leastMs, mostMs }: DurationRange): string {
   return leastMs === mostMs ? formatDuration(leastMs) : `${formatDuration(leastMs)}-${formatDuration(mostMs)}`;
 }
 
-function perPolicy<Value>(named: readonly Named<Value>[], byDefault: Value, set: PolicySet): PerPolicy<Value> {
+function perPolicy<Value>(named: readonly PolicyValue<Value>[], byDefault: Value, set: PolicySet): PerPolicy<Value> {
   const byPolicy = new Map<string, Value>();
   for (const { policy, value } of named) if (policy !== undefined) byPolicy.set(findPolicy(set, policy).name, value);
   return { otherwise: named.findLast(({ policy }) => policy === undefined)?.value ?? byDefault, byPolicy };
@@ -128,7 +128,7 @@ function perPolicy<Value>(named: readonly Named<Value>[], byDefault: Value, set:
 
 /** Parses a repeatable `[POLICY=]VALUE`. */
 function collect<Value>(read: (text: string) => Value) {
-  return (text: string, before: readonly Named<Value>[]): readonly Named<Value>[] => {
+  return (text: string, before: readonly PolicyValue<Value>[]): readonly PolicyValue<Value>[] => {
     const [first = "", second, ...more] = text.split("=");
     if (more.length > 0) throw new InvalidArgumentError("write VALUE or POLICY=VALUE");
     const policy = second === undefined ? undefined : first;

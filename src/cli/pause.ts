@@ -23,7 +23,7 @@ import {
   reasonOption,
   redisCommand,
   redisTarget,
-  refuseIdle,
+  refuseIgnoredOptions,
   withProducer,
   withStore,
 } from "./shared-options.ts";
@@ -65,7 +65,7 @@ export function pauseCommand(io: CommandIo): Command {
     .addHelpText("after", help)
     .action(async (policy: string | undefined, options: PauseOptions, chosen: Command) => {
       if (options.list) {
-        refuseIdle(chosen, ["service", "label", "all", "reason", "until"], "with --list");
+        refuseIgnoredOptions(chosen, ["service", "label", "all", "reason", "until"], "with --list");
         if (policy !== undefined)
           throw new UsageError("--list shows what is paused, of all policies: leave the name out");
         const pauses = await withStore(redisTarget(options, io), readInForce);

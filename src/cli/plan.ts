@@ -32,7 +32,7 @@ import {
   policiesAbout,
   redisCommand,
   redisTarget,
-  refuseIdle,
+  refuseIgnoredOptions,
   type SetOptions,
 } from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
@@ -111,7 +111,7 @@ export function planCommand(io: CommandIo): Command {
     .addHelpText("after", help)
     .action(async (names: readonly string[], given: Omit<PlanOptions, "names">, chosen: Command) => {
       const options = { ...given, names };
-      refuseIdleOf(chosen, options);
+      refuseIgnoredOf(chosen, options);
       if (options.state !== undefined) {
         const set = await loadPoliciesOrThrow(pathOf(options), io);
         const session = { set, names, redis: redisTarget(options, io), io };
@@ -178,12 +178,12 @@ async function showNext(options: PlanOptions, set: PolicySet, io: CommandIo): Pr
   if (load !== undefined && wanted.requests) io.out(`\n${requestsToText(load, io)}`);
 }
 
-function refuseIdleOf(chosen: Command, options: PlanOptions): void {
+function refuseIgnoredOf(chosen: Command, options: PlanOptions): void {
   const { state, requests } = options;
-  if (state === undefined && isTimeLine(options)) refuseIdle(chosen, ["dst", "deleted"], "with --to");
-  if (state !== undefined) refuseIdle(chosen, lookingAhead, "with --state");
-  if (typeof state === "string") refuseIdle(chosen, ["config"], "with a path after --state");
-  if (requests !== true) refuseIdle(chosen, ["pages"], "without --requests");
+  if (state === undefined && isTimeLine(options)) refuseIgnoredOptions(chosen, ["dst", "deleted"], "with --to");
+  if (state !== undefined) refuseIgnoredOptions(chosen, lookingAhead, "with --state");
+  if (typeof state === "string") refuseIgnoredOptions(chosen, ["config"], "with a path after --state");
+  if (requests !== true) refuseIgnoredOptions(chosen, ["pages"], "without --requests");
 }
 
 function pathOf({ config, state }: PlanOptions): string {

@@ -30,7 +30,7 @@ import {
   reasonOption,
   redisCommand,
   redisTarget,
-  refuseIdle,
+  refuseIgnoredOptions,
   type SetOptions,
   serviceOption,
   syncJobArgument,
@@ -74,8 +74,8 @@ export function runCommand(io: CommandIo): Command {
     .addOption(wideOption())
     .addHelpText("after", help)
     .action(async (name: string | undefined, options: RunOptions, chosen: Command) => {
-      if (options.wait !== true) refuseIdle(chosen, ["timeout"], "without --wait");
-      if (options.syncJob === undefined) refuseIdle(chosen, ["service", "repository"], "without --sync-job");
+      if (options.wait !== true) refuseIgnoredOptions(chosen, ["timeout"], "without --wait");
+      if (options.syncJob === undefined) refuseIgnoredOptions(chosen, ["service", "repository"], "without --sync-job");
       const redis = redisTarget(options, io);
       await withStore(redis, async (store) => {
         const set = await policySetFor(options, store, io);

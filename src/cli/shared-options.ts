@@ -74,7 +74,7 @@ export function redisOption(): Option {
 }
 
 /** Refuses options that have no effect here. `where`: `without --wait`. @throws UsageError */
-export function refuseIdle(command: Command, values: readonly string[], where: string): void {
+export function refuseIgnoredOptions(command: Command, values: readonly string[], where: string): void {
   for (const option of command.options) {
     if (values.includes(option.attributeName()) && command.getOptionValueSource(option.attributeName()) === "cli")
       throw new UsageError(`${option.long} does nothing ${where}: leave it out`);

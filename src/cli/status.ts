@@ -21,7 +21,7 @@ import {
   policySetFor,
   redisCommand,
   redisTarget,
-  refuseIdle,
+  refuseIgnoredOptions,
   type SetOptions,
   withStore,
 } from "./shared-options.ts";
@@ -64,12 +64,12 @@ export function statusCommand(io: CommandIo): Command {
     .addOption(wideOption())
     .addHelpText("after", help)
     .action(async (names: string[], options: StatusOptions, command: Command) => {
-      if (options.json) refuseIdle(command, ["limit", "watch"], "with --json");
+      if (options.json) refuseIgnoredOptions(command, ["limit", "watch"], "with --json");
       if (options.watch && io.progress === undefined)
         throw new UsageError(
           "--watch draws on a terminal, and this is none: leave it out, or use `watch syncline status`",
         );
-      if (options.at !== undefined) refuseIdle(command, ["watch"], "with --at");
+      if (options.at !== undefined) refuseIgnoredOptions(command, ["watch"], "with --at");
       const target = redisTarget(options, io);
       await withStore(target, (store) => {
         const show = () => showStatus({ ...options, names }, { store, target, io });

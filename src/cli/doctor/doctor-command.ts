@@ -31,7 +31,7 @@ import {
   variableOption,
 } from "../shared-options.ts";
 import { oneLine, paint } from "../table.ts";
-import { checkNames, type Finding, findingsOf, type Level, worstFirst } from "./finding.ts";
+import { checkNames, type Finding, findingFor, type Level, worstFirst } from "./finding.ts";
 import { checkPolicies, judgeStatus, type NextSlot, nextSlots } from "./installation-checks.ts";
 import { checkSignIn, checkSinks } from "./outside-checks.ts";
 import { checkService } from "./service-checks.ts";
@@ -136,7 +136,7 @@ async function askStatus(set: PolicySet, { findings, store, target }: CheckedRed
     if (!isRedisOutage(error) && !(error instanceof NewerVersionError)) throw error;
     const what = `what goes on cannot be read: ${errorText(error)}`;
     const cure = "look at the lines about Redis; a newer version of Syncline needs a newer doctor";
-    return [...findings, findingsOf("replicas").problem(what, cure)];
+    return [...findings, findingFor("replicas").problem(what, cure)];
   }
 }
 
@@ -146,7 +146,7 @@ async function askService(
   signal: AbortSignal,
   io: CommandIo,
 ): Promise<readonly Finding[]> {
-  const { warning, problem } = findingsOf("token", settings.name);
+  const { warning, problem } = findingFor("token", settings.name);
   const notes: Finding[] = [];
   const warn: EventLog["warn"] = (event) => {
     if (event !== "token.too-short") return;
@@ -173,7 +173,7 @@ async function askService(
 function cutShort(withinMs: number, servicesLeft: number): Finding {
   const rest = servicesLeft === 0 ? "" : `; ${servicesLeft} services were not asked at all`;
   const what = `stopped after ${formatDuration(withinMs)} at the latest: what was not read by then counts as a problem${rest}`;
-  return findingsOf("doctor").problem(what, "look at one service with --service, or take longer with --within");
+  return findingFor("doctor").problem(what, "look at one service with --service, or take longer with --within");
 }
 
 function narrow(set: PolicySet, service: string | undefined): PolicySet {
@@ -198,19 +198,19 @@ async function checkRedis(target: RedisTarget): Promise<Omit<CheckedRedis, "targ
     await store?.close();
     if (store === undefined && !(error instanceof OutOfReachError)) throw error;
     const cure = "check REDIS_URL or --redis-url, passwords and network policies; docs/running.md";
-    return { findings: [findingsOf("redis").problem(errorText(error), cure)], store: undefined };
+    return { findings: [findingFor("redis").problem(errorText(error), cure)], store: undefined };
   }
 }
 
 function judgeFacts(facts: RedisFacts): readonly Finding[] {
   const faults = findRedisFaults(facts);
-  const findings = faults.map(({ level, about, what, cure }) => findingsOf("redis", about)[level](what, cure));
+  const findings = faults.map(({ level, about, what, cure }) => findingFor("redis", about)[level](what, cure));
   const { clockAheadMs, version, evictionPolicy, appendOnly, replicas } = facts;
   if (Math.abs(clockAheadMs) > skewMsMax) {
     const side = clockAheadMs > 0 ? "ahead of" : "behind";
     const what = `this machine's clock is ${(Math.abs(clockAheadMs) / 1_000).toFixed(1)} s ${side} that of Redis`;
     const cure = "set the clocks by NTP; slots follow the clock of Redis, tokens and certificates that of this machine";
-    findings.push(findingsOf("redis", "clock").warning(what, cure));
+    findings.push(findingFor("redis", "clock").warning(what, cure));
   }
   if (faults.some(({ level }) => level === "problem")) return findings;
   const parts = [
@@ -219,7 +219,7 @@ function judgeFacts(facts: RedisFacts): readonly Finding[] {
     ...(appendOnly === true ? ["append-only file"] : []),
     replicas === 0 ? "no replicas: a start waits for none" : `${replicas} in step: a start waits for them`,
   ];
-  return [findingsOf("redis").ok(parts.join(", ")), ...findings];
+  return [findingFor("redis").ok(parts.join(", ")), ...findings];
 }
 
 function sortFindings(findings: readonly Finding[]): readonly Finding[] {

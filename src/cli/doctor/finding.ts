@@ -41,7 +41,7 @@ export interface Finding {
 }
 
 /** Makes the findings of one check about one subject. */
-export function findingsOf(check: Finding["check"], subject = "") {
+export function findingFor(check: Finding["check"], subject = "") {
   return {
     ok: (what: string): Finding => ({ check, subject, level: "ok", what }),
     warning: (what: string, cure: string): Finding => ({ check, subject, level: "warning", what, cure }),
@@ -86,7 +86,7 @@ export function stageOf(code: string): keyof typeof stageCure {
 export function describeFailure(subject: string, error: ServiceError, baseUrl: string): Finding {
   const { kind, code, status } = error;
   const what = shortOf(error);
-  const { problem } = findingsOf("service", subject);
+  const { problem } = findingFor("service", subject);
   if (kind === "unreachable" && code !== undefined) {
     const stage = stageOf(code);
     return problem(`${stage} failed at ${new URL(baseUrl).host}: ${what}`, stageCure[stage]);
@@ -96,7 +96,7 @@ export function describeFailure(subject: string, error: ServiceError, baseUrl: s
       status === undefined
         ? "check where the token comes from (services.*.token), and that this process may read it"
         : "the token was sent and refused: has it expired, and is it one for this service and repository?";
-    return findingsOf("token", subject).problem(what, cure);
+    return findingFor("token", subject).problem(what, cure);
   }
   if (kind === "cancelled") return problem("it did not answer in time", "take longer with --within");
   if (kind === "server" || kind === "unknown" || kind === "throttled")

@@ -15,7 +15,7 @@ import { foreignOwner, type Owners, type Presence } from "../../store/redis.ts";
 import { cureOf, type DeletedTarget, tellDeleted } from "../deleted-targets.ts";
 import { showUntil } from "../pause.ts";
 import { lastEventWarning } from "../validate.ts";
-import { type Finding, findingsOf, withinLines } from "./finding.ts";
+import { type Finding, findingFor, withinLines } from "./finding.ts";
 
 /** Judges the running installation for these services and policies. */
 export function judgeStatus(
@@ -23,7 +23,7 @@ export function judgeStatus(
   status: Status,
   deleted: readonly DeletedTarget[],
 ): readonly Finding[] {
-  const feeds = status.feeds.map(({ feed, what, cure }) => findingsOf("feeds", showFeed(feed)).warning(what, cure));
+  const feeds = status.feeds.map(({ feed, what, cure }) => findingFor("feeds", showFeed(feed)).warning(what, cure));
   return [
     ...judgePresence(status.processes, status.config.kept !== undefined),
     ...judgeOwners(status.owners),
@@ -39,7 +39,7 @@ export function judgeStatus(
 /** No process at all is no problem before the installation: `hasRun` says that one has run. */
 export function judgePresence(processes: Presence, hasRun = false): readonly Finding[] {
   const { schedulers, workers } = processes;
-  const { ok, warning, problem } = findingsOf("replicas");
+  const { ok, warning, problem } = findingFor("replicas");
   if (schedulers + workers === 0)
     return [
       (hasRun ? problem : warning)(
@@ -61,11 +61,11 @@ export function judgePresence(processes: Presence, hasRun = false): readonly Fin
 function judgeOwners({ holder, others }: Owners): readonly Finding[] {
   if (holder === undefined || others.length === 0) return [];
   const [what = "", cure = ""] = foreignOwner([holder, ...others]).split("; ");
-  return [findingsOf("replicas", "owner").problem(what, cure)];
+  return [findingFor("replicas", "owner").problem(what, cure)];
 }
 
 function judgeConfig(config: RunningConfig): readonly Finding[] {
-  const { problem } = findingsOf("replicas", "config");
+  const { problem } = findingFor("replicas", "config");
   const paths = [...new Set(config.replicas.flatMap(({ path }) => path ?? []))].join(" ");
   const cure = `correct the files; \`syncline validate ${paths}\` shows all problems`;
   const rejected = config.rejected.map((one) => problem(describeRejected(one, config), cure));
@@ -75,7 +75,7 @@ function judgeConfig(config: RunningConfig): readonly Finding[] {
 }
 
 function judgePauses(pauses: readonly Pause[]): readonly Finding[] {
-  if (pauses.length === 0) return [findingsOf("pauses").ok("nothing is paused or in quarantine")];
+  if (pauses.length === 0) return [findingFor("pauses").ok("nothing is paused or in quarantine")];
   const findings = pauses.map((pause) => {
     const how = pause.cause === undefined ? `paused by ${pause.actor}` : "in quarantine";
     const argument = {
@@ -85,14 +85,14 @@ function judgePauses(pauses: readonly Pause[]): readonly Finding[] {
       all: "--all",
     }[pause.scope];
     const cure = `its slots are skipped; \`syncline resume ${argument}\` ends that`;
-    return findingsOf("pauses", showSubject(pause)).warning(`${how} ${showUntil(pause)}: ${pause.note}`, cure);
+    return findingFor("pauses", showSubject(pause)).warning(`${how} ${showUntil(pause)}: ${pause.note}`, cure);
   });
   return withinLines(findings);
 }
 
 function judgeBreakers({ services }: Status): readonly Finding[] {
   const findings = services.flatMap(({ service, breaker, lastFailure, throttledUntilMs }) => {
-    const { warning } = findingsOf("breakers", service);
+    const { warning } = findingFor("breakers", service);
     const what = `its breaker is open (${lastFailure ?? "unknown"}): tasks sleep until it answers a probe`;
     const cure = "the line `service` says what is wrong with it; `syncline status` when it is asked again";
     const open = breaker === "open" ? [warning(what, cure)] : [];
@@ -101,19 +101,19 @@ function judgeBreakers({ services }: Status): readonly Finding[] {
     return [...open, warning(asked, "lower limits.requestsPerSecond, or spread the policies")];
   });
   if (findings.length > 0) return withinLines(findings);
-  return [findingsOf("breakers").ok("all closed, no service asked for patience")];
+  return [findingFor("breakers").ok("all closed, no service asked for patience")];
 }
 
 function judgeDeleted(target: DeletedTarget): Finding {
   const { name, where } = target.policy;
   const what = `${tellDeleted(target)} (${where.file}:${where.line})`;
-  return findingsOf("deleted", name).warning(what, cureOf(target));
+  return findingFor("deleted", name).warning(what, cureOf(target));
 }
 
 function judgeSinks({ sinks, nowMs }: Status): readonly Finding[] {
   return sinks.flatMap((state) => {
     const { sink, waiting, failed, dropped, oldestMs = nowMs } = state;
-    const { warning } = findingsOf("sinks", sink);
+    const { warning } = findingFor("sinks", sink);
     const findings: Finding[] = [];
     if (isStuck(state, nowMs)) {
       const minutes = formatDuration(Math.floor((nowMs - oldestMs) / 60_000) * 60_000);
@@ -163,7 +163,7 @@ function checkZones({ policies }: PolicySet): Finding {
     schedule === undefined || schedule.kind === "every" ? ["UTC"] : [schedule.timezone],
   );
   const rules = `known to this Node, by the rules of tzdata ${versions["tz"] ?? "(no version)"}`;
-  return findingsOf("zones").ok(`${firstOf([...new Set(zones)].sort())}: ${rules}`);
+  return findingFor("zones").ok(`${firstOf([...new Set(zones)].sort())}: ${rules}`);
 }
 
 function checkCalendars({ policies }: PolicySet, nowMs: number): readonly Finding[] {
@@ -171,28 +171,28 @@ function checkCalendars({ policies }: PolicySet, nowMs: number): readonly Findin
   if (used.size === 0) return [];
   const passed = [...used].flatMap((calendar) => {
     const found = lastEventWarning(calendar, nowMs);
-    return found === undefined ? [] : [findingsOf("calendars", calendar.name).warning(found.message, found.hint)];
+    return found === undefined ? [] : [findingFor("calendars", calendar.name).warning(found.message, found.hint)];
   });
   if (passed.length > 0) return withinLines(passed);
-  return [findingsOf("calendars").ok(`events are to come in ${firstOf([...used].map(({ name }) => name))}`)];
+  return [findingFor("calendars").ok(`events are to come in ${firstOf([...used].map(({ name }) => name))}`)];
 }
 
 function checkSlots(slots: readonly NextSlot[]): readonly Finding[] {
   const cure = "change the schedule, or remove the policy; `syncline plan` shows what a schedule gives";
   const never = slots
     .filter(({ slotMs }) => slotMs === undefined)
-    .map(({ policy }) => findingsOf("next slots", policy).warning("its schedule has no slot any more", cure));
+    .map(({ policy }) => findingFor("next slots", policy).warning("its schedule has no slot any more", cure));
   const coming = slots.flatMap(({ policy, slotMs }) =>
     slotMs === undefined ? [] : [`${policy} ${showInstant(slotMs)}`],
   );
   const next = `${coming.length} scheduled; next ${coming.slice(0, shownMax).join(", ")}`;
   const what = coming.length === 0 ? "no policy has a schedule: all run by hand" : next;
-  return [findingsOf("next slots").ok(what), ...withinLines(never)];
+  return [findingFor("next slots").ok(what), ...withinLines(never)];
 }
 
 function checkChains({ policies }: PolicySet): readonly Finding[] {
   const chained = policies.flatMap(({ name, after }) => (after === undefined ? [] : [`${name} after ${after.policy}`]));
-  return chained.length === 0 ? [] : [findingsOf("chains").ok(firstOf(chained))];
+  return chained.length === 0 ? [] : [findingFor("chains").ok(firstOf(chained))];
 }
 
 /** Without a mapping of how activities end, runs are settled by a list that grows quiet. */
@@ -204,7 +204,7 @@ function checkMappings({ services, policies }: PolicySet): readonly Finding[] {
     const missing = (["syncJobId", "finished", "succeeded"] as const).filter(
       (field) => activity?.[field] === undefined,
     );
-    const { ok, warning } = findingsOf("mapping", service);
+    const { ok, warning } = findingFor("mapping", service);
     if (missing.length === 0) return [ok("shows the sync job of an activity, and how it ended")];
     const whose = `${counted(followed.length, "policy", "policies")} (${firstOf(followed.map(({ name }) => name))})`;
     const what = `no ${missing.join(", ")} for activities: the outcomes of ${whose} are inferred from a list that grows quiet`;

@@ -15,7 +15,7 @@ import { silentLog } from "../../core/event-log.ts";
 import { tryEmail } from "../../notify/email.ts";
 import { readSigningKeys } from "../../notify/webhook.ts";
 import { reachHost } from "../../service/ping.ts";
-import { type Finding, findingsOf, stageOf } from "./finding.ts";
+import { type Finding, findingFor, stageOf } from "./finding.ts";
 
 const atOnce = 4;
 const heartbeatsMax = 50;
@@ -43,7 +43,7 @@ export async function checkSinks(
 
 /** Looks whether a sink could take a notice: its host, secret, or file. */
 export async function checkSink({ name, to }: SinkSettings, signal: AbortSignal): Promise<readonly Finding[]> {
-  const { ok, problem } = findingsOf("sinks", name);
+  const { ok, problem } = findingFor("sinks", name);
   if (to.kind === "email") {
     const failure = await tryEmail(to);
     if (failure === undefined) return [ok(`${to.host}:${to.port} lets Syncline in; nothing was sent`)];
@@ -57,7 +57,7 @@ export async function checkSink({ name, to }: SinkSettings, signal: AbortSignal)
 }
 
 async function checkWebhook(subject: string, to: WebhookSettings, signal: AbortSignal): Promise<Finding[]> {
-  const { problem } = findingsOf("sinks", subject);
+  const { problem } = findingFor("sinks", subject);
   const findings: Finding[] = [];
   const keys = await readSigningKeys(to);
   if ("reason" in keys)
@@ -70,7 +70,7 @@ async function checkWebhook(subject: string, to: WebhookSettings, signal: AbortS
 
 async function checkHeartbeat(group: readonly { readonly name: string; readonly url: string }[], signal: AbortSignal) {
   const [first = { name: "", url: "" }, ...more] = group;
-  const { ok, problem } = findingsOf("sinks", more.length === 0 ? first.name : `${first.name} and ${more.length} more`);
+  const { ok, problem } = findingFor("sinks", more.length === 0 ? first.name : `${first.name} and ${more.length} more`);
   const failure = await connect(first.url, signal);
   if (failure === undefined)
     return [ok(`the host of its heartbeat, ${new URL(first.url).host}, can be reached; nothing was sent`)];
@@ -87,7 +87,7 @@ async function connect(url: string, signal: AbortSignal): Promise<string | undef
 }
 
 async function checkFile(subject: string, { path }: FileSinkSettings): Promise<Finding[]> {
-  const { problem } = findingsOf("sinks", subject);
+  const { problem } = findingFor("sinks", subject);
   const folder = dirname(path);
   const cure = "let path be in a folder that exists and that this user may write to; in the chart: sinks.volume";
   const ofFolder = await codeOf(access(folder, constants.W_OK | constants.X_OK));
@@ -112,7 +112,7 @@ export async function checkSignIn(path: string, variables: Variables): Promise<r
   const { Issuer } = await import("../../web/issuer.ts");
   const fetch = file.createFetch(caFile);
   const look = async (url: string, keysUrl?: string): Promise<Finding> => {
-    const { ok, problem } = findingsOf("sign-in", url);
+    const { ok, problem } = findingFor("sign-in", url);
     let why = "";
     const warn = (_: string, fields: { readonly message?: unknown } = {}) => {
       why = String(fields.message);
@@ -135,7 +135,7 @@ export async function checkSignIn(path: string, variables: Variables): Promise<r
 }
 
 async function checkSecret(read: () => Promise<string>): Promise<Finding> {
-  const { ok, problem } = findingsOf("sign-in");
+  const { ok, problem } = findingFor("sign-in");
   return read().then(
     () => ok("the client's secret can be read"),
     (error: unknown) => problem(errorText(error), "mount the secret that holds it"),

@@ -10,7 +10,7 @@ import { type ActivePredicate, createActivePredicate } from "../../feeds/mapping
 import { type Mask, ServiceError, type SyncJob, type SyncService } from "../../service/client.ts";
 import { syncJobsOf } from "../deleted-targets.ts";
 import { showPlace } from "../table.ts";
-import { describeFailure, type Finding, findingsOf, shortOf, withinLines } from "./finding.ts";
+import { describeFailure, type Finding, findingFor, shortOf, withinLines } from "./finding.ts";
 
 /** What one check of a service needs. */
 export interface ServiceCheck {
@@ -47,8 +47,8 @@ export async function checkService(check: ServiceCheck): Promise<readonly Findin
   const expiresAtMs = client.tokenExpiresAtMs;
   const tokenEnd = expiresAtMs === undefined ? "" : `; it ends at ${new Date(expiresAtMs).toISOString()}`;
   const findings: Finding[] = [
-    findingsOf("service", subject).ok(`${settings.baseUrl} answered within ${tookMs} ms`),
-    findingsOf("token", subject).ok(`accepted${tokenEnd}`),
+    findingFor("service", subject).ok(`${settings.baseUrl} answered within ${tookMs} ms`),
+    findingFor("token", subject).ok(`accepted${tokenEnd}`),
     ...(await checkIdentity(check)),
   ];
   for (const repository of repositories) {
@@ -64,7 +64,7 @@ async function checkIdentity({ settings, client, signal }: ServiceCheck): Promis
   const { identity, name: subject } = settings;
   if (identity === undefined) return [];
   const { id, repository, administrator } = identity;
-  const { ok, problem } = findingsOf("identity", subject);
+  const { ok, problem } = findingFor("identity", subject);
   const unread = "check services.*.identity: id and repository, and whether the token may load identities";
   const finding = await orUnread(problem, unread, async () => {
     const [found] = await client.getIdentityById(id, { repository }, { signal });
@@ -87,7 +87,7 @@ async function checkTriggers(check: ServiceCheck, repository: string | undefined
   const { settings, client, signal, progress } = check;
   const subject = showPlace(settings.name, repository);
   progress(`${subject}: triggers`);
-  const { ok, warning } = findingsOf("triggers", subject);
+  const { ok, warning } = findingFor("triggers", subject);
   const unread = "without the triggers it is not known whether the service starts runs by itself";
   return orUnread(warning, unread, async () => {
     let [count, active] = [0, 0];
@@ -116,14 +116,14 @@ async function checkMasks(
   progress(`${place}: masks`);
   const masks: Mask[] = [];
   const unread = "the policies with fromMasks start nothing until they can be read";
-  const failure = await orUnread(findingsOf("masks", place).problem, unread, async () => {
+  const failure = await orUnread(findingFor("masks", place).problem, unread, async () => {
     for await (const { items } of client.pages("GetJobMasks", defined({ repository }), { signal, itemsMax }))
       masks.push(...items);
     return undefined;
   });
   if (failure !== undefined) return [failure];
   const findings = picking.map(({ name, where: { file, line }, filter }): Finding => {
-    const { ok, problem } = findingsOf("masks", name);
+    const { ok, problem } = findingFor("masks", name);
     const picked = masks.filter(
       (mask) => mask.syncJobId !== undefined && mask.syncJobId !== null && matchesMask(filter, mask),
     );
@@ -157,7 +157,7 @@ async function orUnread<T>(
   }
 }
 
-interface Named {
+interface NamedSyncJob {
   readonly id: number;
   readonly repository: string | undefined;
   readonly policies: readonly Policy[];
@@ -176,7 +176,7 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
   const select = selectOf(predicate);
   const givenUp = new AbortController();
   let [found, silent] = [0, 0];
-  const read = async (named: Named, index: number) => {
+  const read = async (named: NamedSyncJob, index: number) => {
     progress(`${settings.name}: sync job ${index + 1} of ${wanted.length}`);
     try {
       const query = { ...defined({ repository: named.repository }), ...select };
@@ -192,7 +192,7 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
     }
   };
   await fewAtATime(wanted, Math.min(atOnceMax, settings.limits.concurrencyMax ?? atOnceMax), read, givenUp.signal);
-  const { ok, warning, problem } = findingsOf("sync jobs", settings.name);
+  const { ok, warning, problem } = findingFor("sync jobs", settings.name);
   const findings = missing.flat();
   const bad = findings.length;
   if (found + bad < wanted.length) {
@@ -208,8 +208,8 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
   ];
 }
 
-function namedSyncJobs(policies: readonly Policy[]): readonly Named[] {
-  const named = new Map<string, Named>();
+function namedSyncJobs(policies: readonly Policy[]): readonly NamedSyncJob[] {
+  const named = new Map<string, NamedSyncJob>();
   for (const policy of policies) {
     for (const id of syncJobsOf(policy)) {
       const key = JSON.stringify([policy.repository, id]);
@@ -221,12 +221,12 @@ function namedSyncJobs(policies: readonly Policy[]): readonly Named[] {
 }
 
 /** Delete policies whose guard is not the name of the sync job: they would delete nothing. */
-function wrongGuards({ id, policies }: Named, name: string | null | undefined): readonly Finding[] {
+function wrongGuards({ id, policies }: NamedSyncJob, name: string | null | undefined): readonly Finding[] {
   return policies.flatMap(({ action, service, name: policy, where }): readonly Finding[] => {
     if (action.kind !== "delete" || action.name === name) return [];
     const what = `policy ${policy} would delete ${showName(action.name)}, and it has ${showName(name)} (${where.file}:${where.line})`;
     const cure = "correct delete.name, if it is the right sync job";
-    return [findingsOf("sync jobs", `${service}, ${id}`).problem(what, cure)];
+    return [findingFor("sync jobs", `${service}, ${id}`).problem(what, cure)];
   });
 }
 
@@ -237,7 +237,7 @@ function selectOf(predicate: ActivePredicate | undefined): { readonly select?: r
 
 /** Without a working predicate, each activation would wait in vain. */
 function wrongPredicate(
-  { id, policies }: Named,
+  { id, policies }: NamedSyncJob,
   syncJob: SyncJob,
   predicate: ActivePredicate | undefined,
 ): readonly Finding[] {
@@ -247,19 +247,19 @@ function wrongPredicate(
   if (!("wrong" in seen)) return [];
   const what = `whether it is active cannot be told for policy ${policy.name}: mapping.syncJob.${seen.wrong}`;
   const cure = `look at it with \`syncline api GetSyncJobById --key ${id}\`; where the property is not shown unasked, name it in mapping.syncJob.select`;
-  return [findingsOf("sync jobs", `${policy.service}, ${id}`).problem(what, cure)];
+  return [findingFor("sync jobs", `${policy.service}, ${id}`).problem(what, cure)];
 }
 
 /** 404 is not documented for this read (service-interface §7), so a 400 may mean the same. */
 function describeMissing(
-  { id, repository, policies }: Named,
+  { id, repository, policies }: NamedSyncJob,
   error: ServiceError,
   select?: readonly string[],
 ): Finding {
   const [first] = policies;
   const more = policies.length > 1 ? ` and ${policies.length - 1} more` : "";
   const who = first === undefined ? "" : ` (policy ${first.name}, ${first.where.file}:${first.where.line}${more})`;
-  const { warning, problem } = findingsOf("sync jobs", `${showPlace(first?.service ?? "", repository)}, ${id}`);
+  const { warning, problem } = findingFor("sync jobs", `${showPlace(first?.service ?? "", repository)}, ${id}`);
   const correct = "correct the id or the repository, or remove it from the policy";
   switch (error.kind) {
     case "not-found":

@@ -16,7 +16,7 @@ import {
   findService,
   loadPoliciesOrThrow,
   optionalConfigOption,
-  refuseIdle,
+  refuseIgnoredOptions,
   serviceOption,
 } from "../shared-options.ts";
 import { readExisting, toPolicyFile } from "./existing.ts";
@@ -60,10 +60,10 @@ export function importCommand(io: CommandIo): Command {
     .addHelpText("after", help)
     .action(async (options: ImportOptions, command: Command) => {
       if (options.cronJobs === undefined && options.crontab === undefined) {
-        refuseIdle(command, ["timezone"], "without --cron-jobs or --crontab");
+        refuseIgnoredOptions(command, ["timezone"], "without --cron-jobs or --crontab");
         return importService(options, io);
       }
-      refuseIdle(command, ["repository", "runs", "policiesOnly"], "with --cron-jobs or --crontab");
+      refuseIgnoredOptions(command, ["repository", "runs", "policiesOnly"], "with --cron-jobs or --crontab");
       return importJobs(options, io);
     });
 }
