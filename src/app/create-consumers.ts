@@ -26,7 +26,7 @@ import { createConsumer } from "../queue/consumer.ts";
 import type { Producer } from "../queue/producer.ts";
 import { queueName } from "../queue/queues.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
-import { type EndedWalk, type FeedPage, type FeedStatus, FeedStore } from "../store/feed-store.ts";
+import { type FeedPage, type FeedStatus, FeedStore, type WalkSummary } from "../store/feed-store.ts";
 import { History } from "../store/history.ts";
 import type { Novelty } from "../store/known-items.ts";
 import { Quarantines } from "../store/pauses.ts";
@@ -161,7 +161,7 @@ export class MeteredFeedStore extends FeedStore {
     return novelties;
   }
 
-  override async walked(feed: Feed, walk: EndedWalk): Promise<void> {
+  override async walked(feed: Feed, walk: WalkSummary): Promise<void> {
     const { service, list } = feed;
     const before = await this.status(feed);
     await super.walked(feed, walk);

@@ -15,7 +15,7 @@ import type { PolicySet, ServiceSettings } from "../config/policy-set.ts";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Denied, Limiter, LimiterRequest, Permit } from "../core/limiter.ts";
+import type { Denial, Limiter, LimiterRequest, Permit } from "../core/limiter.ts";
 import type { SyncService } from "../service/client.ts";
 import type { Store } from "../store/redis.ts";
 import { type ScriptedAcquire, ServiceLimiter } from "../store/service-limiter.ts";
@@ -223,12 +223,12 @@ export class ServiceLimiters {
   }
 
   /** Asks a service's limiter for one exchange. The service is or was configured. */
-  async acquire(service: string, request: LimiterRequest): Promise<Permit | Denied> {
+  async acquire(service: string, request: LimiterRequest): Promise<Permit | Denial> {
     return this.#limiter(service).acquire(request);
   }
 
   /** What blocks every request to a service right now; undefined when nothing does. */
-  async deniedBy(service: string): Promise<Denied | undefined> {
+  async deniedBy(service: string): Promise<Denial | undefined> {
     return this.#settings.has(service) ? this.#limiter(service).deniedBy() : undefined;
   }
 

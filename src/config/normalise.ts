@@ -151,12 +151,12 @@ function toTarget({ webhook, file, email }: SinkInput, at: Locate): SinkSettings
 }
 
 /** What the policies of a set share. */
-interface Shared {
+interface SetContext {
   readonly defaults: DefaultsInput;
   readonly calendars: ReadonlyMap<string, EventCalendar>;
 }
 
-function toPolicy(input: PolicyInput, shared: Shared, where: Policy["where"]): UnrootedPolicy {
+function toPolicy(input: PolicyInput, shared: SetContext, where: Policy["where"]): UnrootedPolicy {
   const { defaults } = shared;
   const action = toAction(input);
   const schedule = input.schedule === undefined ? undefined : toSchedule(input.schedule, defaults);
@@ -196,7 +196,7 @@ function toPolicy(input: PolicyInput, shared: Shared, where: Policy["where"]): U
   };
 }
 
-function toClosed({ schedule, blackout, holidays }: PolicyInput, { defaults, calendars }: Shared): ClosedTimes {
+function toClosed({ schedule, blackout, holidays }: PolicyInput, { defaults, calendars }: SetContext): ClosedTimes {
   const windows = blackout ?? defaults.blackout ?? [];
   const days = holidays ?? defaults.holidays ?? [];
   const find = (as: "holiday" | "blackout") => (item: unknown) => {

@@ -12,7 +12,7 @@ export function isOwnLimit(deniedBy: DeniedBy | undefined): boolean {
 }
 
 /** A denied request. `waitMs`: until the next try, at least what the service asked for. */
-export interface Denied {
+export interface Denial {
   readonly deniedBy: DeniedBy;
   readonly waitMs: number;
 }
@@ -42,7 +42,7 @@ export interface LimiterRequest {
 /** Permits or denies requests to one service. */
 export interface Limiter {
   /** Asks for one exchange. Only a read may be the probe of an open breaker. */
-  acquire(request: LimiterRequest): Promise<Permit | Denied>;
+  acquire(request: LimiterRequest): Promise<Permit | Denial>;
 }
 
 /** Names the resource of a request: one object of a repository, or one list; 16 hex digits. */
@@ -75,6 +75,6 @@ export const healthOf: Readonly<Record<ErrorKind, ExchangeHealth>> = {
 };
 
 /** Tells a denial from a permit. */
-export function isDenied(answer: Permit | Denied): answer is Denied {
+export function isDenied(answer: Permit | Denial): answer is Denial {
   return "deniedBy" in answer;
 }

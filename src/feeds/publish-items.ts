@@ -9,7 +9,7 @@ import { costlyReasons, type Feed, feedId, type ItemFacts } from "../model/feed.
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { costlyWalksMin, type FeedStatus, type FeedStore } from "../store/feed-store.ts";
 import type { ItemMapper, MappingFailures } from "./mapping.ts";
-import type { ListKnowledge } from "./strategy/knowledge.ts";
+import type { ListKnowledge } from "./strategy/choose-walk.ts";
 import type { WalkReport } from "./strategy/walk.ts";
 
 /** The receiver of new items; `announce` is durable, and drops a group that it had before. */

@@ -3,7 +3,7 @@
 // reused. The queue's job name makes the walk unique. Never decides a run's outcome.
 import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";
-import type { Denied } from "../core/limiter.ts";
+import type { Denial } from "../core/limiter.ts";
 import type { Feed, FeedWalk, ItemFacts } from "../model/feed.ts";
 import { done, snooze, type Verdict } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
@@ -30,7 +30,7 @@ import {
   readKnowledge,
   type StrategyLimits,
   withoutCredentials,
-} from "./strategy/knowledge.ts";
+} from "./strategy/choose-walk.ts";
 import { LinkExpired, type PagedList, walkList } from "./strategy/walk.ts";
 
 /** The dependencies of a walk; the optional ones serve what not every caller has. */
@@ -44,7 +44,7 @@ export interface WalkDependencies {
   /** Undefined for a service that is not configured any more. */
   readonly service: (name: string) => SyncService | undefined;
   /** What blocks every request to a service right now. */
-  readonly deniedBy: (service: string) => Promise<Denied | undefined>;
+  readonly deniedBy: (service: string) => Promise<Denial | undefined>;
   /** Undefined for a service that is not configured any more. */
   readonly itemMapper: (feed: Feed) => ItemMapper | undefined;
   readonly pace: FeedPace;
@@ -95,13 +95,13 @@ export async function walkFeed(
     if (denied !== undefined && denied.waitMs > 0) return snooze(nowMs + denied.waitMs);
   }
   const startedAtMs = given?.beganAtMs ?? nowMs;
-  const reading = { ...options, service, mapper, before, startedAtMs, given: given?.pages, signal };
+  const walk = { ...options, service, mapper, before, startedAtMs, given: given?.pages, signal };
   try {
-    await readList(feed, reading);
+    await readList(feed, walk);
   } catch (error) {
     // A poll has read the list since a walk broke off: restart that walk.
     if (given !== undefined && error instanceof LinkExpired) return snooze(nowMs);
-    return endBrokenWalk(feed, reading, { error, nowMs });
+    return endBrokenWalk(feed, walk, { error, nowMs });
   }
   if (!isAwaited) return done;
   const after = await feeds.status(feed);
@@ -123,13 +123,13 @@ function earliestWalkMs(before: FeedStatus, pace: FeedPace): number {
  */
 async function endBrokenWalk(
   feed: Feed,
-  reading: Reading,
+  walk: WalkContext,
   { error, nowMs }: { readonly error: unknown; readonly nowMs: number },
 ): Promise<Verdict> {
-  const { feeds, before, pace, signal, log } = reading;
+  const { feeds, before, pace, signal, log } = walk;
   const failure = error instanceof LinkExpired ? error.cause : error;
   if (!(failure instanceof ServiceError)) throw error;
-  await announceNew(feed, before, reading);
+  await announceNew(feed, before, walk);
   const { kind, retryAfterMs = 0 } = failure;
   const message = firstLine(failure);
   if (kind !== "throttled" && kind !== "cancelled" && !signal.aborted) {
@@ -140,10 +140,10 @@ async function endBrokenWalk(
   // Nothing is wrong with the list: the next walk continues where this one stopped.
   await feeds.markPublished(feed);
   if (kind !== "throttled") return snooze(nowMs);
-  return snooze((await reading.nowMs()) + (failure.retryAfterMs ?? pace.fastestMs));
+  return snooze((await walk.nowMs()) + (failure.retryAfterMs ?? pace.fastestMs));
 }
 
-interface Reading extends Omit<WalkDependencies, "service" | "itemMapper"> {
+interface WalkContext extends Omit<WalkDependencies, "service" | "itemMapper"> {
   readonly service: SyncService;
   readonly mapper: ItemMapper;
   readonly before: FeedStatus;
@@ -152,8 +152,8 @@ interface Reading extends Omit<WalkDependencies, "service" | "itemMapper"> {
   readonly signal: AbortSignal;
 }
 
-async function readList(feed: Feed, reading: Reading): Promise<void> {
-  const { mapper, before, startedAtMs, feeds, log, sampling = new ItemSampling() } = reading;
+async function readList(feed: Feed, walk: WalkContext): Promise<void> {
+  const { mapper, before, startedAtMs, feeds, log, sampling = new ItemSampling() } = walk;
   const isFirst = before.walks === 0;
   const logItem = (item: ItemFacts) => sampling.log(feed, item, { nowMs: startedAtMs, log });
   const unpublished = await unpublishedItems(feed, before, feeds);
@@ -180,16 +180,16 @@ async function readList(feed: Feed, reading: Reading): Promise<void> {
   const onItems = (items: readonly unknown[]) => {
     if (items.length > 0) lastItems = items;
   };
-  const list = serviceList(feed, { ...reading, onItems });
+  const list = serviceList(feed, { ...walk, onItems });
   const report = await walkList(known, {
     list,
     seq: async () => before.seq,
     takeIn,
     save,
     nowMs: startedAtMs,
-    limits: await limitsFor(feed, known, reading),
+    limits: await limitsFor(feed, known, walk),
   });
-  await watchShape(feed, lastItems.slice(-shapeItemsMax), reading);
+  await watchShape(feed, lastItems.slice(-shapeItemsMax), walk);
   const { kind, because, sinceMs } = report;
   const whole = kind === "whole";
   // A walk that continued another one has not seen the pages before.
@@ -199,26 +199,29 @@ async function readList(feed: Feed, reading: Reading): Promise<void> {
     await save({ ...report.known, uncounted });
     if (uncounted !== null) log.warn("feed.not-counted", { ...feed, reason: uncounted });
   }
-  await announceNew(feed, before, reading);
+  await announceNew(feed, before, walk);
   const count = report.known.items;
   await feeds.walked(feed, { startedAtMs, sinceMs, count, whole, because, totals: counted });
   if (fresh > 0) log.info("feed.walked", { ...feed, count, fresh, first: isFirst, how: kind });
   const kept = { ...report, known: withoutCredentials(report.known, listPath) };
   logOrder(feed, known, { report: kept, log });
   logCost(feed, before, { report: kept, log });
-  logFailures(feed, reading, { before: failedBefore, isNews: fresh > 0 });
+  logFailures(feed, walk, { before: failedBefore, isNews: fresh > 0 });
 }
 
 /** Whether a run needs the whole list, and no whole walk has begun since. */
-function isWholeWanted({ before: { wholeWantedAtMs = Number.NaN, wholeSinceMs = 0 }, startedAtMs }: Reading): boolean {
+function isWholeWanted({
+  before: { wholeWantedAtMs = Number.NaN, wholeSinceMs = 0 },
+  startedAtMs,
+}: WalkContext): boolean {
   return startedAtMs >= wholeWantedAtMs && wholeSinceMs < wholeWantedAtMs;
 }
 
 /** Short lists and a poll's pages are read whole; an audit gives way to starts that wait. */
-async function limitsFor(feed: Feed, known: ListKnowledge, reading: Reading): Promise<StrategyLimits> {
-  const { limits = defaultLimits, given, startsWait, startedAtMs } = reading;
+async function limitsFor(feed: Feed, known: ListKnowledge, walk: WalkContext): Promise<StrategyLimits> {
+  const { limits = defaultLimits, given, startsWait, startedAtMs } = walk;
   const isShort = known.items <= (readWholeMax[feed.list] ?? -1);
-  const whole = given !== undefined ? "polled" : isWholeWanted(reading) ? "wanted" : isShort ? "short" : undefined;
+  const whole = given !== undefined ? "polled" : isWholeWanted(walk) ? "wanted" : isShort ? "short" : undefined;
   if (whole !== undefined) return { ...limits, whole };
   const isAudit = (known.order === "tail" || known.order === "head") && known.underway === null;
   const isDue = startedAtMs - (known.wholeAtMs ?? 0) >= limits.auditEveryMs;

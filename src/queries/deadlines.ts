@@ -72,7 +72,7 @@ export async function judgeAll(
   return judged;
 }
 
-interface Judged extends JudgedDeadlines {
+interface DeadlineJudgement extends JudgedDeadlines {
   readonly deadlines: number;
 }
 
@@ -81,7 +81,7 @@ async function judgeOne(
   text: string | undefined,
   nowMs: number,
   store: Store,
-): Promise<Judged | undefined> {
+): Promise<DeadlineJudgement | undefined> {
   const { expect } = policy;
   if (expect === undefined) return undefined;
   const before = text === undefined ? undefined : parseDeadlineState(text);
@@ -100,7 +100,7 @@ async function judgeSpan(
   before: DeadlineState,
   { span, nowMs }: { readonly span: ReturnType<typeof deadlinesOf>; readonly nowMs: number },
   store: Store,
-): Promise<Judged> {
+): Promise<DeadlineJudgement> {
   const fromMs = Math.min(...[before.late ?? [], span.deadlines].flat().map((one) => one.fromMs), nowMs);
   const { targets, ends } = await readEnds(policy, { fromMs, toMs: nowMs }, store);
   const made = (deadline: Pick<Deadline, "fromMs">) => madeAt(deadline.fromMs, targets, ends);

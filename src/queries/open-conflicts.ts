@@ -27,7 +27,7 @@ export async function readOpenConflicts(
 ): Promise<(policy: Policy, known: readonly string[]) => OpenConflicts | undefined> {
   const feeds = new FeedStore(store);
   const lists = feedsOf({ policies: policies.filter(({ action }) => action.kind === "run") });
-  const totals = new Map<string, Counted>();
+  const totals = new Map<string, ConflictTotals>();
   for (const batch of batchesOf(lists.filter(({ list }) => list === "conflictDetails")))
     for (const [id, found] of await Promise.all(
       batch.map(async (feed) => [feedId(feed), await feeds.allTotals(feed)] as const),
@@ -41,7 +41,7 @@ export async function readOpenConflicts(
 }
 
 /** `areNamed`: each of its conflicts names its sync job. */
-interface Counted extends AllTotals {
+interface ConflictTotals extends AllTotals {
   readonly areNamed: boolean;
 }
 
@@ -52,7 +52,7 @@ function areNamed({ counts }: AllTotals): boolean {
 
 function openOf(
   named: readonly string[],
-  { atMs, counts, sinceMs, areNamed: isCertain }: Counted,
+  { atMs, counts, sinceMs, areNamed: isCertain }: ConflictTotals,
 ): OpenConflicts | undefined {
   const all = named.map((id) => ({ id, count: counts.get(totalOfSyncJob(id)) ?? 0 }));
   const syncJobs = all.filter((job) => job.count > 0);

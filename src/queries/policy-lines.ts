@@ -103,7 +103,7 @@ export interface DetailedLine extends PolicyLine {
   readonly slot: SlotRecord | undefined;
 }
 
-interface Known {
+interface LineInputs {
   readonly nowMs: number;
   readonly pauses: readonly Pause[];
   readonly services: readonly { readonly service: string; readonly breaker: "open" | "closed" }[];
@@ -118,7 +118,7 @@ interface Known {
 export async function readPolicyLines(
   policies: readonly Policy[],
   store: Store,
-  { nowMs, pauses, services, readStates = (names) => readPolicyStates(store, names) }: Known,
+  { nowMs, pauses, services, readStates = (names) => readPolicyStates(store, names) }: LineInputs,
 ): Promise<readonly PolicyLine[]> {
   const names = policies.map(({ name }) => name);
   const down = new Set(services.flatMap(({ service, breaker }) => (breaker === "open" ? [service] : [])));
@@ -161,7 +161,7 @@ export async function withSlots(lines: readonly PolicyLine[], store: Store, nowM
   return lines.map((line): DetailedLine => ({ ...line, slot: slots.get(line.policy.name) }));
 }
 
-interface Facts extends Pick<Known, "nowMs" | "pauses"> {
+interface Facts extends Pick<LineInputs, "nowMs" | "pauses"> {
   readonly isServiceDown: boolean;
   readonly state: PolicyState | undefined;
   readonly plannedMs: number | undefined;
@@ -219,7 +219,7 @@ const slotsSeenMax = 100;
 async function readUnendedSlots(
   policies: readonly Policy[],
   store: Store,
-  { states, plannedUpTo, nowMs }: Planned,
+  { states, plannedUpTo, nowMs }: PlanningState,
 ): Promise<ReadonlyMap<string, number>> {
   const ledger = new SlotLedger(store);
   const unended = new Map<string, number>();
@@ -250,7 +250,7 @@ async function readUnendedSlots(
   return unended;
 }
 
-interface Planned {
+interface PlanningState {
   readonly states: ReadonlyMap<string, PolicyState>;
   readonly plannedUpTo: ReadonlyMap<string, number>;
   readonly nowMs: number;

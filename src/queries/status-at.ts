@@ -92,9 +92,9 @@ interface Facts {
   readonly slotsSinceMs: number | undefined;
 }
 
-type Judged = Pick<PolicyAt, "verdict" | "why">;
+type VerdictAt = Pick<PolicyAt, "verdict" | "why">;
 
-function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Judged {
+function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): VerdictAt {
   const { span, slot } = facts;
   const clock = (instantMs: number) => showClock(instantMs, policy.closed.timezone, span.toMs);
   // A run by hand makes nothing due; it may make up for what was.
@@ -132,7 +132,11 @@ function sinceThen(
 }
 
 /** A slot that no scheduler recorded, though the policy was planned at that time. */
-function judgeUnplanned(policy: Policy, { span, slotsSinceMs }: Facts, clock: (instantMs: number) => string): Judged {
+function judgeUnplanned(
+  policy: Policy,
+  { span, slotsSinceMs }: Facts,
+  clock: (instantMs: number) => string,
+): VerdictAt {
   const dueAfter = (atMs: number) => createChainSource(policy)?.next(atMs) ?? Number.POSITIVE_INFINITY;
   const dueMs = dueAfter(Math.max(span.fromMs - 1, slotsSinceMs ?? 0));
   if (dueMs > span.toMs)
@@ -171,6 +175,6 @@ function some([first = "", ...more]: readonly string[]): string {
   return more.length === 0 ? first : `${first}, and ${more.length} more`;
 }
 
-function not(why: string): Judged {
+function not(why: string): VerdictAt {
   return { verdict: "not", why };
 }

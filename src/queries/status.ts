@@ -4,7 +4,7 @@
 import type { PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
-import { readKnowledge } from "../feeds/strategy/knowledge.ts";
+import { readKnowledge } from "../feeds/strategy/choose-walk.ts";
 import { costlyReasons, type Feed, type WholeReason } from "../model/feed.ts";
 import { isInForce, type Pause } from "../model/pause.ts";
 import { costlyWalksMin, type FeedNote, readFeedNotes } from "../store/feed-store.ts";

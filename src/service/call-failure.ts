@@ -2,7 +2,7 @@
 // docs/outcomes.md: kinds of statuses, waits, words. Pure; called by call.ts.
 import { formatDuration } from "../core/duration.ts";
 import type { ErrorKind } from "../core/errors.ts";
-import type { Denied, DeniedBy } from "../core/limiter.ts";
+import type { Denial, DeniedBy } from "../core/limiter.ts";
 import { errorExcerpt, safeHeader } from "./error-body.ts";
 import { documentedStatus, factsOf, type Operation } from "./operations.ts";
 import { ServiceError, type ServiceErrorFields } from "./service-error.ts";
@@ -28,7 +28,7 @@ const whyDenied: Readonly<Record<DeniedBy, string>> = {
 };
 
 /** Why a request was not sent, and for how long. */
-export function describeDenied({ deniedBy, waitMs }: Denied): string {
+export function describeDenial({ deniedBy, waitMs }: Denial): string {
   const roundedMs = waitMs < 1_000 ? waitMs : Math.ceil(waitMs / 1_000) * 1_000;
   return `blocked for ${formatDuration(roundedMs)}: ${whyDenied[deniedBy]}`;
 }
@@ -85,9 +85,9 @@ export class CallFailure {
   }
 
   /** The limiter did not let the request out. */
-  denied(denied: Denied): ServiceError {
+  denied(denied: Denial): ServiceError {
     const { deniedBy, waitMs: retryAfterMs } = denied;
-    const problem = describeDenied(denied);
+    const problem = describeDenial(denied);
     return this.#error({ kind: "throttled", sent: "no", problem, retryAfterMs, deniedBy });
   }
 

@@ -52,7 +52,7 @@ export class WrongShape extends Error {
 }
 
 /** What every call of one service shares. */
-export interface CallerOptions {
+export interface CallExecutorOptions {
   readonly base: ServiceBase;
   readonly token: TokenSource;
   readonly transport: Transport;
@@ -78,7 +78,7 @@ interface Progress {
   permit: Permit | undefined;
 }
 
-interface Sent {
+interface SentRequest {
   readonly permit: Permit | undefined;
   readonly result: ExchangeResult;
 }
@@ -87,14 +87,14 @@ const goodEnding: ExchangeEnding = { kind: undefined, retryAfterMs: undefined };
 const refusedEnding: ExchangeEnding = { kind: "unauthorized", retryAfterMs: undefined };
 
 /** Makes the calls of one service. */
-export class Caller {
-  readonly #options: CallerOptions;
+export class CallExecutor {
+  readonly #options: CallExecutorOptions;
   readonly #tokenLog: EventLog;
   /** Errors of a waiting token source that the limiter has counted: each counts once. */
   readonly #counted = new WeakSet<TokenError>();
   #hasWarnedOfShortToken = false;
 
-  constructor(options: CallerOptions) {
+  constructor(options: CallExecutorOptions) {
     this.#options = options;
     this.#tokenLog = createRateLimitedLog(options.log, options.clock, "");
   }
@@ -233,7 +233,7 @@ export class Caller {
   }
 
   /** One exchange behind the limiter. The caller must release the permit. */
-  async #send(progress: Progress, token: string): Promise<Sent> {
+  async #send(progress: Progress, token: string): Promise<SentRequest> {
     const permit = await this.#acquire(progress);
     try {
       return { permit, result: await this.#exchange(progress, token) };
@@ -290,7 +290,7 @@ function signalBeforeSend({ signal, call }: Progress): AbortSignal {
   return call.abortBeforeSend === undefined ? signal : AbortSignal.any([signal, call.abortBeforeSend]);
 }
 
-async function judged({ permit, result }: Sent, failure: CallFailure): Promise<Answer> {
+async function judged({ permit, result }: SentRequest, failure: CallFailure): Promise<Answer> {
   try {
     const answer = failure.toAnswer(result);
     // Not awaited: a success changes nothing for the next call, unless the service was thought to

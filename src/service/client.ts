@@ -15,7 +15,7 @@ import {
   readPage,
   readUpdated,
 } from "./answer.ts";
-import { type Answer, Caller } from "./call.ts";
+import { type Answer, CallExecutor } from "./call.ts";
 import * as entities from "./entities.ts";
 import { factsOf, type ListOperation, type Operation, type UpdateOperation } from "./operations.ts";
 import { type Page, toPage, type Walk, type WalkOptions, walkPages } from "./pages.ts";
@@ -43,7 +43,7 @@ import {
 } from "./service-options.ts";
 import { Transport } from "./transport.ts";
 
-export type { Denied, DeniedBy, Limiter, Permit } from "../core/limiter.ts";
+export type { Denial, DeniedBy, Limiter, Permit } from "../core/limiter.ts";
 export type { DeleteResult } from "./answer.ts";
 export type * from "./entities.ts";
 export { type OAuth2TokenOptions, oauth2Token } from "./oauth2-token.ts";
@@ -73,7 +73,7 @@ export class SyncService {
   readonly requestTimeoutMs: number;
   readonly #base: ServiceBase;
   readonly #forms: UrlForms;
-  readonly #caller: Caller;
+  readonly #caller: CallExecutor;
   readonly #transport: Transport;
   readonly #token: ServiceOptions["token"];
   readonly #closed = new AbortController();
@@ -92,7 +92,7 @@ export class SyncService {
     this.#linkLog = createRateLimitedLog(log, clock, "operation");
     const timeouts = { ...defaultTimeouts, ...options.timeouts };
     this.requestTimeoutMs = timeouts.requestMs;
-    this.#caller = new Caller({
+    this.#caller = new CallExecutor({
       ...{ base: this.#base, token, transport: this.#transport, timeouts, log, clock, onRequest, limiter },
       bodyBytesMax: options.bodyBytesMax ?? defaultBodyBytesMax,
       retries: options.retries ?? defaultRetries,

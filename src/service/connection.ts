@@ -50,7 +50,7 @@ export class NoConnection extends Error {
 }
 
 /** `leftMs`: the time left for all of it. `beforeSend` is asked right before the first byte. */
-interface Wanted {
+interface ConnectionRequest {
   readonly url: URL;
   readonly timeouts: Timeouts;
   readonly leftMs: () => number;
@@ -64,7 +64,7 @@ interface Wanted {
  */
 export async function dedicatedConnection(
   agent: HttpsAgent,
-  wanted: Wanted,
+  wanted: ConnectionRequest,
   stop: AbortController,
 ): Promise<Connection> {
   const socket = open(agent, wanted.url);
@@ -108,7 +108,11 @@ function hostOf({ hostname }: URL): string {
 }
 
 /** Waits for each step of connecting, within the limits of the step and of the whole. */
-async function comeUp(socket: Socket, { url, timeouts, leftMs }: Wanted, signal: AbortSignal): Promise<void> {
+async function comeUp(
+  socket: Socket,
+  { url, timeouts, leftMs }: ConnectionRequest,
+  signal: AbortSignal,
+): Promise<void> {
   const parts = [
     ...(isIP(hostOf(url)) === 0 ? ([["lookup", timeouts.lookupMs]] as const) : []),
     ["connect", timeouts.connectMs],

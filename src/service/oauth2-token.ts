@@ -45,7 +45,7 @@ export function oauth2Token(options: OAuth2TokenOptions): TokenSource {
   return new OAuth2Token(options);
 }
 
-interface Kept {
+interface CachedToken {
   readonly token: string;
   readonly renewFromMs: number;
   readonly goneFromMs: number;
@@ -68,8 +68,8 @@ class OAuth2Token implements TokenSource {
   readonly #log: EventLog;
   readonly #transport: Transport;
   readonly #closed = new AbortController();
-  #kept: Kept | undefined;
-  #asking: Promise<Kept> | undefined;
+  #cached: CachedToken | undefined;
+  #asking: Promise<CachedToken> | undefined;
   #failed: { readonly error: TokenError; readonly untilMs: number } | undefined;
   #failures = 0;
   #refusedAtMs = Number.NEGATIVE_INFINITY;
@@ -83,7 +83,7 @@ class OAuth2Token implements TokenSource {
   }
 
   get expiresAtMs(): number | undefined {
-    return this.#kept?.expiresAtMs;
+    return this.#cached?.expiresAtMs;
   }
 
   get renewalFails(): boolean {
@@ -96,7 +96,7 @@ class OAuth2Token implements TokenSource {
 
   async get(signal?: AbortSignal): Promise<string> {
     const nowMs = this.#clock.monotonicMs();
-    const kept = this.#kept;
+    const kept = this.#cached;
     if (kept === undefined || nowMs >= kept.goneFromMs) return (await untilAborted(this.#ask(), signal)).token;
     if (nowMs >= kept.renewFromMs) this.#renewEarly();
     return kept.token;
@@ -104,7 +104,7 @@ class OAuth2Token implements TokenSource {
 
   async renew(refused: string, signal?: AbortSignal): Promise<string> {
     const nowMs = this.#clock.monotonicMs();
-    const kept = this.#kept;
+    const kept = this.#cached;
     // Another call has renewed it already.
     if (kept !== undefined && kept.token !== refused) return kept.token;
     // While no new token can be had, report that: the refused one again would look like a refusal.
@@ -123,11 +123,11 @@ class OAuth2Token implements TokenSource {
   #renewEarly(): void {
     this.#ask().catch((error: unknown) => {
       const message = error instanceof TokenError ? error.message : String(error);
-      this.#log.warn("token.renewal-failed", { message, expiresAt: toIso(this.#kept?.expiresAtMs) });
+      this.#log.warn("token.renewal-failed", { message, expiresAt: toIso(this.#cached?.expiresAtMs) });
     });
   }
 
-  #ask(): Promise<Kept> {
+  #ask(): Promise<CachedToken> {
     const failed = this.#failed;
     if (failed !== undefined && this.restsForMs > 0) return Promise.reject(failed.error);
     this.#asking ??= this.#askOnce().finally(() => {
@@ -136,17 +136,17 @@ class OAuth2Token implements TokenSource {
     return this.#asking;
   }
 
-  async #askOnce(): Promise<Kept> {
+  async #askOnce(): Promise<CachedToken> {
     const timeouts = { ...defaultTimeouts, requestMs, ...this.#options.timeouts };
     const signal = this.#closed.signal;
     const nowMs = this.#clock.nowMs();
     try {
       const asked = { transport: this.#transport, timeouts, signal, nowMs };
       const { token, lifeMs } = await askForToken(this.#options, asked);
-      this.#kept = toKept(token, lifeMs, this.#clock);
+      this.#cached = toCachedToken(token, lifeMs, this.#clock);
       this.#failed = undefined;
       this.#failures = 0;
-      return this.#kept;
+      return this.#cached;
     } catch (error) {
       if (error instanceof TokenError) this.#pause(error);
       throw error;
@@ -161,7 +161,7 @@ class OAuth2Token implements TokenSource {
   }
 }
 
-function toKept(token: string, lifeMs: number | undefined, clock: Clock): Kept {
+function toCachedToken(token: string, lifeMs: number | undefined, clock: Clock): CachedToken {
   const nowMs = clock.monotonicMs();
   const renewAfterMs = lifeMs === undefined ? renewAfterMsMax : Math.min(lifeMs * renewAtShare, renewAfterMsMax);
   return {

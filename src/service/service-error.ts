@@ -21,11 +21,11 @@ export type PagingReason =
   | "deadline"
   | "expired";
 
-type Known = "kind" | "operation" | "method" | "path" | "sent";
+type RequiredField = "kind" | "operation" | "method" | "path" | "sent";
 
 /** What a {@link ServiceError} is made of. `problem`: what happened, in words, without secrets. */
-export type ServiceErrorFields = Pick<ServiceError, Known> &
-  Partial<Omit<ServiceError, Known | keyof Error>> & { readonly problem: string };
+export type ServiceErrorFields = Pick<ServiceError, RequiredField> &
+  Partial<Omit<ServiceError, RequiredField | keyof Error>> & { readonly problem: string };
 
 /** A failed exchange with the service. Decide by `kind` and `sent`, never by the message. */
 export class ServiceError extends Error {

@@ -33,7 +33,7 @@ export interface FeedPage {
  * An ended walk. `whole`: it read the whole list, `because` of this. `sinceMs`: earlier than
  * `startedAtMs` where it resumed from a page.
  */
-export interface EndedWalk {
+export interface WalkSummary {
   readonly startedAtMs: number;
   readonly sinceMs?: number;
   readonly count: number;
@@ -111,7 +111,7 @@ export class FeedStore {
   }
 
   /** Ends a walk. After a whole one, a generation that has lasted a week gives way to a new one. */
-  async walked(feed: Feed, walk: EndedWalk): Promise<void> {
+  async walked(feed: Feed, walk: WalkSummary): Promise<void> {
     const counted = [...(walk.totals ?? [])].flat();
     const { startedAtMs, sinceMs = startedAtMs, count, whole } = walk;
     const args = [
@@ -315,7 +315,7 @@ export function feedWaitersKey({ key }: Pick<Store, "key">, feed: Feed): string 
 }
 
 /** The cost of a walk. A whole walk for a good reason leaves the count of costly walks as it is. */
-function costOf({ whole, because }: EndedWalk): [string, string] {
+function costOf({ whole, because }: WalkSummary): [string, string] {
   if (!whole || because === "short") return ["cheap", ""];
   return because !== undefined && costlyReasons[because] !== undefined ? ["costly", because] : ["same", ""];
 }

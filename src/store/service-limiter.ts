@@ -17,7 +17,7 @@ import { Batcher } from "../core/batcher.ts";
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import {
-  type Denied,
+  type Denial,
   type ExchangeEnding,
   type ExchangeHealth,
   healthOf,
@@ -82,7 +82,7 @@ interface Exchange {
 export interface ScriptedAcquire {
   readonly keys: readonly string[];
   readonly request: readonly ScriptArgument[];
-  readonly read: (answer: AcquireAnswer) => Permit | Denied;
+  readonly read: (answer: AcquireAnswer) => Permit | Denial;
 }
 
 /** How long a view of Redis stays valid: so long another replica's throttle may be unknown here. */
@@ -130,7 +130,7 @@ export class ServiceLimiter implements Limiter {
     });
   }
 
-  async acquire({ isRead, resource = "" }: LimiterRequest): Promise<Permit | Denied> {
+  async acquire({ isRead, resource = "" }: LimiterRequest): Promise<Permit | Denial> {
     const view = await this.#currentView();
     const denied = view === undefined ? undefined : this.#deniedOf(view);
     if (denied !== undefined && (denied.waitMs > 0 || !isRead)) return this.#jittered(denied);
@@ -154,7 +154,7 @@ export class ServiceLimiter implements Limiter {
   /**
    * What denies every request now: throttle or breaker. A breaker whose probe is due waits 0 ms.
    */
-  async deniedBy(): Promise<Denied | undefined> {
+  async deniedBy(): Promise<Denial | undefined> {
     const view = await this.#currentView();
     const denied = view === undefined ? undefined : this.#deniedOf(view);
     return denied === undefined || denied.waitMs === 0 ? denied : this.#jittered(denied);
@@ -237,7 +237,7 @@ export class ServiceLimiter implements Limiter {
     return this.#view;
   }
 
-  #deniedOf(view: SeenView): Denied | undefined {
+  #deniedOf(view: SeenView): Denial | undefined {
     const ageMs = this.#ageMs(view);
     if (view.throttleMs > ageMs) return { deniedBy: "throttle", waitMs: Math.ceil(view.throttleMs - ageMs) };
     if (view.probeMs >= 0) return { deniedBy: "breaker", waitMs: Math.max(Math.ceil(view.probeMs - ageMs), 0) };
@@ -249,7 +249,7 @@ export class ServiceLimiter implements Limiter {
   }
 
   /** Adds jitter to a wait, so that waiting requests do not all wake at once. Never shortens it. */
-  #jittered({ deniedBy, waitMs }: Denied): Denied {
+  #jittered({ deniedBy, waitMs }: Denial): Denial {
     const share = deniedBy === "throttle" ? 0.05 : 0.25;
     // Reserved slots lie apart by themselves; a late request would leave its own unused.
     const mostMs = isOwnLimit(deniedBy) ? reservedJitterMsMax : jitterMsMax;

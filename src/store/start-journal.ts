@@ -18,7 +18,7 @@
 // did not go out) or `sendAgain` (only under `onUnknown: retry`, or once the run is shown absent).
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../core/clock.ts";
-import { type Denied, isDenied, noVerdict, type Permit } from "../core/limiter.ts";
+import { type Denial, isDenied, noVerdict, type Permit } from "../core/limiter.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { LongRun } from "../model/notify-event.ts";
 import type { Task } from "../model/task.ts";
@@ -105,7 +105,7 @@ export interface FastPathIntent extends Intent {
  */
 export type FastPathAnswer =
   | { readonly sentAtMs: number; readonly permit: Permit | undefined }
-  | { readonly denied: Denied };
+  | { readonly denied: Denial };
 
 /** An activity to attribute. */
 export interface Attributable {

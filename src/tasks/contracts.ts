@@ -4,7 +4,7 @@ import type { DeclaredMemoryPort } from "../apply/contracts.ts";
 import type { MaskCache } from "../apply/mask-cache.ts";
 import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Denied, LimiterRequest, Permit } from "../core/limiter.ts";
+import type { Denial, LimiterRequest, Permit } from "../core/limiter.ts";
 import type { ActivePredicate, ItemMapper } from "../feeds/mapping.ts";
 import type { EnqueueTasks, FindJobStatus, FollowChains } from "../model/contracts.ts";
 import type { Feed } from "../model/feed.ts";
@@ -38,9 +38,9 @@ export interface Configured {
 /** What may be sent to a service now. */
 export interface Limits {
   /** Why nothing may be sent: the service throttles, or its circuit breaker is open. */
-  readonly deniedBy: (service: string) => Promise<Denied | undefined>;
+  readonly deniedBy: (service: string) => Promise<Denial | undefined>;
   /** Asks for the permit of one exchange. */
-  readonly acquire: (service: string, request: LimiterRequest) => Promise<Permit | Denied>;
+  readonly acquire: (service: string, request: LimiterRequest) => Promise<Permit | Denial>;
   /** The limiter's part of the script that permits a start; undefined where there are no limits. */
   readonly scriptedAcquire: (service: string, resource: string) => ScriptedAcquire | undefined;
 }

@@ -2,11 +2,11 @@
 // sent, and after a failed request that may be repeated. It sleeps without an attempt, or ends as
 // missed when its start-by time passes meanwhile.
 import { systemClock } from "../core/clock.ts";
-import { type Denied, isDenied, isOwnLimit, type Permit, resourceKey } from "../core/limiter.ts";
+import { type Denial, isDenied, isOwnLimit, type Permit, resourceKey } from "../core/limiter.ts";
 import type { Task } from "../model/task.ts";
 import { complete, retry, snooze } from "../model/verdict.ts";
 import { waitToGoOnMsMax } from "../service/call.ts";
-import { describeDenied } from "../service/call-failure.ts";
+import { describeDenial } from "../service/call-failure.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Configured, Limits, Runtime, StartDependencies } from "./contracts.ts";
@@ -96,9 +96,9 @@ export function deferAfter(task: Task, error: ServiceError, moment: Moment): Ste
 }
 
 /** The result of a start that the limiter denies before its permission. */
-export function deferByLimiter(task: Task, denied: Denied, moment: Moment): StepResult {
+export function deferByLimiter(task: Task, denied: Denial, moment: Moment): StepResult {
   const isSure = denied.deniedBy === "throttle";
-  return snoozeOrMiss(task, { ...moment, waitMs: denied.waitMs, isSure, why: describeDenied(denied) });
+  return snoozeOrMiss(task, { ...moment, waitMs: denied.waitMs, isSure, why: describeDenial(denied) });
 }
 
 /** Sleeps for `waitMs`, or ends the task as missed when that is past its start-by time. */
@@ -119,7 +119,7 @@ export function snoozeOrMiss(task: Task, { nowMs, claimant, waitMs, isSure, why 
 export async function acquireAfterGuard(
   task: Task,
   deps: Pick<Limits, "acquire"> & Pick<Runtime, "stopping">,
-): Promise<Permit | Denied> {
+): Promise<Permit | Denial> {
   const resource = resourceKey({ ...task, key: task.target });
   for (let waitedMs = 0; ; ) {
     const answer = await deps.acquire(task.service, { isRead: false, resource });

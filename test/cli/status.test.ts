@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import { isDenied } from "../../src/core/limiter.ts";
-import { readKnowledge } from "../../src/feeds/strategy/knowledge.ts";
+import { readKnowledge } from "../../src/feeds/strategy/choose-walk.ts";
 import type { WholeReason } from "../../src/model/feed.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
 import { Quarantines } from "../../src/store/pauses.ts";

@@ -2,7 +2,7 @@
 // changes between two pages, pages by offset or by key, and forgets its links. With it a book that
 // counts how often each item was reported. For tests of the strategies.
 
-import { type ListKnowledge, readKnowledge } from "../../src/feeds/strategy/knowledge.ts";
+import { type ListKnowledge, readKnowledge } from "../../src/feeds/strategy/choose-walk.ts";
 import { type ItemStore, LinkExpired, type ListPage, type PagedList } from "../../src/feeds/strategy/walk.ts";
 import type { ItemFacts } from "../../src/model/feed.ts";
 import type { Novelty } from "../../src/store/known-items.ts";

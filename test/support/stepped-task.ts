@@ -1,6 +1,6 @@
 // One task of a service whose answers stand in line, step by step over a real journal, with a clock
 // that jumps to wherever the task waits for. For tests of what becomes of one request.
-import type { Denied, DeniedBy, Limiter } from "../../src/core/limiter.ts";
+import type { Denial, DeniedBy, Limiter } from "../../src/core/limiter.ts";
 import type { Task } from "../../src/model/task.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
@@ -40,7 +40,7 @@ export async function steppedTask(store: Store, { task: given, by, deps: more, h
   let aheadMs = 0;
   const nowMs = async () => (await redisTimeMs(store)) + aheadMs;
   let heldUntilMs: number | undefined;
-  const hold = async (): Promise<Denied | undefined> => {
+  const hold = async (): Promise<Denial | undefined> => {
     if (held === undefined) return undefined;
     heldUntilMs ??= (await nowMs()) + held.forMs;
     const restMs = heldUntilMs - (await nowMs());

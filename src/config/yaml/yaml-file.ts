@@ -155,7 +155,7 @@ function fillIn(scalar: Scalar, { source, variables, problems, used, unresolved 
 }
 
 /** The value with its variables filled in, or what is wrong with which reference in it. */
-type Substituted =
+type SubstitutionResult =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly reference: string; readonly message: string; readonly hint: string };
 
@@ -167,8 +167,8 @@ export function substitute(
   text: string,
   variables: Variables,
   used: (name: string, value: string) => void = () => {},
-): Substituted {
-  let failure: Substituted | undefined;
+): SubstitutionResult {
+  let failure: SubstitutionResult | undefined;
   const result = text.replace(
     /\$(\$\{)|\$\{([^}]*)(\}?)/g,
     (reference: string, escaped?: string, body = "", close = "") => {

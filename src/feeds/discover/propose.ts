@@ -87,7 +87,7 @@ function growth(field: FieldFacts | undefined): ListProposal["grows"] {
 }
 
 /** A field and its score. */
-interface Scored {
+interface ScoredField {
   readonly field: FieldFacts;
   readonly score: number;
 }
@@ -130,7 +130,7 @@ function idScore({ path, types, order, values }: FieldFacts): number {
 }
 
 /** The field whose values are ids of sync jobs, if any. */
-function findJoin(fields: readonly FieldFacts[], clues: IdentityClues): Scored | undefined {
+function findJoin(fields: readonly FieldFacts[], clues: IdentityClues): ScoredField | undefined {
   const known = clues.syncJobIds;
   const scored = fields.flatMap((field) => {
     const isKey = field.types.every((type) => ["text", "number", "empty"].includes(type));
@@ -192,11 +192,11 @@ function isContiguous(given: readonly unknown[]): boolean {
   return Math.max(...numbers) - Math.min(...numbers) === numbers.length - 1;
 }
 
-function sorted(scored: readonly Scored[]): Scored[] {
+function sorted(scored: readonly ScoredField[]): ScoredField[] {
   return scored.toSorted((a, b) => b.score - a.score);
 }
 
-function orElse(second: Scored | undefined): { readonly instead?: string } {
+function orElse(second: ScoredField | undefined): { readonly instead?: string } {
   return second === undefined ? {} : { instead: access(second.field) };
 }
 

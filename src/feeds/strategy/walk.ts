@@ -22,10 +22,10 @@ import {
   type Trail,
   type UnderwayWalk,
   type WalkKind,
-} from "./knowledge.ts";
+} from "./choose-walk.ts";
 
 /** What a walk of a list works with. `save` stores the knowledge for the next walk. */
-export interface ListWalk extends ItemStore {
+export interface WalkTools extends ItemStore {
   readonly list: PagedList;
   readonly nowMs: number;
   readonly limits: StrategyLimits;
@@ -35,7 +35,14 @@ export interface ListWalk extends ItemStore {
 /** How often a walk restarts because its links have expired. */
 const restartsMax = 3;
 
-const nothingSeen: EndWalk = { trail: "empty", pages: 0, fresh: 0, lastPage: null, openFrom: null, openPages: 0 };
+const nothingSeen: CheapWalkResult = {
+  trail: "empty",
+  pages: 0,
+  fresh: 0,
+  lastPage: null,
+  openFrom: null,
+  openPages: 0,
+};
 
 /** What a walk did. `sinceMs`: its reads are later; `demoted`: why the order was given up. */
 export interface WalkReport {
@@ -52,7 +59,7 @@ const cheapWalks = { tail: walkTail, head: walkHead, ends: walkEnds } as const;
  * Does one walk: stores the items it finds, and saves what it learns.
  * @throws the list's errors; everything read before is kept.
  */
-export async function walkList(known: ListKnowledge, tools: ListWalk): Promise<WalkReport> {
+export async function walkList(known: ListKnowledge, tools: WalkTools): Promise<WalkReport> {
   const choice = chooseWalk(known, tools.nowMs, tools.limits);
   const begun = known.underway ?? freshWalk(tools.nowMs, await tools.seq());
   if (choice.kind === "whole") return { ...(await whole(known, begun, tools)), because: choice.because };
@@ -78,13 +85,13 @@ export async function walkList(known: ListKnowledge, tools: ListWalk): Promise<W
 }
 
 /** The same parts with another view of each item's novelty. */
-function withNovelties(tools: ListWalk, see: (novelty: Novelty, id: string) => Novelty): ListWalk {
+function withNovelties(tools: WalkTools, see: (novelty: Novelty, id: string) => Novelty): WalkTools {
   const takeIn: ItemStore["takeIn"] = async (page) =>
     (await tools.takeIn(page))?.map((novelty, index) => see(novelty, page.items[index]?.id ?? ""));
   return { ...tools, takeIn };
 }
 
-function noteWalk(known: ListKnowledge, seen: EndWalk, kind: WalkKind): ListKnowledge {
+function noteWalk(known: ListKnowledge, seen: CheapWalkResult, kind: WalkKind): ListKnowledge {
   return {
     ...known,
     items: known.items + seen.fresh,
@@ -95,7 +102,7 @@ function noteWalk(known: ListKnowledge, seen: EndWalk, kind: WalkKind): ListKnow
   };
 }
 
-async function whole(before: ListKnowledge, begun: UnderwayWalk, tools: ListWalk): Promise<WalkReport> {
+async function whole(before: ListKnowledge, begun: UnderwayWalk, tools: WalkTools): Promise<WalkReport> {
   const walk = await walkWhole(before, begun, tools);
   const { startedAtMs, pages, items, lastPage, openFrom, openPages, trail } = walk;
   const read = { ...before, wholeAtMs: startedAtMs, pages, items, lastPage, openFrom, openPages, underway: null };
@@ -114,12 +121,12 @@ function whatWasMissed({ order }: ListKnowledge, trail: Trail): string | undefin
 }
 
 /** What a cheap walk works with. */
-type CheapWalk = ListWalk & { readonly sinceSeq: number; readonly noteWholeDue: () => Promise<void> };
+type CheapWalkTools = WalkTools & { readonly sinceSeq: number; readonly noteWholeDue: () => Promise<void> };
 
 type PagesSeen = Pick<UnderwayWalk, "trail" | "pages" | "lastPage" | "openFrom" | "openPages">;
 
 /** The result of a cheap walk. `broken`: why it proves nothing: the list must be read whole. */
-interface EndWalk extends PagesSeen {
+interface CheapWalkResult extends PagesSeen {
   readonly fresh: number;
   readonly broken?: WholeReason;
   /** The result contradicts the order in use. */
@@ -127,12 +134,12 @@ interface EndWalk extends PagesSeen {
 }
 
 /** Reads a list that grows at its end: from the earliest open page, or the last one, on. */
-async function walkTail(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk> {
+async function walkTail(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapWalkResult> {
   // Too many to read each time: whole walks read them.
   const isLeft = known.openPages > openPagesMax;
   const from = isLeft ? known.lastPage : (known.openFrom ?? known.lastPage);
   if (from === null) return { ...nothingSeen, broken: "last-page-unknown" };
-  let seen: EndWalk = { ...nothingSeen, lastPage: known.lastPage };
+  let seen: CheapWalkResult = { ...nothingSeen, lastPage: known.lastPage };
   try {
     for await (const page of tools.list.pages(from)) {
       // The page continues known items only if its first item is known: a deletion may have moved
@@ -151,7 +158,7 @@ async function walkTail(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk
 }
 
 /** Reads a list that grows at its front: up to a page that ends known, as far as items are open. */
-async function walkHead(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk> {
+async function walkHead(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapWalkResult> {
   const pagesMin = Math.min(known.openPages + 1, openPagesMax);
   let seen = nothingSeen;
   for await (const page of tools.list.pages(undefined)) {
@@ -169,11 +176,11 @@ async function walkHead(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk
 }
 
 /** Reads the first page and from the last page on, and requests the count. */
-async function walkEnds(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk> {
+async function walkEnds(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapWalkResult> {
   const head = await firstPage(tools);
   const tail = await walkTail(known, tools);
   const fresh = head.fresh + tail.fresh;
-  const both: EndWalk = { ...tail, pages: head.pages + tail.pages, fresh };
+  const both: CheapWalkResult = { ...tail, pages: head.pages + tail.pages, fresh };
   if (tail.broken !== undefined) return both;
   if (head.fresh > 0 && head.trail !== "new-known") return { ...both, broken: "first-page-new" };
   if (head.fresh > 0 && tail.fresh > 0) return { ...both, broken: "both-ends-grew", disproved: true };
@@ -182,7 +189,7 @@ async function walkEnds(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk
   return head.fresh > 0 ? { ...both, trail: head.trail } : both;
 }
 
-async function firstPage(tools: CheapWalk): Promise<EndWalk> {
+async function firstPage(tools: CheapWalkTools): Promise<CheapWalkResult> {
   for await (const page of tools.list.pages(undefined)) {
     await tools.noteWholeDue();
     return pass(nothingSeen, await takePage(page, tools));
@@ -190,11 +197,11 @@ async function firstPage(tools: CheapWalk): Promise<EndWalk> {
   return nothingSeen;
 }
 
-async function takePage({ items }: ListPage, { takeIn, sinceSeq }: CheapWalk): Promise<readonly Novelty[]> {
+async function takePage({ items }: ListPage, { takeIn, sinceSeq }: CheapWalkTools): Promise<readonly Novelty[]> {
   return (await takeIn({ items, sinceSeq })) ?? [];
 }
 
-function pass(seen: EndWalk, novelties: readonly Novelty[]): EndWalk {
+function pass(seen: CheapWalkResult, novelties: readonly Novelty[]): CheapWalkResult {
   const fresh = seen.fresh + countNew(novelties);
   return { ...seen, pages: seen.pages + 1, fresh, trail: extendTrail(seen.trail, novelties) };
 }
@@ -208,7 +215,7 @@ function countNew(novelties: readonly Novelty[]): number {
  * moved its items, the walk restarts.
  * @throws LinkExpired when its links expired too often; the next walk restarts.
  */
-async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, tools: ListWalk): Promise<UnderwayWalk> {
+async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, tools: WalkTools): Promise<UnderwayWalk> {
   let walk = begun;
   for (;;) {
     try {
@@ -227,7 +234,7 @@ async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, tools: ListW
 }
 
 /** Undefined: the saved page has moved. */
-async function readOn(known: ListKnowledge, from: UnderwayWalk, tools: ListWalk): Promise<UnderwayWalk | undefined> {
+async function readOn(known: ListKnowledge, from: UnderwayWalk, tools: WalkTools): Promise<UnderwayWalk | undefined> {
   let walk = from;
   let mustKnowFirst = walk.next !== null && walk.restarts < restartsMax;
   for await (const page of tools.list.pages(walk.next ?? undefined, { readAhead: true })) {

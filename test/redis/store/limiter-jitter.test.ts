@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { ErrorKind } from "../../../src/core/errors.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { type Denied, isDenied } from "../../../src/core/limiter.ts";
+import { type Denial, isDenied } from "../../../src/core/limiter.ts";
 import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { storeForTest } from "../../support/redis.ts";
 
@@ -29,7 +29,7 @@ function limiterOf(service: string, random: number, concurrencyMax?: number): Se
 async function heldAfter(
   limiter: ServiceLimiter,
   ending?: { kind: ErrorKind; retryAfterMs?: number },
-): Promise<Denied> {
+): Promise<Denial> {
   const pass = await limiter.acquire({ isRead: true });
   if (isDenied(pass)) return expect.fail("held");
   if (ending !== undefined) await pass.release({ retryAfterMs: undefined, ...ending });

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { type Denied, isDenied, type Permit } from "../../../src/core/limiter.ts";
+import { type Denial, isDenied, type Permit } from "../../../src/core/limiter.ts";
 import { openStore } from "../../../src/store/redis.ts";
 import { type LimiterLimits, ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -27,7 +27,7 @@ async function replica(service: string, limits: Partial<LimiterLimits>) {
   return { limiter, keptMs, close: () => store.close() };
 }
 
-const isPass = (answer: Permit | Denied): answer is Permit => !isDenied(answer);
+const isPass = (answer: Permit | Denial): answer is Permit => !isDenied(answer);
 const read = { isRead: true } as const;
 
 describe("a replica that dies while it probes", () => {

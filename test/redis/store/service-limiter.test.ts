@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { EventFields } from "../../../src/core/event-log.ts";
-import { type Denied, type ExchangeEnding, isDenied, type Permit } from "../../../src/core/limiter.ts";
+import { type Denial, type ExchangeEnding, isDenied, type Permit } from "../../../src/core/limiter.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { type LimiterLimits, readLimiterStatus, ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -34,18 +34,18 @@ async function twoLimiters(service: string, limits: Partial<LimiterLimits> = {})
   return { one, other, events, store, close: () => Promise.all(stores.map((each) => each.close())) };
 }
 
-const isPass = (answer: Permit | Denied): answer is Permit => !isDenied(answer);
+const isPass = (answer: Permit | Denial): answer is Permit => !isDenied(answer);
 const enter = async (limiter: ServiceLimiter, isRead = true): Promise<Permit> => {
   const answer = await limiter.acquire({ isRead });
   if (isDenied(answer)) throw new Error(`held by ${answer.deniedBy}`);
   return answer;
 };
-const heldOf = async (limiter: ServiceLimiter, isRead = true): Promise<Denied | undefined> => {
+const heldOf = async (limiter: ServiceLimiter, isRead = true): Promise<Denial | undefined> => {
   const answer = await limiter.acquire({ isRead });
   return isDenied(answer) ? answer : undefined;
 };
 /** Until a replica has noticed what another one was told: its view is at most 200 ms old. */
-const noticed = async (limiter: ServiceLimiter): Promise<Denied> => {
+const noticed = async (limiter: ServiceLimiter): Promise<Denial> => {
   for (;;) {
     const hold = await limiter.deniedBy();
     if (hold !== undefined) return hold;

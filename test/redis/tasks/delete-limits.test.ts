@@ -1,7 +1,7 @@
 // A deletion at a service with limits, over real HTTP and a real journal: the place that it needs
 // after its guard was read.
 import { expect, it, vi } from "vitest";
-import type { Denied, Permit } from "../../../src/core/limiter.ts";
+import type { Denial, Permit } from "../../../src/core/limiter.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { stepDelete } from "../../../src/tasks/delete.ts";
@@ -21,7 +21,7 @@ const journal = new StartJournal(store);
 interface Behaviour {
   readonly deletes: readonly Answer[];
   /** What the limiter says to the deletion before its permission. */
-  readonly enter?: (taskId: string) => Promise<Permit | Denied>;
+  readonly enter?: (taskId: string) => Promise<Permit | Denial>;
   readonly stopping?: AbortSignal;
 }
 
@@ -60,7 +60,7 @@ async function fixture({ deletes, enter, stopping = new AbortController().signal
 const told = (step: StepResult) => ("ending" in step ? `${step.ending?.status} ${step.ending?.reason}` : step.verdict);
 
 it("waits in place for its turn after its guard was read, which is read once", async () => {
-  const holds: Denied[] = [
+  const holds: Denial[] = [
     { deniedBy: "rate", waitMs: 5 },
     { deniedBy: "concurrency", waitMs: 5 },
   ];
@@ -70,7 +70,7 @@ it("waits in place for its turn after its guard was read, which is read once", a
   expect(asked).toEqual(["GET", "DELETE"]);
 });
 
-it.each<Denied>([
+it.each<Denial>([
   { deniedBy: "rate", waitMs: 15_001 },
   { deniedBy: "breaker", waitMs: 1_000 },
   { deniedBy: "throttle", waitMs: 1_000 },
@@ -84,7 +84,7 @@ it.each<Denied>([
 });
 
 it("waits for fifteen seconds in all, however many turns it was told", async () => {
-  const holds: Denied[] = [
+  const holds: Denial[] = [
     { deniedBy: "rate", waitMs: 20 },
     { deniedBy: "rate", waitMs: 14_981 },
   ];
@@ -98,7 +98,7 @@ it("waits for fifteen seconds in all, however many turns it was told", async () 
 
 it("waits no longer when its worker is told to stop", async () => {
   const stopping = new AbortController();
-  const enter = vi.fn(async (): Promise<Denied> => {
+  const enter = vi.fn(async (): Promise<Denial> => {
     stopping.abort();
     return { deniedBy: "rate", waitMs: 1 };
   });

@@ -4,7 +4,7 @@ import {
   type ListKnowledge,
   readKnowledge,
   withoutCredentials,
-} from "../../../src/feeds/strategy/knowledge.ts";
+} from "../../../src/feeds/strategy/choose-walk.ts";
 
 const path = "/odata/approvals";
 const plain = "https://a.example/odata/approvals?$skip=100";

@@ -7,7 +7,7 @@ import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import type { ItemFacts, ListName } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import type { EndedWalk, FeedStatus } from "../../../src/store/feed-store.ts";
+import type { FeedStatus, WalkSummary } from "../../../src/store/feed-store.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 /** What the list holds, page by page, and what its `$count` says. */
@@ -62,8 +62,8 @@ async function walked(
   list: ListName,
   knowledge?: string,
   { startsWait = false, ...given }: Partial<FeedStatus> & { readonly startsWait?: boolean } = {},
-): Promise<EndedWalk | undefined> {
-  let ended: EndedWalk | undefined;
+): Promise<WalkSummary | undefined> {
+  let ended: WalkSummary | undefined;
   const mapping = { id: "item.id", syncJobId: "item.job" };
   await walkFeed(
     { v: 1, kind: "feed-walk", service: "main", repository: null, list },

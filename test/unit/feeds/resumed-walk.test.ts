@@ -4,11 +4,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { createItemMapper } from "../../../src/feeds/mapping.ts";
-import { readKnowledge } from "../../../src/feeds/strategy/knowledge.ts";
+import { readKnowledge } from "../../../src/feeds/strategy/choose-walk.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import type { FeedWalk } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import type { EndedWalk, FeedStatus } from "../../../src/store/feed-store.ts";
+import type { FeedStatus, WalkSummary } from "../../../src/store/feed-store.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const walk: FeedWalk = { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" };
@@ -46,7 +46,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
   const { port } = server.address() as AddressInfo;
   const service = new SyncService({ baseUrl: `http://127.0.0.1:${port}`, token: staticToken("x") });
   onTestFinished(() => service.close());
-  const ended: EndedWalk[] = [];
+  const ended: WalkSummary[] = [];
   let { knowledge } = kept;
   const walkAt = (nowMs: number) =>
     walkFeed(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Denied, type ExchangeEnding, healthOf, isDenied, type Limiter } from "../../../src/core/limiter.ts";
+import { type Denial, type ExchangeEnding, healthOf, isDenied, type Limiter } from "../../../src/core/limiter.ts";
 import { TokenError } from "../../../src/service/token.ts";
 import { connect, errorOf, json, startServer } from "./test-server.ts";
 
@@ -7,7 +7,7 @@ import { connect, errorOf, json, startServer } from "./test-server.ts";
  * A limiter that answers these holds first and lets everything in afterwards; it notes what it was
  * told.
  */
-function scriptedLimiter(...holds: Denied[]) {
+function scriptedLimiter(...holds: Denial[]) {
   const told: (string | number | undefined)[] = [];
   let inside = 0;
   const limiter: Limiter = {
@@ -26,7 +26,7 @@ function scriptedLimiter(...holds: Denied[]) {
   return { limiter, told, inside: () => inside };
 }
 
-const throttled: Denied = { deniedBy: "throttle", waitMs: 900_000 };
+const throttled: Denial = { deniedBy: "throttle", waitMs: 900_000 };
 
 describe("a client with a limiter", () => {
   it("sends nothing that is held back, and says what holds it and for how long", async () => {
@@ -53,8 +53,8 @@ describe("a client with a limiter", () => {
       sleep: async (ms: number) => void slept.push(ms),
       every: () => () => {},
     };
-    const rate = (waitMs: number): Denied => ({ deniedBy: "rate", waitMs });
-    const behind = (...holds: Denied[]) => connect(server.url, { limiter: scriptedLimiter(...holds).limiter, clock });
+    const rate = (waitMs: number): Denial => ({ deniedBy: "rate", waitMs });
+    const behind = (...holds: Denial[]) => connect(server.url, { limiter: scriptedLimiter(...holds).limiter, clock });
     await behind(rate(1_500), rate(500)).getActivities();
     expect(slept).toEqual([1_500, 500]);
     expect(await errorOf(behind(rate(1_500), rate(501)).getActivities())).toMatchObject({ deniedBy: "rate" });
@@ -68,7 +68,7 @@ describe("a client with a limiter", () => {
       json(response, url.includes("$skip") ? { value: [] } : { value: [], ...next }),
     );
     const clock = { nowMs: () => 0, monotonicMs: () => 0, sleep: async () => {}, every: () => () => {} };
-    const behind = (...answers: (Denied | "in")[]) => {
+    const behind = (...answers: (Denial | "in")[]) => {
       const { limiter } = scriptedLimiter();
       const enter: Limiter["acquire"] = async (request) => {
         const answer = answers.shift() ?? "in";
@@ -81,7 +81,7 @@ describe("a client with a limiter", () => {
       for await (const _ of service.pages("GetActivities")) count += 1;
       return count;
     };
-    const turn = (waitMs: number): Denied => ({ deniedBy: "rate", waitMs });
+    const turn = (waitMs: number): Denial => ({ deniedBy: "rate", waitMs });
     expect(await pages(behind("in", turn(14_000), turn(1_000)))).toBe(2);
     expect(await errorOf(pages(behind("in", turn(14_000), turn(1_001))))).toMatchObject({ deniedBy: "rate" });
     expect(await errorOf(pages(behind("in", { deniedBy: "breaker", waitMs: 2_001 })))).toMatchObject({
@@ -91,7 +91,7 @@ describe("a client with a limiter", () => {
     expect(await errorOf(behind(turn(15_001)).updateSyncJobById(1, { name: "New" }))).toMatchObject({
       deniedBy: "rate",
     });
-    const down: Denied = { deniedBy: "breaker", waitMs: 1 };
+    const down: Denial = { deniedBy: "breaker", waitMs: 1 };
     expect(await errorOf(behind(down).updateSyncJobById(1, { name: "New" }))).toMatchObject({ deniedBy: "breaker" });
   });
 

@@ -1,5 +1,5 @@
-// What is known of a list's order, and the progress of a whole walk: all that the next walk needs,
-// stored in Redis as JSON. walk.ts saves it page by page, so that a crash costs one page. Pure.
+// Chooses how the next walk reads a list, by what is known of its order and how far a whole
+// walk has come. walk.ts stores both in Redis as JSON, page by page: a crash costs one page. Pure.
 //
 // The only evidence of an undocumented order is the trail: the shape of one walk, front to back.
 import * as z from "zod";
