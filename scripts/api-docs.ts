@@ -107,17 +107,24 @@ export function brokenLines(kept: readonly string[], now: readonly string[]): st
 /** docs/reference/api.md. */
 export function apiPage(description: Description): string {
   const examples = operationsOf(description).map((one) => {
-    const answer = one.operation.responses["200"]?.content[json]?.schema ?? {};
-    return `### ${one.operation.operationId}\n\n${one.operation.summary}.\n\n\`\`\`sh\n${curlOf(one)}\n# ${typeOf(answer)}\n\`\`\`\n`;
+    const { operationId, summary, responses } = one.operation;
+    const answer = typeOf(responses["200"]?.content[json]?.schema ?? {});
+    return `# ${operationId}: ${summary} → ${answer}\n${commandOf(one)}\n`;
   });
-  const named = Object.entries(description.components.schemas).map(
-    ([name, schema]) => `- **${name}** \`${typeOf(schema)}\``,
-  );
-  return `# API by example\n\nWritten from [openapi.json](openapi.json) by \`npm run docs:api\`; \`$SYNCLINE\` is the address of the server. How to use it: [dashboard](../dashboard.md#api).\n\n${examples.join("\n")}\n## What the names mean\n\n${named.join("\n")}\n`;
+  return `# API by example
+
+Made from [openapi.json](openapi.json) by \`npm run docs:api\`; [api.d.ts](api.d.ts) says what the names mean. How to use it: [dashboard](../dashboard.md#api).
+
+\`\`\`sh
+API=http://127.0.0.1:4780/api/v1
+call() { curl -s -H "authorization: Bearer $TOKEN" "$@"; }
+
+${examples.join("\n")}\`\`\`
+`;
 }
 
 /** The command of the example: what an operation needs, and nothing else. */
-function curlOf({
+function commandOf({
   path,
   method,
   operation: { parameters, requestBody },
@@ -133,7 +140,7 @@ function curlOf({
     .join("&");
   const body = requestBody?.content[json]?.schema;
   const parts = [
-    `curl -s${method === "GET" || body !== undefined ? "" : ` -X ${method}`} "$SYNCLINE${filled}${query === "" ? "" : `?${query}`}" -H "authorization: Bearer $TOKEN"`,
+    `call${method === "GET" || body !== undefined ? "" : ` -X ${method}`} "$API${filled.replace("/api/v1", "")}${query === "" ? "" : `?${query}`}"`,
     ...(body !== undefined && method !== "POST" ? [`-X ${method}`] : []),
     ...(needed.some(({ in: where }) => where === "header") ? ['-H "idempotency-key: $(uuidgen)"'] : []),
     ...(body === undefined ? [] : [`--json '${JSON.stringify(exampleOf(body))}'`]),

@@ -51,8 +51,8 @@ function rowsOf(map: YAMLMap, path: string, undocumented: string[]): Row[] {
     if (mark === "--" && text !== undefined) return [{ key: name, fallback: toText(value), text }];
     if (isMap(value) && value.items.length > 0) {
       const below = rowsOf(value, name, undocumented);
-      const keys = below.map(({ key: one }) => `\`${one.slice(name.length + 1)}\``).join(", ");
-      return text === undefined ? below : [{ key: name, fallback: keys, text }];
+      const keys = new Set(below.map(({ key: one }) => `\`${one.slice(name.length + 1).split(".")[0]}\``));
+      return text === undefined ? below : [{ key: name, fallback: [...keys].join(", "), text }];
     }
     undocumented.push(name);
     return [];

@@ -105,10 +105,10 @@ it("answers each generated request as openapi.json says", async () => {
   expect(requests.length).toBeGreaterThan(all.length * 10);
   // The examples of docs/reference/api.md: this installation has what most of them name.
   const page = readFileSync(new URL("../../docs/reference/api.md", import.meta.url), "utf8");
-  const examples = [...page.matchAll(/^curl .*"\$SYNCLINE\/([^"]+)".*$/gm)];
+  const examples = [...page.matchAll(/^call .*"\$API(\/[^"]+)".*$/gm)];
   const answers = examples.map(async ([line, path], index) => {
     const body = /--json '(.*)'$/.exec(line)?.[1];
-    const answer = await fetch(`${url}${path}`, {
+    const answer = await fetch(`${url}api/v1${path}`, {
       method: /-X (\w+)/.exec(line)?.[1] ?? (body === undefined ? "GET" : "POST"),
       headers: {
         authorization: `Bearer ${callers[index]?.token}`,
