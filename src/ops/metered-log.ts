@@ -18,7 +18,8 @@ const slot =
   (metrics, field) =>
     metrics.add("syncline_slots_total", { policy: field("policy"), slotOutcome });
 
-/** Logged at most once a minute; each line says how many were left out before it. */
+// The events of these are logged at most once a minute; each line says how many were left out
+// before it.
 const link =
   (how: string): Count =>
   (metrics, field, number) =>
@@ -26,8 +27,8 @@ const link =
 
 const renewal =
   (how: string): Count =>
-  (metrics, field) =>
-    metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: how });
+  (metrics, field, number) =>
+    metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: how }, 1 + number("leftOut"));
 
 /** What each event counts as. A test compares the names with docs/log-events.md. */
 export const countedEvents: Readonly<Record<string, Count>> = {
@@ -77,7 +78,8 @@ export const countedEvents: Readonly<Record<string, Count>> = {
   "link.refused": link("refused"),
   "redis.changed": (metrics) => metrics.add("syncline_redis_changes_total", {}),
   "redis.loss-detected": (metrics) => metrics.add("syncline_redis_losses_total", {}),
-  "redis.not-replicated": (metrics) => metrics.add("syncline_redis_unreplicated_total", {}),
+  "redis.not-replicated": (metrics, _, number) =>
+    metrics.add("syncline_redis_unreplicated_total", {}, 1 + number("leftOut")),
   "serve.ready": reloaded,
   "config.reloaded": reloaded,
   "config.recovered": reloaded,

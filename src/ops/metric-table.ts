@@ -170,7 +170,7 @@ export const metricTable = {
   syncline_redis_append_only: ownGauge([], "1 while Redis appends every write to its file."),
   syncline_redis_changes_total: counter([], "How often another Redis process answered."),
   syncline_redis_losses_total: counter([], "How often Redis had lost written data."),
-  syncline_redis_unreplicated_total: counter([], "Journal entries that no replica had in time."),
+  syncline_redis_unreplicated_total: counter([], "How often too few replicas had a start's journal entry in time."),
   syncline_clock_skew_seconds: ownGauge([], "How far this machine's clock is ahead of Redis's; checked once a minute."),
   syncline_config_last_reload_successful: ownGauge(
     [],

@@ -65,7 +65,7 @@ export function createConsumer(given: ConsumerOptions): Consumer {
     },
     process,
     listen: (worker) => {
-      worker.on("stalled", (id) => log.warn("task.stalled", { queue, taskId: id }));
+      worker.on("stalled", (id) => given.log.warn("task.stalled", { queue, taskId: id }));
       worker.on("failed", (job, error) => {
         // Every failed attempt comes here. Only the last one ends a task without an outcome.
         if (job?.finishedOn === undefined || error instanceof Cancelled) return;

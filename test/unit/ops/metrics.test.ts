@@ -180,6 +180,10 @@ describe("the metered log", () => {
     expect(sumOf(await counted("run.long", { policy: "nightly" }), "syncline_unusual_runs_total")).toBe(1);
     const link = await counted("link.refused", { service: "main", operation: "GetApprovals", leftOut: 4 });
     expect(sumOf(link, "syncline_links_total", { service: "main", outcome: "refused" })).toBe(5);
+    const lagging = await counted("redis.not-replicated", { leftOut: 4 });
+    expect(sumOf(lagging, "syncline_redis_unreplicated_total")).toBe(5);
+    const renewal = await counted("token.renewal-failed", { service: "main", leftOut: 4 });
+    expect(sumOf(renewal, "syncline_token_renewals_total", { service: "main", outcome: "failed" })).toBe(5);
     const rejected = await counted("config.rejected", { problems: 1 });
     expect(sumOf(rejected, "syncline_config_last_reload_successful")).toBe(0);
   });
