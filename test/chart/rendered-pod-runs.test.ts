@@ -1,5 +1,5 @@
-// README's lines, tried out without a cluster: what `helm template` gives is run as the kubelet
-// would, with a real Redis and the sandbox.
+// What the chart's README shows, tried out without a cluster: what `helm template` gives is run as
+// the kubelet would, with a real Redis and the sandbox.
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -11,9 +11,9 @@ import { runHere } from "../support/commands-here.ts";
 import { Syncline, syncline } from "../support/processes.ts";
 import { freePort, ownFolder, startServer, until } from "../support/redis-servers.ts";
 
-/** The values in README's chapter. */
+/** The values in the chart's README. */
 function valuesOfReadme(): Values {
-  const readme = readFileSync(resolve(import.meta.dirname, "../../README.md"), "utf8");
+  const readme = readFileSync(resolve(import.meta.dirname, "../../helm/syncline/README.md"), "utf8");
   const [, text = expect.fail("README has no values.yaml")] = /```yaml\n(# values\.yaml\n[^`]*)```/.exec(readme) ?? [];
   return parse(text);
 }
@@ -31,7 +31,7 @@ function layFiles(root: string, files: Readonly<Record<string, string>>): void {
   }
 }
 
-it("README's values render pods that become ready, start the sync job and show it", async () => {
+it("the chart README's values render pods that start the sync job and show it", async () => {
   const sandbox = await startSandbox({ repositories: ["HR"], jobs: 50, runMs: [100, 200] });
   onTestFinished(() => sandbox.stop());
   const redis = await startServer();
@@ -71,7 +71,7 @@ it("README's values render pods that become ready, start the sync job and show i
   // As `kubectl exec` runs it: the pod's variables say which keys are this release's.
   const told = async (more: Readonly<Record<string, string>>) => {
     const { out } = await runHere(["history", "--json"], { ...variables, REDIS_URL: redis.url, ...more });
-    return out.includes(`"contracts"`);
+    return out.includes(`"contracts-nightly"`);
   };
   await until(
     () => told({}),
