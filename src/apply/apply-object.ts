@@ -162,7 +162,7 @@ class ApplyRun {
     { isReadable, isVersioned }: { readonly isReadable: boolean; readonly isVersioned: boolean },
   ): Promise<Applied | undefined> {
     const failure = readPutFailure(error);
-    if (failure !== "unknown") this.#record = withoutSent(this.#record, changes);
+    if (failure !== "in-doubt") this.#record = withoutSent(this.#record, changes);
     if (failure === "field") await this.#blame(error, changes);
     if (failure === "changed") this.#staleCount += 1;
     const mayRepeat =
@@ -176,7 +176,7 @@ class ApplyRun {
     }
     await this.#keep();
     if (mayRepeat) return undefined;
-    if (failure === "unknown" && error.kind === "contract" && isReadable && !this.#isReadAgain) {
+    if (failure === "in-doubt" && error.kind === "contract" && isReadable && !this.#isReadAgain) {
       // A success of the wrong shape: read the object to see whether it worked.
       this.#isReadAgain = true;
       return undefined;
@@ -185,7 +185,7 @@ class ApplyRun {
     if (failure === "missing") return { end: "missing", detail: error.message, ...told };
     if (failure === "changed" || failure === "wants-etag")
       return { end: "precondition", detail: error.message, ...told };
-    return { end: "failed", error, isSent: failure === "unknown", ...told };
+    return { end: "failed", error, isSent: failure === "in-doubt", ...told };
   }
 
   /** Finds and remembers the refused field, or has the fields sent one by one. */
@@ -316,15 +316,15 @@ function lastOfEach(changes: readonly FieldChange[]): FieldChange[] {
  * What to do after a failed PUT. `changed`: the object changed since it was read (412). `wants-
  * etag`: a change must name the version (428). `not-done`: refused or not sent.
  */
-export type PutFailure = "field" | "changed" | "wants-etag" | "missing" | "not-done" | "unknown";
+export type PutFailure = "field" | "changed" | "wants-etag" | "missing" | "not-done" | "in-doubt";
 
 /** Source: service-interface §7; 412, 422 and 428 are not documented and mean what HTTP says. */
 export function readPutFailure({ status, kind, sent }: ServiceError): PutFailure {
   const known = status === undefined ? undefined : byStatus[status];
   if (known !== undefined) return known;
   if (sent === "no") return "not-done";
-  return kind === "server" || kind === "unknown" || kind === "contract" || kind === "cancelled"
-    ? "unknown"
+  return kind === "server" || kind === "answer-lost" || kind === "contract" || kind === "cancelled"
+    ? "in-doubt"
     : "not-done";
 }
 

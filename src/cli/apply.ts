@@ -124,7 +124,7 @@ async function applyStubbornly(
   for (let tries = 1; ; tries += 1) {
     const applied = await applyObject(object, { ...parts, by, holder });
     const error = applied.end === "failed" ? applied.error : undefined;
-    const mayHeal = error !== undefined && ["server", "unknown", "unreachable", "throttled"].includes(error.kind);
+    const mayHeal = error !== undefined && ["server", "answer-lost", "unreachable", "throttled"].includes(error.kind);
     if (!mayHeal || tries >= triesMax || signal.aborted) return applied;
     await systemClock.sleep(Math.min(waitMsMax, error.retryAfterMs ?? tries * 500), signal);
   }

@@ -50,14 +50,14 @@ const advice: Readonly<Record<ErrorKind, string>> = {
   throttled: "the service wants fewer requests: wait and try again",
   server: "look into the service's own log",
   unreachable: "check the base URL, the network and whether the service runs; nothing was done",
-  unknown: "the service may be slow or a proxy in between: try again",
+  "answer-lost": "the service may be slow or a proxy in between: try again",
   contract: "the answer is not what the interface says: check that the base URL leads to the service",
   paging: "what was printed so far is good; the rest of the list was not read",
   cancelled: "stopped on request",
 };
 
 /** Kinds after which a change may have been carried out. */
-const uncertain: readonly ErrorKind[] = ["not-found", "undocumented", "unknown", "cancelled", "server", "contract"];
+const uncertain: readonly ErrorKind[] = ["not-found", "undocumented", "answer-lost", "cancelled", "server", "contract"];
 
 /** Lines for standard error, and the exit code: 3 if unreachable or the answer was lost, else 1. */
 export function explainServiceError(error: ServiceError): {
@@ -77,6 +77,7 @@ export function explainServiceError(error: ServiceError): {
     ? `${error.operation} may or may not have happened: look at the service before you repeat it`
     : advice[error.kind];
   const lines = [`error: ${error.message}`, `error: ${facts.join(", ")}`, `error: ${whatToDo}`];
-  const isOut = error.kind === "unreachable" || error.kind === "unknown" || (error.kind === "cancelled" && isUncertain);
+  const isOut =
+    error.kind === "unreachable" || error.kind === "answer-lost" || (error.kind === "cancelled" && isUncertain);
   return { lines, exitCode: isOut ? 3 : 1 };
 }

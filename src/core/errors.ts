@@ -41,7 +41,7 @@ export const errorKinds = [
   "undocumented",
   "server",
   "unreachable",
-  "unknown",
+  "answer-lost",
   "contract",
   "paging",
   "cancelled",
@@ -50,9 +50,9 @@ export const errorKinds = [
 /**
  * The cause of a failure: `bad-request` 400; `not-found` 404; `unauthorized` 401; `forbidden` 403;
  * `throttled` 429, or 503 with Retry-After; `undocumented` another 4xx, which does not say whether
- * the request was carried out; `server` another 5xx; `unreachable` surely not sent; `unknown` sent,
- * answer lost (also 502, 504); `contract` an answer of the wrong shape or size, a redirect, a 1xx
- * that ends nothing; `paging` a link that loops, leaves the origin or never ends; `cancelled`
- * stopped by our side.
+ * the request was carried out; `server` another 5xx; `unreachable` surely not sent; `answer-lost`
+ * sent, no whole answer (also 408, 502, 504); `contract` an answer of the wrong shape or size, a
+ * redirect, a 1xx that ends nothing; `paging` a link that loops, leaves the origin or never ends;
+ * `cancelled` stopped by our side.
  */
 export type ErrorKind = (typeof errorKinds)[number];

@@ -68,7 +68,7 @@ export const healthOf: Readonly<Record<ErrorKind, ExchangeHealth>> = {
   undocumented: "alive",
   server: "failing",
   unreachable: "failing",
-  unknown: "failing",
+  "answer-lost": "failing",
   contract: "alive",
   paging: "silent",
   cancelled: "silent",

@@ -121,7 +121,7 @@ const startOutcomes: Readonly<Record<ErrorKind, StartOutcome>> = {
   server: "failed",
   unreachable: "not-sent",
   cancelled: "not-sent",
-  unknown: "unknown",
+  "answer-lost": "unknown",
   contract: "unknown",
   paging: "unknown",
 };

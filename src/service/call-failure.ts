@@ -118,7 +118,7 @@ export class CallFailure {
     }
     const what = this.#call.method === "GET" ? "no whole answer came in time" : "the answer was lost";
     const problem = `${what} (${code})${this.#call.method === "GET" ? "" : "; the request may have been carried out"}`;
-    return this.#error({ kind: "unknown", sent, code, problem }, head);
+    return this.#error({ kind: "answer-lost", sent, code, problem }, head);
   }
 
   #error(fields: Omit<ServiceErrorFields, keyof CallFacts>, head?: AnswerHead): ServiceError {
@@ -141,7 +141,7 @@ export function statusKind(status: number, retryAfterMs: number | undefined): Er
   if (status === 429) return "throttled";
   if (status === 503 && retryAfterMs !== undefined) return "throttled";
   // A proxy gave up, while the service may go on.
-  if (status === 408 || status === 502 || status === 504) return "unknown";
+  if (status === 408 || status === 502 || status === 504) return "answer-lost";
   if (status >= 500) return "server";
   if (status === 400) return "bad-request";
   if (status >= 400) return "undocumented";

@@ -350,7 +350,7 @@ export interface RetryState {
 export function retryWaitMs(error: ServiceError, state: RetryState): number | undefined {
   const { method, kind, deniedBy, retryAfterMs = 0 } = error;
   if (method !== "GET" || state.tries > state.retriesMax) return undefined;
-  if (kind !== "throttled" && kind !== "unreachable" && kind !== "server" && kind !== "unknown") return undefined;
+  if (kind !== "throttled" && kind !== "unreachable" && kind !== "server" && kind !== "answer-lost") return undefined;
   // A denied request has waited in place already. A long wait belongs to the queue, which shares it
   // with every replica.
   if (deniedBy !== undefined || retryAfterMs > waitInPlaceMsMax) return undefined;

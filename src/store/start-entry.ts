@@ -63,10 +63,10 @@ export interface StartEntry {
 
 /**
  * Why it is not known what became of a request: the service failed (`server`), said something
- * invalid (`contract`), said nothing (`unknown`), or the worker died (`crash`).
+ * invalid (`contract`), said nothing (`answer-lost`), or the worker died (`crash`).
  */
 export interface StartDoubt {
-  readonly kind: "server" | "contract" | "unknown" | "crash";
+  readonly kind: "server" | "contract" | "answer-lost" | "crash";
   readonly detail: string;
   /** When a worker noticed it, milliseconds UTC by Redis. A run of that request began earlier. */
   readonly atMs?: number | undefined;
@@ -119,10 +119,10 @@ export function toTexts(text: string | null | undefined): readonly string[] | un
 /** Reads why an answer is missing. */
 export function toDoubt(text: unknown): StartDoubt {
   const doubt: unknown = JSON.parse(String(text));
-  if (!isJsonObject(doubt)) return { kind: "unknown", detail: "" };
+  if (!isJsonObject(doubt)) return { kind: "answer-lost", detail: "" };
   const { kind, detail, atMs } = doubt;
   return {
-    kind: kind === "server" || kind === "contract" || kind === "crash" ? kind : "unknown",
+    kind: kind === "server" || kind === "contract" || kind === "crash" ? kind : "answer-lost",
     detail: String(detail),
     atMs: typeof atMs === "number" ? atMs : undefined,
   };

@@ -38,7 +38,7 @@ const table: Readonly<Record<ErrorKind, Meaning>> = {
   undocumented: { ...verified, reason: "refused" },
   server: { ...ambiguous, reason: "server-error" },
   unreachable: { ...all("retry"), reason: "unreachable" },
-  unknown: { ...ambiguous, reason: "answer-lost" },
+  "answer-lost": { ...ambiguous, reason: "answer-lost" },
   // An unreadable 2xx, a redirect, a 1xx without an end: a failure after the effect looks the same.
   contract: { ...verified, reason: "bad-answer" },
   paging: { ...all("give-up"), reason: "bad-answer" },
@@ -55,7 +55,7 @@ export function reasonOf(kind: ErrorKind): OutcomeReason {
 /** Why a start that is to be verified is in doubt. */
 export function doubtOf(kind: ErrorKind): Exclude<StartDoubt["kind"], "crash"> {
   if (kind === "server") return "server";
-  return kind === "unknown" || kind === "cancelled" ? "unknown" : "contract";
+  return kind === "answer-lost" || kind === "cancelled" ? "answer-lost" : "contract";
 }
 
 /** Judges a failure. What this process cut off is as unknown as what the network cut off. */

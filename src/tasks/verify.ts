@@ -27,7 +27,7 @@ export function endingOf(doubt: StartDoubt): Pick<TaskEnding, "status" | "eviden
   const reasons = {
     server: "server-error",
     contract: "bad-answer",
-    unknown: "answer-lost",
+    "answer-lost": "answer-lost",
     crash: "answer-lost",
   } as const;
   return { status: "unknown", evidence: "none", reason: reasons[doubt.kind], answerLost: isAnswerLost(doubt) };
@@ -35,7 +35,7 @@ export function endingOf(doubt: StartDoubt): Pick<TaskEnding, "status" | "eviden
 
 /** Whether no answer came at all. */
 export function isAnswerLost({ kind }: StartDoubt): boolean {
-  return kind === "unknown" || kind === "crash";
+  return kind === "answer-lost" || kind === "crash";
 }
 
 /** Whether a request of this start went out and got no answer, as far as the journal says. */

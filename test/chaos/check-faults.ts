@@ -273,7 +273,7 @@ function untrueLost(lost: string, { facts: { requests }, ledgers }: Looked): str
   if (kind === "crash") return ledgers.told.options.crashes ? [] : ["no worker died"];
   const [named] = [...lost.matchAll(/answered with status (\d+)/g)].map(([, status]) => Number(status));
   if (named !== undefined) return statuses.includes(named) ? [] : [`status ${named} was never answered`];
-  if (kind === "unknown") {
+  if (kind === "answer-lost") {
     const isLost = requests.length === 0 || requests.some(({ isWhole }) => !isWhole);
     return isLost || ledgers.told.options.crashes ? [] : ["each answer came whole"];
   }
@@ -383,11 +383,11 @@ function untrueLimiter(one: ToldService, { fromMs, toMs }: Sample, service: Faul
     .filter((exchange) => failureOf(exchange) !== undefined);
   const isUnseen = lastFailure === "unreachable" || service.downs.length > 0;
   if (failures > 0 && !isUnseen && !failed.some((exchange) => failureOf(exchange) === lastFailure))
-    if (lastFailure !== "unknown" || service.exchanges.every(({ isFaulty }) => isFaulty))
+    if (lastFailure !== "answer-lost" || service.exchanges.every(({ isFaulty }) => isFaulty))
       // Reset before it was read, a request is in no ledger.
       findings.push(`nothing failed as ${lastFailure}`);
   if (breaker === "open" && !isUnseen && failed.filter(({ atMs }) => atMs <= openSinceMs + clockMs).length < 5)
-    if (lastFailure !== "unknown") findings.push("fewer than 5 had failed");
+    if (lastFailure !== "answer-lost") findings.push("fewer than 5 had failed");
   const asked = service.exchanges.filter(({ atMs, status }) => atMs <= toMs && (status === 429 || status === 503));
   if (throttledUntilMs !== undefined) {
     const isAsked = asked.some(

@@ -106,7 +106,7 @@ describe("syncline serve that is told to stop", () => {
       expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");
       // Said by whoever cut it off, not guessed by whoever comes next.
       const lost = JSON.parse((await client.hget(`${prefix}:start:${task}`, "doubt")) ?? "{}");
-      expect(lost).toMatchObject({ kind: "unknown" });
+      expect(lost).toMatchObject({ kind: "answer-lost" });
     } finally {
       client.disconnect();
     }

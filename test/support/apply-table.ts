@@ -14,7 +14,7 @@ export interface FailureRow {
   readonly sent: "no" | "maybe";
 }
 
-const putMeaning: Readonly<Record<Exclude<PutFailure, "not-done" | "unknown">, readonly [string, string]>> = {
+const putMeaning: Readonly<Record<Exclude<PutFailure, "not-done" | "in-doubt">, readonly [string, string]>> = {
   field: ["the field is found; the others go on", "failed (read-only-field)"],
   missing: ["give up", "failed (no-target)"],
   changed: ["read and PUT again, twice at most", "failed (refused)"],
@@ -49,9 +49,9 @@ export function applyRows(rows: readonly FailureRow[]): readonly [readonly strin
 function putCells(row: FailureRow, isWait: boolean): readonly string[] {
   const error = new ServiceError({ ...row, operation: "UpdateSyncJobById", method: "PUT", path: "", problem: "" });
   const failure = readPutFailure(error);
-  if (failure !== "not-done" && failure !== "unknown") return putMeaning[failure];
+  if (failure !== "not-done" && failure !== "in-doubt") return putMeaning[failure];
   const verdict = judge(row, "apply");
   if (isWait) return [verdicts[verdict], verdict === "resume" ? "missed (too-late)" : "missed (throttled)"];
   const first = row.kind === "contract" ? "look and PUT once more; then give up" : verdicts[verdict];
-  return [first, `${failure === "unknown" ? "unknown" : "failed"} (${reasonOf(row.kind)})`];
+  return [first, `${failure === "in-doubt" ? "unknown" : "failed"} (${reasonOf(row.kind)})`];
 }

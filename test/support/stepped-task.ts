@@ -97,7 +97,8 @@ export async function steppedTask(store: Store, { task: given, by, deps: more, h
     sentBy: async (end: "dead" | "lost") => {
       await journal.claim(task.id, end);
       await journal.beginSending(task, end, { startByMs: task.startByMs, baseline: "" });
-      if (end === "lost") await journal.noteDoubt(task.id, { kind: "unknown", detail: "reset", atMs: await nowMs() });
+      if (end === "lost")
+        await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset", atMs: await nowMs() });
     },
   };
 }

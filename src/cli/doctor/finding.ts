@@ -99,7 +99,7 @@ export function describeFailure(subject: string, error: ServiceError, baseUrl: s
     return findingFor("token", subject).problem(what, cure);
   }
   if (kind === "cancelled") return problem("it did not answer in time", "take longer with --within");
-  if (kind === "server" || kind === "unknown" || kind === "throttled")
+  if (kind === "server" || kind === "answer-lost" || kind === "throttled")
     return problem(what, "it answers, but not as documented: ask its operators");
   return problem(what, "is baseUrl the root of a Synchronization Management Service, and the repository right?");
 }

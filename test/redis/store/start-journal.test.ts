@@ -100,15 +100,15 @@ describe("the start journal", () => {
   it("keeps the first reason why an answer is missing", async () => {
     await journal.claim("why", "me");
     await journal.beginSending(task("why"), "me", farAway);
-    expect(await journal.noteDoubt("why", { kind: "unknown", detail: "reset" })).toEqual({
-      kind: "unknown",
+    expect(await journal.noteDoubt("why", { kind: "answer-lost", detail: "reset" })).toEqual({
+      kind: "answer-lost",
       detail: "reset",
     });
     expect(await journal.noteDoubt("why", { kind: "crash", detail: "" })).toEqual({
-      kind: "unknown",
+      kind: "answer-lost",
       detail: "reset",
     });
-    expect((await journal.claim("why", "heir")).doubt).toEqual({ kind: "unknown", detail: "reset" });
+    expect((await journal.claim("why", "heir")).doubt).toEqual({ kind: "answer-lost", detail: "reset" });
   });
 
   it("lets a task send again when its request surely did not leave", async () => {
@@ -157,7 +157,7 @@ describe("the start journal", () => {
       shownBy: "answer",
       baseline: '{"activities":120,"conflictDetails":0}',
       knownSeq: undefined,
-      doubt: { kind: "unknown", detail: "reset", atMs: undefined },
+      doubt: { kind: "answer-lost", detail: "reset", atMs: undefined },
       finishSeenAtMs: undefined,
     });
     expect(await history.record(testOutcome({ taskId: "golden" }), { state: "sending" })).toBe("recorded");

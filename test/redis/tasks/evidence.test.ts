@@ -91,7 +91,7 @@ async function startSilently(task: Task) {
 /** A start that waited for no walk, and whose answer got lost. */
 async function startUnread(task: Task) {
   const { sentAtMs } = await startSilently(task);
-  await journal.noteDoubt(task.id, { kind: "unknown", detail: "reset", atMs: sentAtMs + 50 });
+  await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset", atMs: sentAtMs + 50 });
   return { sentAtMs, entry: await journal.claim(task.id, "me") };
 }
 
@@ -241,7 +241,7 @@ describe("a start that was sent once more", () => {
     const { sentAtMs } = await startSilently(task);
     const firstAtMs = sentAtMs - 60_000;
     await store.redis.hset(store.key("start", task.id), "sentAtMs", firstAtMs, "lastSentAtMs", firstAtMs);
-    await journal.noteDoubt(task.id, { kind: "unknown", detail: "reset", atMs: firstAtMs + 50 });
+    await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset", atMs: firstAtMs + 50 });
     const again = { startByMs: task.startByMs, sends: 1, sender: "me" };
     expect(await journal.sendAgain(task, "heir", again)).toBe("permitted");
     return (await journal.entry(task.id))?.lastSentAtMs ?? Number.NaN;
@@ -273,7 +273,7 @@ describe("a start that was sent once more", () => {
 describe("a start that the operator says must show within no time (follow.appearsWithin)", () => {
   const vouched = testPolicy({ follow: { ...testPolicy().follow, appearsWithinMs: 0 } });
   /** Permitted ten seconds ago: what left in time has arrived. */
-  const permittedBefore = async (task: Task, lost: { kind: "unknown" | "crash"; afterMs: number }) => {
+  const permittedBefore = async (task: Task, lost: { kind: "answer-lost" | "crash"; afterMs: number }) => {
     await startSilently(task);
     const sentAtMs = (await redisTimeMs(store)) - 10_000;
     await store.redis.hset(store.key("start", task.id), "sentAtMs", sentAtMs, "lastSentAtMs", sentAtMs);
@@ -287,7 +287,7 @@ describe("a start that the operator says must show within no time (follow.appear
 
   it("is shown to be absent by a walk of the whole list only, which is asked for", async () => {
     const task = taskOf("absent");
-    const claim = await permittedBefore(task, { kind: "unknown", afterMs: 50 });
+    const claim = await permittedBefore(task, { kind: "answer-lost", afterMs: 50 });
     await walk(task, "activities", [], false);
     expect(await judged(task, claim)).toMatchObject({ verdict: "snooze" });
     const { wholeWantedAtMs } = await book.status(feedOf(task, "activities"));
@@ -298,7 +298,7 @@ describe("a start that the operator says must show within no time (follow.appear
 
   it("may have reached the service as late as its connection stood", async () => {
     const task = taskOf("late-arrival");
-    const claim = await permittedBefore(task, { kind: "unknown", afterMs: 20_000 });
+    const claim = await permittedBefore(task, { kind: "answer-lost", afterMs: 20_000 });
     await walk(task, "activities", []);
     expect(await judged(task, claim)).toMatchObject({ verdict: "snooze" });
   });

@@ -192,7 +192,7 @@ describe("a start whose client is closed while it is under way", () => {
     const claim = { claimant: "me", entry: await journal.claim("closed", "me") };
     const step = await sendStart(whole, { deps, claim, baseline: "", acceptedEnds: true });
     expect(step.verdict).toBe("snooze");
-    expect(await journal.entry("closed")).toMatchObject({ state: "sending", doubt: { kind: "unknown" } });
+    expect(await journal.entry("closed")).toMatchObject({ state: "sending", doubt: { kind: "answer-lost" } });
   });
 });
 

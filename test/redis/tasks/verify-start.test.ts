@@ -40,7 +40,7 @@ const vouched = { appearsWithinMs: 60_000 };
 const vouchedMs = 65_000;
 
 /** A start that went out at instant 0; all times are milliseconds after it. */
-async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown, posts, throttledForMs }: Given = {}) {
+async function fixture({ lost = "answer-lost", follow, onUnknown = "verify", unknown, posts, throttledForMs }: Given = {}) {
   tasks += 1;
   const id = `lost-${tasks}`;
   const task: Task = {
@@ -174,7 +174,7 @@ describe("a start of which nothing appears", () => {
   });
 
   it.each([
-    ["unknown", "answer-lost", true],
+    ["answer-lost", "answer-lost", true],
     ["crash", "answer-lost", true],
     ["server", "server-error", false],
     ["contract", "bad-answer", false],

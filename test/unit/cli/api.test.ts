@@ -287,8 +287,8 @@ describe("syncline api, when the service fails", () => {
     [429, "throttled", 1],
     [302, "contract", 1],
     [500, "server", 1],
-    [502, "unknown", 3],
-    [504, "unknown", 3],
+    [502, "answer-lost", 3],
+    [504, "answer-lost", 3],
   ])("status %i gives kind %s and exit code %i", async (status, kind, exitCode) => {
     const server = await failing(status);
     const result = await run(["EnableSyncJobById", "--key", "1", "--base-url", server.url, ...unasked]);

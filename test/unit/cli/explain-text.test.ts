@@ -94,7 +94,7 @@ describe("the story of a task", () => {
   });
 
   it("calls a start confirmed that an activity showed, and not answered", () => {
-    const text = textOf({ lost: "unknown: no answer", confirmed: "2026-11-21T08:00:01.824Z" });
+    const text = textOf({ lost: "answer-lost: no answer", confirmed: "2026-11-21T08:00:01.824Z" });
     expect(text).toContain("sent +100ms, confirmed +2s, finished +31s");
     expect(text).not.toContain("answered");
   });

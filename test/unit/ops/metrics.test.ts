@@ -205,7 +205,7 @@ describe("the counter of calls", () => {
     [{ kind: undefined, status: 200, tries: 1 }, "accepted"],
     [{ kind: "unauthorized", status: 401, tries: 2 }, "refused"],
     [{ kind: "server", status: 500, tries: 1 }, "failed"],
-    [{ kind: "unknown", status: undefined, tries: 1 }, "unknown"],
+    [{ kind: "answer-lost", status: undefined, tries: 1 }, "unknown"],
     [{ kind: "throttled", status: undefined, tries: 0 }, "not-sent"],
   ] as const)("calls a start with %j %s", async (event, outcome) => {
     const metrics = new Metrics();

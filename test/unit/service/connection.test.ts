@@ -91,7 +91,7 @@ describe("the connection of a start", () => {
     const errors = await Promise.all(Array.from({ length: 50 }, (_, key) => errorOf(service.runSyncJob(key + 1))));
     for (const error of errors as ServiceError[]) {
       expect({ kind: error.kind, sent: error.sent }).toEqual(
-        error.sent === "no" ? { kind: "unreachable", sent: "no" } : { kind: "unknown", sent: "maybe" },
+        error.sent === "no" ? { kind: "unreachable", sent: "no" } : { kind: "answer-lost", sent: "maybe" },
       );
     }
   });

@@ -33,7 +33,7 @@ describe("the kind of a failure", () => {
     [403, "forbidden"],
     [404, "not-found"],
     [405, "undocumented"],
-    [408, "unknown"],
+    [408, "answer-lost"],
     [409, "undocumented"],
     [410, "undocumented"],
     [412, "undocumented"],
@@ -42,9 +42,9 @@ describe("the kind of a failure", () => {
     [429, "throttled"],
     [500, "server"],
     [501, "server"],
-    [502, "unknown"],
+    [502, "answer-lost"],
     [503, "server"],
-    [504, "unknown"],
+    [504, "answer-lost"],
     [599, "server"],
     [300, "contract"],
     [301, "contract"],
@@ -136,12 +136,12 @@ describe("the kind of a failure", () => {
       if (request.method === "GET") raw.socket.resetAndDestroy();
     });
     expect(await errorOf(get(connect(server.url)))).toMatchObject({
-      kind: "unknown",
+      kind: "answer-lost",
       sent: "maybe",
       code: "ECONNRESET",
     });
     const late = await errorOf(connect(server.url).runSyncJob(1, {}, { timeoutMs: 60 }));
-    expect(late).toMatchObject({ kind: "unknown", sent: "maybe" });
+    expect(late).toMatchObject({ kind: "answer-lost", sent: "maybe" });
     expect(server.seen).toHaveLength(2);
   });
 
@@ -223,7 +223,7 @@ describe("retries inside a call", () => {
         event: "request.retried",
         operation: "GetSyncJobById",
         path: "/odata/syncjobs(1)",
-        kind: "unknown",
+        kind: "answer-lost",
         status: 502,
         try: 2,
         waitMs: clock.waits[1],
@@ -257,7 +257,7 @@ describe("retries inside a call", () => {
   it("never repeat a POST whose connection is reset", async () => {
     const server = await startServer((_, __, raw) => raw.socket.resetAndDestroy());
     expect(await errorOf(post(connect(server.url, { retries: 5, clock: quickClock() })))).toMatchObject({
-      kind: "unknown",
+      kind: "answer-lost",
     });
     expect(server.seen).toHaveLength(1);
   });

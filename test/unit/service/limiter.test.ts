@@ -193,7 +193,13 @@ describe("a client with a limiter", () => {
 describe("what a failure says of its service", () => {
   it("counts towards the breaker when no request of any kind would have fared better", () => {
     const failing = Object.entries(healthOf).filter(([, health]) => health === "failing");
-    expect(failing.map(([kind]) => kind)).toEqual(["unauthorized", "forbidden", "server", "unreachable", "unknown"]);
+    expect(failing.map(([kind]) => kind)).toEqual([
+      "unauthorized",
+      "forbidden",
+      "server",
+      "unreachable",
+      "answer-lost",
+    ]);
     expect(healthOf["throttled"]).toBe("alive");
     expect(healthOf["cancelled"]).toBe("silent");
   });

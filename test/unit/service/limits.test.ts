@@ -56,14 +56,14 @@ describe("limits of an answer", () => {
       response.on("close", () => clearInterval(drip));
     });
     const service = connect(server.url, { timeouts: { requestMs: 250 } });
-    expect(await errorOf(service.getActivities())).toMatchObject({ kind: "unknown", code: "ETIMEDOUT (request)" });
-    expect(await errorOf(service.getActivities({}, { timeoutMs: 150 }))).toMatchObject({ kind: "unknown" });
+    expect(await errorOf(service.getActivities())).toMatchObject({ kind: "answer-lost", code: "ETIMEDOUT (request)" });
+    expect(await errorOf(service.getActivities({}, { timeoutMs: 150 }))).toMatchObject({ kind: "answer-lost" });
   });
 
   it("ends an answer that never starts by the time-out of the answer", async () => {
     const server = await startServer(() => {});
     const error = await errorOf(connect(server.url, { timeouts: { responseMs: 100 } }).getActivities());
-    expect(error).toMatchObject({ kind: "unknown", code: "ETIMEDOUT (response)" });
+    expect(error).toMatchObject({ kind: "answer-lost", code: "ETIMEDOUT (response)" });
   });
 
   it("never takes a truncated page for a page, wherever it is cut", async () => {
@@ -86,7 +86,11 @@ describe("limits of an answer", () => {
       expect(await errorOf(service.getActivities())).toMatchObject({ kind: "contract", status: 200 });
       if (cut % 9 !== 0) continue;
       for (how of ["chunked", "length"] as const) {
-        expect(await errorOf(service.getActivities())).toMatchObject({ kind: "unknown", sent: "maybe", status: 200 });
+        expect(await errorOf(service.getActivities())).toMatchObject({
+          kind: "answer-lost",
+          sent: "maybe",
+          status: 200,
+        });
       }
     }
   });

@@ -91,7 +91,7 @@ describe("an answer that is none", () => {
     const server = await oddServer(act);
     for (const call of [read, start])
       expect(await failureOf(call(connect(server.url, { timeouts })))).toMatchObject({
-        kind: "unknown",
+        kind: "answer-lost",
         sent: "maybe",
       });
     expect(server.arrived()).toBe(2);
@@ -165,7 +165,7 @@ describe("the watchdog over an exchange", () => {
     const unsent = connect(server.url.replace("http:", "https:"), { timeouts, log, tls: never });
     const failures = await Promise.all([read(service), start(service), start(unsent)].map(failureOf));
     const code = "EXCHANGE_STUCK";
-    const lost = { kind: "unknown", sent: "maybe", code };
+    const lost = { kind: "answer-lost", sent: "maybe", code };
     expect(failures).toMatchObject([lost, lost, { kind: "unreachable", sent: "no", code }]);
     expect(log.named("request.stuck").map(({ sent }) => sent)).toEqual(["maybe", "maybe", "no"]);
     goOn();

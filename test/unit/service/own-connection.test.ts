@@ -59,7 +59,7 @@ describe("a request over a connection of its own", () => {
     server.on("connection", (socket: Socket) => raw.add(socket));
     const service = connect(`https://localhost:${await listen(server)}`, { tls: await trusted() });
     const change = service.updateSyncJobById(42, { syncJobName: "x".repeat(16 * 1024 * 1024) });
-    expect(await errorOf(change)).toMatchObject({ kind: "unknown", sent: "maybe" });
+    expect(await errorOf(change)).toMatchObject({ kind: "answer-lost", sent: "maybe" });
   });
 });
 

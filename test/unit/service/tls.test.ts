@@ -194,7 +194,7 @@ describe("a client certificate", () => {
     const { mount, tls } = await mounted({ ca: authority.cert, crt: stranger.cert, key: stranger.key }, paths);
     const service = connect(server.url, { tls });
     // This server resets without an alert, which could have been after the request: nobody knows.
-    expect(await errorOf(service.runSyncJob(1))).toMatchObject({ kind: "unknown", sent: "maybe" });
+    expect(await errorOf(service.runSyncJob(1))).toMatchObject({ kind: "answer-lost", sent: "maybe" });
     await mount.swap({ ca: authority.cert, crt: client.cert, key: client.key });
     await service.runSyncJob(1);
     expect(server.clients).toEqual(["syncline"]);
