@@ -11,8 +11,8 @@ import { StartJournal } from "../store/start-journal.ts";
 import { type By, beginChange } from "./record-change.ts";
 
 /**
- * What the cancel met. `claimed`: nothing was sent, nor will be. `sending`, `answered`: the request
- * is out. `settled`: it had ended. `fanned-out`: tasks of sync jobs stand in its place.
+ * What the cancel met. `claimed`: nothing was sent, nor will be. `sending`, `confirmed`: the
+ * request is out. `settled`: it had ended. `fanned-out`: tasks of sync jobs stand in its place.
  */
 export type Cancelled = StartState | "fanned-out";
 

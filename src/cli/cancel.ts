@@ -99,7 +99,7 @@ async function findTask(
 
 async function questionOf(task: Task, store: Store): Promise<string> {
   const { state, sentAtMs } = (await new StartJournal(store).entry(task.id)) ?? {};
-  const isSent = state === "sending" || state === "answered";
+  const isSent = state === "sending" || state === "confirmed";
   const now = isSent
     ? `It was sent ${sentAtMs === undefined ? "" : `at ${showInstant(sentAtMs)} `}and goes on at the service; Syncline stops to follow it.`
     : "Nothing was sent yet.";

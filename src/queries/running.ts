@@ -55,7 +55,7 @@ export interface RunningTask
   /** Since when it is in this step; before its request: in the queue. */
   readonly since: string | null;
   /** What showed that the service took the start: its answer, or an activity; null until then. */
-  readonly shownBy: StartEntry["shownBy"] | null;
+  readonly shownBy: StartEntry["confirmedBy"] | null;
   /** What it waits for, in words; null when it waits for its turn alone. */
   readonly waitsFor: string | null;
   /** How long such runs usually take, and when this one would end then. */
@@ -168,7 +168,7 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
     const seen = entry.finishSeenAtMs;
     const clock = (instantMs: number) => showClock(instantMs, where.policy?.closed.timezone, nowMs);
     const end = seen === undefined ? describeEnd(where, nowMs) : `its last conflicts; finished ${clock(seen)}`;
-    return { step: "following", since: toIso(entry.answeredAtMs), waitsFor: `${end}${unread}` };
+    return { step: "following", since: toIso(entry.confirmedAtMs), waitsFor: `${end}${unread}` };
   }
   const { doubt } = entry;
   const sent = toIso(entry.sentAtMs);
@@ -218,7 +218,7 @@ function toRunning({ task, entry, policy, usualMs }: Where, step: Step, nowMs: n
   return {
     ...{ id, policy: task.policy, kind, target, service, repository, origin, slot: toIso(task.slotMs) },
     ...step,
-    shownBy: step.step === "following" && entry !== undefined ? entry.shownBy : null,
+    shownBy: step.step === "following" && entry !== undefined ? entry.confirmedBy : null,
     name: taskWords(task, policy?.closed.timezone, nowMs),
     sent: toIso(sentAtMs),
     usualMs: usualMs ?? null,

@@ -116,10 +116,10 @@ async function nowWords(looked: TaskLookedAt, { set, store, ledger }: StoryPlace
 }
 
 function stepsOf(entry: StartEntry | undefined, outcome: Outcome | undefined) {
-  const isConfirmed = entry?.shownBy === "evidence";
-  const shownAt = toIso(entry?.answeredAtMs);
+  const isConfirmed = entry?.confirmedBy === "evidence";
+  const shownAt = toIso(entry?.confirmedAtMs);
   return {
-    journal: isConfirmed && entry.state === "answered" ? "confirmed" : (entry?.state ?? "none"),
+    journal: entry?.state === "confirmed" && !isConfirmed ? "answered" : (entry?.state ?? "none"),
     sent: toIso(entry?.sentAtMs) ?? outcome?.startedAt ?? null,
     sentAgain: entry?.lastSentAtMs === entry?.sentAtMs ? null : toIso(entry?.lastSentAtMs),
     answered: isConfirmed ? null : shownAt,

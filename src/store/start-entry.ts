@@ -8,7 +8,7 @@ import { asList, asTexts, batchesOf, createScript, pairsOf } from "./script.ts";
 
 const readInFlight = createScript("start/in-flight", (answer) => asList(answer).map(asTexts));
 
-const startStates = ["claimed", "sending", "answered", "settled"] as const;
+const startStates = ["claimed", "sending", "confirmed", "settled"] as const;
 
 /** The states of a start, in order. */
 export type StartState = (typeof startStates)[number];
@@ -36,9 +36,9 @@ export interface StartEntry {
   /** Requests that may have gone out. */
   readonly sends: number;
   /** When the start was confirmed; undefined before. */
-  readonly answeredAtMs: number | undefined;
+  readonly confirmedAtMs: number | undefined;
   /** What confirmed it: the service's answer, or an activity. */
-  readonly shownBy: "answer" | "evidence";
+  readonly confirmedBy: "answer" | "evidence";
   /** The baseline before the request, as JSON of tasks/; undefined without one. */
   readonly baseline: string | undefined;
   /** How far the feed had been read before a request that waited for no walk. */
@@ -95,8 +95,8 @@ export function toEntry(fields: readonly string[]): StartEntry {
     sentAtMs: instant("sentAtMs"),
     lastSentAtMs: instant("lastSentAtMs"),
     sends: instant("sends") ?? 0,
-    answeredAtMs: instant("answeredAtMs"),
-    shownBy: entry.get("shownBy") === "evidence" ? "evidence" : "answer",
+    confirmedAtMs: instant("confirmedAtMs"),
+    confirmedBy: entry.get("confirmedBy") === "evidence" ? "evidence" : "answer",
     baseline: entry.get("baseline"),
     knownSeq: instant("knownSeq"),
     doubt: entry.has("doubt") ? toDoubt(entry.get("doubt")) : undefined,

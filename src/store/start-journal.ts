@@ -7,7 +7,7 @@
 //   (none), claimed      tryAcquireAndSend: with lease and permit  sending
 //   sending              sendAgain, where tasks/ decides so        sending
 //   sending              notSent, by the claimant                  claimed; sending, if sent before
-//   sending              answered                                  answered
+//   sending              confirmed: by answer or evidence          confirmed
 //   claimed, over masks  planFanOut, by the claimant; fannedOut    claimed; then settled
 //   any but settled      cancel, by a person                       the same; nothing may be sent
 //   any                  History.record: the outcome               settled
@@ -71,8 +71,8 @@ const sendScript = createScript("start/send", asPermission);
 const sendAgainScript = createScript("start/send-again", asPermission);
 const tryAcquireAndSendScript = createScript("start/try-acquire-and-send", asFastPath);
 const notSentScript = createScript("start/not-sent", asNothing);
-const answeredScript = createScript("start/answered", asNothing);
-const cancelScript = createScript("start/cancel", asWord("claimed", "sending", "answered", "settled", "fanned-out"));
+const confirmedScript = createScript("start/confirmed", asNothing);
+const cancelScript = createScript("start/cancel", asWord("claimed", "sending", "confirmed", "settled", "fanned-out"));
 const closeScript = createScript("start/close", asNothing);
 const planFanOutScript = createScript("start/plan-fan-out", asFlag);
 const fannedOutScript = createScript("start/fanned-out", asNothing);
@@ -214,8 +214,8 @@ export class StartJournal {
   }
 
   /** Notes that the service accepted the start, or that an activity proves it. */
-  async answered(task: JournalTask, shownBy: "answer" | "evidence" = "evidence"): Promise<void> {
-    await answeredScript(this.#store, this.#keys(task), [task.id, shownBy]);
+  async confirmed(task: JournalTask, by: StartEntry["confirmedBy"]): Promise<void> {
+    await confirmedScript(this.#store, this.#keys(task), [task.id, by]);
   }
 
   /** Takes the permission back: this claimant's request surely did not reach the service. */

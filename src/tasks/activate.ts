@@ -29,9 +29,9 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
   switch (entry.state) {
     case "settled":
       return settled;
-    case "answered": {
+    case "confirmed": {
       if (activePredicate !== undefined) return verifyActivation(task, { deps, claim }, activePredicate);
-      const sent = { startedAtMs: entry.sentAtMs, sends: entry.sends, from: { state: "answered" } } as const;
+      const sent = { startedAtMs: entry.sentAtMs, sends: entry.sends, from: { state: "confirmed" } } as const;
       return complete({ ...wasAccepted, detail: "the service accepted it", ...sent });
     }
     case "sending":
@@ -72,7 +72,7 @@ async function verifyActivation(
     startedAtMs: entry.sentAtMs ?? entry.claimedAtMs,
     sends: entry.sends,
     answerLost: doubt !== undefined && isAnswerLost(doubt),
-    from: open === undefined ? ({ state: "answered" } as const) : ({ state: "sending", claimant } as const),
+    from: open === undefined ? ({ state: "confirmed" } as const) : ({ state: "sending", claimant } as const),
   };
   const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): StepResult =>
     complete({ ...ending, ...sent, detail: `${open?.detail ?? "the service accepted it"}; ${seen}` });
@@ -125,7 +125,7 @@ export async function activateFirst(task: Task, run: Run): Promise<StepResult | 
   switch (claim.entry.state) {
     case "settled":
       return undefined;
-    case "answered":
+    case "confirmed":
       return goOn(first, run);
     case "sending":
       return firstInDoubt(first, run, claim);
@@ -145,7 +145,7 @@ async function afterSend(first: Task, run: Run, result: StepResult): Promise<Ste
   switch (result.verdict) {
     case "snooze": {
       const entry = await deps.journal.entry(first.id);
-      return entry?.state === "answered" ? goOn(first, run) : result;
+      return entry?.state === "confirmed" ? goOn(first, run) : result;
     }
     case "retry":
       return { ...result, ending: { ...result.ending, detail: describe(result.ending.detail) } };

@@ -48,7 +48,7 @@ export async function stepDelete(task: Task, deps: StartDependencies, claim: Cla
     case "claimed":
       return prepare(task, { deps, claim, guard });
     case "sending":
-    case "answered":
+    case "confirmed":
       return verifyDeletion(task, { deps, claim, guard });
   }
 }

@@ -118,7 +118,7 @@ async function attribute(
     taskId: task.id,
     sentAtMs,
     decidedAtMs: decidedAtMs(entry, deps.timing.verifyForMs),
-    isAnswered: entry.answeredAtMs !== undefined && entry.doubt === undefined,
+    isAnswered: entry.confirmedAtMs !== undefined && entry.doubt === undefined,
   };
   return attributeTo(start, activities, attributed);
 }
@@ -128,10 +128,10 @@ async function attribute(
  * but its request took no longer than the wait for an answer.
  */
 function decidedAtMs(entry: StartEntry, verifyForMs: number): number {
-  const { doubt, sends, lastSentAtMs = sentAtMsOf(entry), answeredAtMs = lastSentAtMs } = entry;
+  const { doubt, sends, lastSentAtMs = sentAtMsOf(entry), confirmedAtMs = lastSentAtMs } = entry;
   // A noted doubt is about the first request.
-  if (sends > 1) return Math.min(answeredAtMs, lastSentAtMs + verifyForMs);
-  if (doubt?.atMs === undefined) return answeredAtMs;
+  if (sends > 1) return Math.min(confirmedAtMs, lastSentAtMs + verifyForMs);
+  if (doubt?.atMs === undefined) return confirmedAtMs;
   return doubt.kind === "crash" ? Math.min(doubt.atMs, lastSentAtMs + verifyForMs) : doubt.atMs;
 }
 

@@ -148,13 +148,13 @@ export function endCancelledStart({ kind }: Task, { claimant, entry }: Claim): S
     return endUnsent(claimant, "skipped", { reason: "cancelled", detail: `${cancelled}; nothing was sent` });
   const begun = kind === "run" ? "the run" : "what it began";
   const known =
-    state === "answered"
+    state === "confirmed"
       ? `the service had taken the request, and ${begun} goes on there`
       : `the request was sent: if the service took it, ${begun} goes on there`;
   return complete({
     ...{ status: "unknown", evidence: "none", reason: "cancelled", detail: `${cancelled}; ${known}` },
     ...{ startedAtMs, sends, answerLost: hasLostAnswer(entry) },
-    from: state === "answered" ? { state } : { state, claimant: entry.claimant },
+    from: state === "confirmed" ? { state } : { state, claimant: entry.claimant },
   });
 }
 

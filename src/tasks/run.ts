@@ -57,7 +57,7 @@ export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): 
       return policy !== undefined && isKnown
         ? verifyStart(task, policy, { deps, claim })
         : endForgotten(entry, policy === undefined ? "policy" : "service");
-    case "answered":
+    case "confirmed":
       return policy !== undefined && isKnown
         ? followRun(task, policy, { deps, entry })
         : endForgotten(entry, policy === undefined ? "policy" : "service");
@@ -134,7 +134,7 @@ async function followRun(
   const sent = {
     ...{ startedAtMs: sentAtMs, answerLost: hasLostAnswer(entry), sends: entry.sends },
     toldLong: entry.toldLongAtMs === undefined ? undefined : true,
-    from: { state: "answered" },
+    from: { state: "confirmed" },
   } as const;
   if (policy.follow.until === "accepted")
     return complete({ ...(await acceptedEnding(task, deps, entry)), status: "accepted", ...sent });
@@ -148,7 +148,7 @@ async function followRun(
   if (finishSeenAtMs !== undefined && entry.finishSeenAtMs !== finishSeenAtMs)
     await follow(task, deps, { nowMs, hurry: true });
   const approvals = await approvalsSince(task, deps, { entry, follow: policy.follow, nowMs });
-  const isAnswered = entry.shownBy === "answer";
+  const isAnswered = entry.confirmedBy === "answer";
   const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, isAnswered, finishSeenAtMs, approvals });
   if (ending !== undefined)
     return complete({ ...ending, ...(await conflictChange(task, deps, { entry, appeared, ending })), ...sent });
@@ -198,7 +198,7 @@ async function acceptedEnding(
   deps: RunDependencies,
   entry: StartEntry,
 ): Promise<Pick<TaskEnding, "evidence" | "reason" | "detail" | "confidence">> {
-  if (entry.shownBy === "answer")
+  if (entry.confirmedBy === "answer")
     return { evidence: "direct", reason: "answered", detail: "the service accepted the start" };
   const { confidence } = await appearedSince(task, deps, entry);
   const detail = `${entry.doubt?.detail ?? "no good answer came"}; an activity of it confirms the start`;

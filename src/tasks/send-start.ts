@@ -168,7 +168,7 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
   }
   if (task.kind !== "delete") {
     const { policy, id: taskId, kind, target } = task;
-    if (!request.acceptedEnds) await deps.journal.answered(task, "answer");
+    if (!request.acceptedEnds) await deps.journal.confirmed(task, "answer");
     deps.log.info("task.started", { policy, taskId, kind, target });
     if (!request.acceptedEnds) return snooze(sentAtMs + 1_000);
   }
@@ -176,7 +176,7 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
 }
 
 function endAnswered(answered: AnsweredEnding, { startedAtMs, sends }: Pick<Permitted, "startedAtMs" | "sends">) {
-  const from = { state: "answered", isAnswer: true } as const;
+  const from = { state: "confirmed", isAnswer: true } as const;
   return complete({ ...answered, startedAtMs, answerLost: sends > 1, sends, from });
 }
 

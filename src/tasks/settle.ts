@@ -32,7 +32,7 @@ const walksUntilRead = 7;
 /** A reading this shortly before the deadline is fresh; for a short deadline a quarter of it. */
 const freshForMs = 60_000;
 
-/** Settles a run whose start is answered or confirmed; undefined while it is too early. */
+/** Settles a run whose start is confirmed; undefined while it is too early. */
 export function settleRun(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   const { ours, confidence, isAnswered } = evidence;
   const ending = settle(follow, evidence);

@@ -80,7 +80,7 @@ export async function verifyStart(
   await follow(task, deps, { nowMs, hurry: true });
   const appeared = await appearedSince(task, deps, entry);
   if (isConfirmed(appeared)) {
-    await deps.journal.answered(task);
+    await deps.journal.confirmed(task, "evidence");
     deps.log.info("task.start-confirmed", {
       policy: task.policy,
       taskId: task.id,

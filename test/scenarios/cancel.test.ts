@@ -64,7 +64,7 @@ it("shows each step, takes a waiting task off, and stops to follow a run", async
   expect((await here("cancel", "long")).err).toContain("no task of a policy long is in flight");
   const changes = JSON.parse((await here("changes", "--json")).out);
   expect(changes).toMatchObject([
-    { what: "cancel", subject: `task ${task.id}`, reason: "too slow", before: { state: "answered" } },
+    { what: "cancel", subject: `task ${task.id}`, reason: "too slow", before: { state: "confirmed" } },
     { what: "cancel", reason: "wrong day", before: { state: "claimed" } },
   ]);
 });
@@ -91,7 +91,7 @@ it("says of no request that arrived that nothing was sent, in 240 races (P2)", a
   );
   const met = new Map<string, Cancelled>();
   const journal = new StartJournal(store);
-  const states = ["claimed", "sending", "answered", "settled"];
+  const states = ["claimed", "sending", "confirmed", "settled"];
   /** Cancels at once, or in the moment in which the start has come so far. */
   const cancelAt = async (task: Task, index: number) => {
     const wanted = (index % 4) - 1;

@@ -112,7 +112,7 @@ export async function useEverything(fixture: Fixture): Promise<void> {
     baseline: "",
   });
   if (permission !== "permitted") throw new Error(`not permitted: ${permission}`);
-  await journal.answered(journalTask(id));
+  await journal.confirmed(journalTask(id), "evidence");
   const ledger = new SlotLedger(store);
   const policy = { policy: "nightly", schedule: "every 5 s" };
   const mark = (await ledger.watermarks([policy], nowMs)).get("nightly") ?? 0;

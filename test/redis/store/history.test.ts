@@ -61,11 +61,11 @@ describe("the history", () => {
 
   it("keeps the service's answer also after Redis was emptied; no start can follow", async () => {
     const journal = new StartJournal(store);
-    const answer = { state: "answered", isAnswer: true } as const;
+    const answer = { state: "confirmed", isAnswer: true } as const;
     expect(await history.record(testOutcome({ taskId: "emptied", status: "accepted" }), answer)).toBe("recorded");
     expect((await journal.claim("emptied", "another")).state).toBe("settled");
     // What no answer says rests on what stood in the journal.
-    const unsaid = { state: "answered" } as const;
+    const unsaid = { state: "confirmed" } as const;
     expect(await history.record(testOutcome({ taskId: "guessed" }), unsaid)).toBe("superseded");
   });
 
@@ -77,12 +77,12 @@ describe("the history", () => {
     await journal.claim("moved", "quick");
     expect(await history.record(outcome, { state: "claimed", claimant: "slow" })).toBe("superseded");
     await journal.beginSending(task, "quick", { startByMs: 9_999_999_999_999, baseline: "" });
-    await journal.answered(task);
+    await journal.confirmed(task, "evidence");
     expect(await history.record(outcome, { state: "sending" })).toBe("superseded");
     expect(await history.outcome(named("moved"))).toBeUndefined();
-    expect(await history.record(outcome, { state: "answered" })).toBe("recorded");
+    expect(await history.record(outcome, { state: "confirmed" })).toBe("recorded");
     expect((await journal.claim("moved", "late")).state).toBe("settled");
-    expect(await history.record(outcome, { state: "answered" })).toBe("already-recorded");
+    expect(await history.record(outcome, { state: "confirmed" })).toBe("already-recorded");
   });
 
   it("refuses an outcome for a fanned-out task, and still frees its sync job", async () => {

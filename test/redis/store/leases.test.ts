@@ -81,7 +81,7 @@ describe("the claim of a start", () => {
     await journal.beginSending(task, me, intent);
     await claim();
     expect(await store.redis.pttl(leaseKey(store, task))).toBeGreaterThan(30_000);
-    await journal.answered(task);
+    await journal.confirmed(task, "evidence");
     await store.redis.del(leaseKey(store, task));
     await claim();
     expect(await leases.holder(task)).toBe(task.id);
@@ -117,7 +117,7 @@ describe("a lease taken over from a holder that the queue will not run again", (
     await leases.acquire(holder, me, 60_000);
     await journal.beginSending(holder, me, intent);
     expect(await leases.takeOver(heir, me, { ...gone, holder: holder.id })).toBe(holder.id);
-    await journal.answered(holder);
+    await journal.confirmed(holder, "evidence");
     expect(await leases.takeOver(heir, me, { ...gone, holder: holder.id })).toBe(holder.id);
   });
 
@@ -128,7 +128,7 @@ describe("a lease taken over from a holder that the queue will not run again", (
     expect(await leases.takeOver(heir, me, { ...over, holder: holder.id })).toBe(heir.id);
     expect(await journal.sendAgain(holder, "another", { ...intent, sends: 1, sender: me })).toBe("lost-claim");
     const outcome = testOutcome({ taskId: holder.id, ...subject("over-sent") });
-    expect(await history().record(outcome, { state: "answered", isAnswer: true })).toBe("recorded");
+    expect(await history().record(outcome, { state: "confirmed", isAnswer: true })).toBe("recorded");
     expect(await leases.holder(heir)).toBe(heir.id);
   });
 

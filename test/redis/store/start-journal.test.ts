@@ -73,13 +73,13 @@ describe("the start journal", () => {
       await journal.beginSending(task(id), "held-up", farAway);
       await journal.noteDoubt(id, missing);
     }
-    await journal.answered(task("held-up"), "answer");
-    expect(await journal.entry("held-up")).toMatchObject({ state: "answered", doubt: undefined });
-    await journal.answered(task("evidence"));
-    expect(await journal.entry("evidence")).toMatchObject({ state: "answered", doubt: missing });
+    await journal.confirmed(task("held-up"), "answer");
+    expect(await journal.entry("held-up")).toMatchObject({ state: "confirmed", doubt: undefined });
+    await journal.confirmed(task("evidence"), "evidence");
+    expect(await journal.entry("evidence")).toMatchObject({ state: "confirmed", doubt: missing });
     await journal.sendAgain(task("twice"), "heir", { ...again, sender: "held-up" });
-    await journal.answered(task("twice"), "answer");
-    expect(await journal.entry("twice")).toMatchObject({ state: "answered", doubt: missing });
+    await journal.confirmed(task("twice"), "answer");
+    expect(await journal.entry("twice")).toMatchObject({ state: "confirmed", doubt: missing });
   });
 
   it("shows a redelivered task that its request went out, with what was known before", async () => {
@@ -91,7 +91,7 @@ describe("the start journal", () => {
       claimant: "dead",
       baseline: '{"activities":7}',
       doubt: undefined,
-      answeredAtMs: undefined,
+      confirmedAtMs: undefined,
     });
     expect(entry.sentAtMs).toBeGreaterThanOrEqual(entry.claimedAtMs);
     expect(await journal.beginSending(task("lost"), "heir", farAway)).toBe("lost-claim");
@@ -126,7 +126,7 @@ describe("the start journal", () => {
     );
     expect((await journal.claim("over", "me")).state).toBe("settled");
     expect(await journal.beginSending(task("over"), "me", farAway)).toBe("lost-claim");
-    await journal.answered(task("over"));
+    await journal.confirmed(task("over"), "evidence");
     expect((await journal.claim("over", "me")).state).toBe("settled");
   });
 
@@ -153,8 +153,8 @@ describe("the start journal", () => {
       sentAtMs: 1_795_228_200_400,
       lastSentAtMs: 1_795_228_200_400,
       sends: 1,
-      answeredAtMs: undefined,
-      shownBy: "answer",
+      confirmedAtMs: undefined,
+      confirmedBy: "answer",
       baseline: '{"activities":120,"conflictDetails":0}',
       knownSeq: undefined,
       doubt: { kind: "answer-lost", detail: "reset", atMs: undefined },
@@ -217,7 +217,7 @@ describe("sending again", () => {
     expect(await journal.sendAgain(task("late-again"), "me", { ...again, startByMs: 1, sender: "me" })).toBe(
       "too-late",
     );
-    await journal.answered(task("late-again"));
+    await journal.confirmed(task("late-again"), "evidence");
     expect(await journal.sendAgain(task("late-again"), "me", { ...again, sender: "me" })).toBe("lost-claim");
   });
 
@@ -261,7 +261,7 @@ describe("whose an activity is", () => {
   it("without a time is the first start that has none, answered ones first", async () => {
     await send("plain-lost", "plain");
     await send("plain-answered", "plain");
-    await journal.answered(start("plain-answered", "plain"));
+    await journal.confirmed(start("plain-answered", "plain"), "evidence");
     const activities = [
       { id: "a", startedAtMs: undefined },
       { id: "b", startedAtMs: undefined },

@@ -174,7 +174,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
       });
     await walk(task, "activities", [item("its own", sentAtMs + 1)]);
     await verify(task, deps, entry);
-    expect((await journal.entry(task.id))?.state).toBe("answered");
+    expect((await journal.entry(task.id))?.state).toBe("confirmed");
   });
 
   it("is waited for as long where all workers were down for an hour after it was noted", async () => {
@@ -212,7 +212,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(ours.map(({ id }) => id)).toEqual(["ours"]);
     expect(confidence).toBe("likely");
     expect(await verify(task, partsFor(), entry)).toMatchObject({ verdict: "snooze" });
-    expect((await journal.entry(task.id))?.state).toBe("answered");
+    expect((await journal.entry(task.id))?.state).toBe("confirmed");
   });
 });
 
@@ -256,7 +256,7 @@ describe("a start that was sent once more", () => {
     const lastSentAtMs = await sendTwice(task);
     await walk(task, "activities", [item("of the second", lastSentAtMs + 1_000)]);
     expect(await judged(task)).toBe("likely");
-    await journal.answered(task, "answer");
+    await journal.confirmed(task, "answer");
     expect(await judged(task)).toBe("likely");
   });
 
@@ -264,8 +264,8 @@ describe("a start that was sent once more", () => {
     const task = taskOf("after-second");
     const lastSentAtMs = await sendTwice(task);
     await walk(task, "activities", [item("somebody's", lastSentAtMs + 3_600_000)]);
-    await journal.answered(task);
-    await store.redis.hset(store.key("start", task.id), "answeredAtMs", lastSentAtMs + 3_600_000);
+    await journal.confirmed(task, "evidence");
+    await store.redis.hset(store.key("start", task.id), "confirmedAtMs", lastSentAtMs + 3_600_000);
     expect(await judged(task)).toBe("ambiguous");
   });
 });
@@ -398,7 +398,7 @@ describe("a run whose end is seen more than once", () => {
     await journal.claim(task.id, "me");
     const baseline = writeBaseline(await baselineSince(task, deps, 0));
     await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
-    await journal.answered(task, "answer");
+    await journal.confirmed(task, "answer");
     const step = async () => stepRun(task, deps, { claimant: "me", entry: await journal.claim(task.id, "me") });
     return { task, step, sentAtMs: (await journal.entry(task.id))?.sentAtMs ?? 0 };
   }

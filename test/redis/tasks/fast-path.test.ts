@@ -40,8 +40,8 @@ describe("a start at once", () => {
       sentAtMs,
       lastSentAtMs: sentAtMs,
       sends: 1,
-      answeredAtMs: undefined,
-      shownBy: "answer",
+      confirmedAtMs: undefined,
+      confirmedBy: "answer",
       baseline: "",
       knownSeq: 0,
       lost: undefined,
@@ -189,13 +189,13 @@ describe("a start at once behind a limiter with limits", () => {
 });
 
 describe("an outcome that is the answer", () => {
-  const answer = { state: "answered", isAnswer: true } as const;
+  const answer = { state: "confirmed", isAnswer: true } as const;
   const outcomeOf = (taskId: string) => testOutcome({ taskId, service: "main", repository: null, target: taskId });
 
   it("answers and settles the start and gives the sync job back, in one step", async () => {
     await journal.tryAcquireAndSend(task("answer"), "me", plain);
     expect(await history.record(outcomeOf("answer"), answer)).toBe("recorded");
-    expect(await journal.entry("answer")).toMatchObject({ state: "settled", answeredAtMs: expect.any(Number) });
+    expect(await journal.entry("answer")).toMatchObject({ state: "settled", confirmedAtMs: expect.any(Number) });
     expect(await leases.holder(task("answer"))).toBeUndefined();
     expect([...(await journal.attribute(task("answer"), [])).inFlight]).toEqual([]);
   });

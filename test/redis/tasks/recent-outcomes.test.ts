@@ -49,7 +49,7 @@ async function backToClaim(id: string, claimant: string): Promise<void> {
 describe("outcomes that Redis has forgotten", () => {
   it("are written again with all that they said, and not told once more", async () => {
     const outcome = testOutcome({ taskId: "lost" });
-    await recent.record(outcome, { state: "answered", isAnswer: true });
+    await recent.record(outcome, { state: "confirmed", isAnswer: true });
     await forget("lost");
     await recent.restore(nowMs);
     expect(await history.outcome(named("lost"))).toEqual(outcome);
@@ -58,7 +58,7 @@ describe("outcomes that Redis has forgotten", () => {
   });
 
   it("settle the start again, so that no later worker sends", async () => {
-    await recent.record(testOutcome({ taskId: "anew" }), { state: "answered", isAnswer: true });
+    await recent.record(testOutcome({ taskId: "anew" }), { state: "confirmed", isAnswer: true });
     await backToClaim("anew", "another");
     await recent.restore(nowMs);
     expect(await journal.beginSending(journalTask("anew"), "another", intent)).toBe("lost-claim");

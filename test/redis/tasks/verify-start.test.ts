@@ -40,7 +40,14 @@ const vouched = { appearsWithinMs: 60_000 };
 const vouchedMs = 65_000;
 
 /** A start that went out at instant 0; all times are milliseconds after it. */
-async function fixture({ lost = "answer-lost", follow, onUnknown = "verify", unknown, posts, throttledForMs }: Given = {}) {
+async function fixture({
+  lost = "answer-lost",
+  follow,
+  onUnknown = "verify",
+  unknown,
+  posts,
+  throttledForMs,
+}: Given = {}) {
   tasks += 1;
   const id = `lost-${tasks}`;
   const task: Task = {
@@ -99,7 +106,7 @@ describe("a start whose worker may only be held up", () => {
     const { at, walk, state, requestWalk } = await fixture({ lost: "silent" });
     await walk(100, { began: 50 });
     expect((await at(1_000)).short).toBe("snooze");
-    expect(await state()).toBe("answered");
+    expect(await state()).toBe("confirmed");
     expect(requestWalk).toHaveBeenCalledWith(expect.objectContaining({ list: "activities" }), { hurry: true });
   });
 });

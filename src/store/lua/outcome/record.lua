@@ -111,11 +111,11 @@ if revision and not isRecorded and (redis.call('HGET', pollKey, 'revision') or '
   return 'superseded'
 end
 local entry = redis.call('HMGET', entryKey, 'state', 'claimant')
-local state, answeredAtMs = entry[1], nil
+local state, confirmedAtMs = entry[1], nil
 if isAnswer == '1' and (state == 'sending' or not state) then
   -- The answer is true even if the worker had no time to note it, or Redis forgot the request.
   if not state then redis.call('HSET', entryKey, 'v', 1) end
-  state, answeredAtMs = 'answered', math.min(now, tonumber(finishedMs))
+  state, confirmedAtMs = 'confirmed', math.min(now, tonumber(finishedMs))
 end
 if state == 'settled' and not isRecorded then
   releaseTask()
@@ -126,7 +126,7 @@ if state ~= 'settled' and not isAsExpected then return 'superseded' end
 releaseTask()
 if state then
   redis.call('HSET', entryKey, 'state', 'settled')
-  if answeredAtMs then redis.call('HSET', entryKey, 'answeredAtMs', answeredAtMs) end
+  if confirmedAtMs then redis.call('HSET', entryKey, 'confirmedAtMs', confirmedAtMs) end
   redis.call('PEXPIRE', entryKey, entryKeptMs)
   leaveFlight()
 end

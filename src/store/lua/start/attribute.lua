@@ -1,5 +1,5 @@
 -- Attributes each activity to one start in flight: the nearest in time. Without a time: the first
--- start without an activity, answered ones before others. An attribution stays.
+-- start without an activity, confirmed ones before others. An attribution stays.
 -- KEYS: attributions (activity → task), their order, in flight, losses
 -- ARGV: retentionMs, most; then pairs of activity and its beginning ('' when unknown), oldest first
 -- Answers the task of each activity ('' for none); pairs of start in flight and instant; losses.

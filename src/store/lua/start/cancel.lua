@@ -2,7 +2,7 @@
 -- the claim loses it.
 -- KEYS: entry
 -- ARGV: cancelled (by whom, and why), retentionMs
--- Answers the state that it meets: 'claimed' (also without an entry), 'sending', 'answered',
+-- Answers the state that it meets: 'claimed' (also without an entry), 'sending', 'confirmed',
 -- 'settled'; or 'fanned-out', when tasks of sync jobs replace this one.
 local entryKey = KEYS[1]
 local cancelled, retentionMs = unpack(ARGV)

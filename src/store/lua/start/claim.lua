@@ -8,5 +8,5 @@ local claimant, retentionMs, task, leaseMs = unpack(ARGV)
 --- @include "lease"
 claim(entryKey, claimant, retentionMs)
 local state = redis.call('HGET', entryKey, 'state')
-if leaseKey and (state == 'sending' or state == 'answered') then acquireLease(leaseKey, task, leaseMs) end
+if leaseKey and (state == 'sending' or state == 'confirmed') then acquireLease(leaseKey, task, leaseMs) end
 return redis.call('HGETALL', entryKey)

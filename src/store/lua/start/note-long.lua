@@ -6,7 +6,7 @@ local entryKey, streamKey = unpack(KEYS)
 local run, policy, slot, isPublished = unpack(ARGV)
 --- @include "now"
 --- @include "events"
-if redis.call('HGET', entryKey, 'state') ~= 'answered' then return 0 end
+if redis.call('HGET', entryKey, 'state') ~= 'confirmed' then return 0 end
 if redis.call('HSETNX', entryKey, 'toldLongAtMs', now) == 0 then return 0 end
 if isPublished == '1' then addEvent(streamKey, 'p', policy, 's', slot, 'l', run) end
 return 1

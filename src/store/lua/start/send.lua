@@ -1,6 +1,6 @@
 -- Permits the request. A repeated command of the same asking, after a lost answer, is permitted
 -- again.
--- KEYS: entry, in flight (task → when its request was sent; '+' behind it once answered, 'e' before
+-- KEYS: entry, in flight (task → when its request was sent; '+' behind it: confirmed, 'e' before
 -- it once ended), watch, losses
 -- ARGV: claimant, startBy, term, slot, asking (id of this command), task, baseline,
 -- knownSeq (or ''), inFlightMs (retention)
