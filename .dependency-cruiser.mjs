@@ -90,7 +90,7 @@ export default {
     door("node-cron", "node_modules/node-cron", ["^src/schedule/tick\\.ts$"]),
     door("ical.js", "node_modules/ical\\.js", ["^src/schedule/calendar-file\\.ts$"]),
     door("croner", "node_modules/croner", ["^src/schedule/cron-pattern\\.ts$"]),
-    door("yaml", "node_modules/yaml", ["^src/config/"]),
+    door("yaml", "node_modules/(js-)?yaml/", ["^src/config/"]),
     door("prom-client", "node_modules/prom-client", ["^src/ops/metrics\\.ts$"]),
     door("pino", "node_modules/pino", ["^src/ops/logger\\.ts$"]),
   ],

@@ -3,6 +3,7 @@
 import { type Document, isAlias, isMap, isNode, isPair, isScalar, isSeq, type Scalar, visit, type YAMLMap } from "yaml";
 import type { Path, Problem, ReportOptions } from "../problem.ts";
 import { type ParsedYaml, parseYaml } from "./parse-yaml.ts";
+import { readPlainYaml } from "./plain-yaml.ts";
 import { createSourceText, type Range, type SourceText } from "./source-text.ts";
 
 /** Variables by name; an empty one counts as unset. */
@@ -36,25 +37,30 @@ interface Filling {
 /** Reads the text of a file; never throws. Unknown variables are problems. */
 export function readYamlFile(file: string, text: string, variables: Variables): YamlFile {
   const source = createSourceText(file, text);
-  const read = readTree(source, variables);
-  if (!read.ok) return { file, value: undefined, problems: read.problems, lineOf: () => 1, problemAt: () => undefined };
-  const { value } = read;
-  const lines = linesOfItems(read.document, source);
+  const plain = readPlainYaml(text);
+  const read = plain?.value === undefined ? readTree(source, variables) : undefined;
+  if (read?.ok === false)
+    return { file, value: undefined, problems: read.problems, lineOf: () => 1, problemAt: () => undefined };
   // A tree takes a hundred times its text. It is read again where a problem needs its place.
   let again: ReadTree | undefined;
   const tree = () => {
     again ??= readTree(source, variables);
-    if (!again.ok) throw new Error(`${file} was YAML a moment ago`);
     return again;
   };
   return {
     file,
-    value,
-    problems: read.filling.problems,
-    lineOf: (path) =>
-      lines.get(JSON.stringify(path)) ?? source.lineOf(rangeOfStep(stepTo(tree().document, path), "value")[0]),
+    value: read === undefined ? plain?.value : read.value,
+    problems: read?.filling.problems ?? [],
+    lineOf: (path) => {
+      const start = plain?.starts.get(JSON.stringify(path));
+      if (start !== undefined) return source.lineOf(start);
+      const found = tree();
+      return found.ok ? source.lineOf(rangeOfStep(stepTo(found.document, path), "value")[0]) : 1;
+    },
     problemAt: (path, message, { hint, place = "value" } = {}) => {
-      const { document, filling } = tree();
+      const found = tree();
+      if (!found.ok) return found.problems[0];
+      const { document, filling } = found;
       const step = stepTo(document, path);
       if (filling.unresolved.has(resolved(document, step.node))) return undefined;
       const shown = (words: string) => withNames(words, filling.used);
@@ -72,17 +78,6 @@ function readTree(source: SourceText, variables: Variables): ReadTree {
   if (!parsed.ok) return parsed;
   const filling: Filling = { source, variables, problems: [], used: new Map(), unresolved: new Set() };
   return { ...parsed, filling, value: toValue(parsed.document, filling) };
-}
-
-/** The lines of the items of the file's lists, by their paths: each policy is asked for its own. */
-function linesOfItems({ contents }: Document.Parsed, source: SourceText): ReadonlyMap<string, number> {
-  const lines = new Map<string, number>();
-  for (const { key, value } of isMap(contents) ? contents.items : []) {
-    if (!isScalar(key) || !isSeq(value)) continue;
-    for (const [index, node] of value.items.entries())
-      lines.set(JSON.stringify([key.value, index]), source.lineOf(rangeOfStep({ node, key: undefined }, "value")[0]));
-  }
-  return lines;
 }
 
 /** Fills in the variables, and gives the values; undefined when an alias leads nowhere. */
