@@ -107,13 +107,12 @@ export function brokenLines(kept: readonly string[], now: readonly string[]): st
 /** docs/reference/api.md. */
 export function apiPage(description: Description): string {
   const examples = operationsOf(description).map((one) => {
-    const { operationId, summary, responses } = one.operation;
-    const answer = typeOf(responses["200"]?.content[json]?.schema ?? {});
-    return `# ${operationId}: ${summary} → ${answer}\n${commandOf(one)}\n`;
+    const { operationId, summary } = one.operation;
+    return `# ${operationId}: ${summary}\n${commandOf(one)}\n`;
   });
   return `# API by example
 
-Made from [openapi.json](openapi.json) by \`npm run docs:api\`; [api.d.ts](api.d.ts) says what the names mean. How to use it: [dashboard](../dashboard.md#api).
+Made from [openapi.json](openapi.json) by \`npm run docs:api\`; [api.d.ts](api.d.ts) has the types of the answers. How to use it: [dashboard](../dashboard.md#api).
 
 \`\`\`sh
 API=http://127.0.0.1:4780/api/v1

@@ -76,9 +76,9 @@ describe("each alert", () => {
     expect(annotations["summary"]).not.toBe(undefined);
     expect(annotations["description"]).toMatch(/\.$/);
     const page = read(annotations["runbook_url"] ?? "");
-    expect(page).toMatch(new RegExp(`^# ${alert}\\n\\n\\*\\*What it means\\.\\*\\* .+\\n\\n## First look\\n\\n- .+`));
+    expect(page).toMatch(new RegExp(`^# ${alert}\\n\\n[A-Z].+\\n\\n## First look\\n\\n- .+`));
     expect(page).toContain("\n## Cure\n\n- ");
-    expect(read("docs/runbooks/README.md")).toContain(`| ${alert} | [`);
+    expect(read("docs/runbooks/README.md")).toContain(`- [${alert}](`);
   });
 
   it("has a page, and no page is left over", () => {
