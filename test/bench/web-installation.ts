@@ -1,6 +1,7 @@
 // A large installation for measurements of the role web: hourly policies of four services and a
 // hundred repositories, each with its own sync job, summaries, an end, and some with slots. Written
-// by web.ts and by test/redis/web/size.long.test.ts; web-process.ts makes the same set.
+// for benchmarks of the web server and test/redis/web/size.long.test.ts; web-process.ts makes the
+// same set.
 import type { Policy, PolicySet } from "../../src/config/policy-set.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
 import { Pauses } from "../../src/store/pauses.ts";
@@ -16,6 +17,15 @@ const servicesCount = 4;
 const [auditedCount, failingShown, shownSlots] = [25, 100, 60];
 /** The sync job of the first policy; the next one has the next. */
 const firstJob = 1_000;
+
+/** What viewers keep open, and programs ask for. */
+export const viewedPages = ["/", "/policies", "/services", "/next"] as const;
+export const viewedLists = [
+  "/api/v1/attention",
+  "/api/v1/policies?limit=100",
+  "/api/v1/outcomes?limit=20",
+  "/api/v1/pauses",
+] as const;
 
 /** So many policies, each due once an hour, spread over its minutes. */
 export function webSet(count: number, repositories = 25): PolicySet {

@@ -1,32 +1,34 @@
-// Viewers and programs in a process of their own: web-viewers-process.ts PORT TOKENS. Viewers keep
-// a stream open and fetch their page at each change, as its script does; programs ask the API at an
+// Viewers and programs in a process of their own: web-viewers-process.ts TOKENS. Viewers keep a
+// stream open and fetch their page at each change, as its script does; programs ask the API at an
 // even pace. Asked by web-viewers.ts through child.ts.
 import { readFileSync } from "node:fs";
 import { Agent, get, type IncomingMessage } from "node:http";
 import { setPriority } from "node:os";
 import { answerParent } from "./child.ts";
+import { viewedLists, viewedPages } from "./web-installation.ts";
 
 // Viewers have machines of their own.
 setPriority(19);
-const [port = "", file = ""] = process.argv.slice(2);
+const [file = ""] = process.argv.slice(2);
 const tokens = readFileSync(file, "utf8").split("\n");
 const agent = new Agent({ keepAlive: true, maxSockets: 100 });
-const pages = ["/", "/policies", "/services", "/next"];
-const lists = ["/api/v1/attention", "/api/v1/policies?limit=100", "/api/v1/outcomes?limit=20", "/api/v1/pauses"];
-let [pagesRead, listsRead, failed] = [0, 0, 0];
+let port = 0;
+let [pagesRead, unchanged, listsRead, failed, changes, bytes] = [0, 0, 0, 0, 0, 0];
 let stop: (() => void)[] = [];
 
 answerParent(
   {
-    /** `viewers` streams, all of the first page when `isOne`, and `perSecond` requests. */
-    begin: async ({ viewers = 0, perSecond = 0, isOne = 0 }) => {
-      [pagesRead, listsRead, failed] = [0, 0, 0];
-      for (let viewer = 0; viewer < viewers; viewer += 1) await view(viewer, isOne > 0 ? 0 : viewer % pages.length);
+    /** At `at`: `viewers` streams, all of the first page when `isOne`, and `perSecond` requests. */
+    begin: async ({ at = 0, viewers = 0, perSecond = 0, isOne = 0 }) => {
+      port = at;
+      [pagesRead, unchanged, listsRead, failed, changes, bytes] = [0, 0, 0, 0, 0, 0];
+      for (let viewer = 0; viewer < viewers; viewer += 1)
+        await view(viewer, isOne > 0 ? 0 : viewer % viewedPages.length);
       if (perSecond === 0) return {};
       let asked = 0;
       const timer = setInterval(() => {
         asked += 1;
-        void read(lists[asked % lists.length] ?? "", asked, {}).then(() => {
+        void read(viewedLists[asked % viewedLists.length] ?? "", asked, {}).then(() => {
           listsRead += 1;
         });
       }, 1_000 / perSecond);
@@ -36,7 +38,7 @@ answerParent(
     end: () => {
       for (const one of stop) one();
       stop = [];
-      return { pagesRead, listsRead, failed };
+      return { pagesRead, unchanged, listsRead, failed, changes, bytes };
     },
   },
   async () => agent.destroy(),
@@ -49,7 +51,7 @@ function view(viewer: number, page: number): Promise<void> {
   const refresh = async () => {
     if (isBusy) return;
     isBusy = true;
-    tag = await read(pages[page] ?? "/", viewer, tag === "" ? {} : { "if-none-match": tag });
+    tag = await read(viewedPages[page] ?? "/", viewer, tag === "" ? {} : { "if-none-match": tag });
     pagesRead += 1;
     isBusy = false;
   };
@@ -57,7 +59,9 @@ function view(viewer: number, page: number): Promise<void> {
     const stream = get(optionsOf("/events", viewer, {}), (answer) => {
       resolve();
       answer.on("data", (chunk: Buffer) => {
-        if (chunk.includes("changed")) void refresh();
+        if (!chunk.includes("changed")) return;
+        changes += 1;
+        void refresh();
       });
       answer.on("error", () => {});
     });
@@ -72,7 +76,8 @@ async function read(path: string, caller: number, headers: Record<string, string
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       get({ ...optionsOf(path, caller, headers), agent }, resolve).on("error", reject);
     });
-    for await (const _ of answer);
+    for await (const chunk of answer) bytes += (chunk as Buffer).length;
+    if (answer.statusCode === 304) unchanged += 1;
     if (answer.statusCode !== 200 && answer.statusCode !== 304) failed += 1;
     return answer.headers.etag ?? "";
   } catch {

@@ -1,7 +1,8 @@
 // What viewers cost Redis, and the starts: part of `npm run bench:web`. [--policies 10000]
 // [--seconds 20] [--blocks 4]. One Redis; the web server, a worker, the service and the viewers are
-// processes of their own. Blocks with 64 viewers and 50 requests a second take turns with blocks
-// without; single starts come at an even pace in both.
+// processes of their own. Single starts come at an even pace, in turn beside nothing, beside 64
+// viewers and 50 requests a second, and beside the same of a plain server: the role web costs the
+// starts what it costs more than that one, for viewers have machines of their own.
 import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,8 +19,8 @@ import { openStore } from "../../src/store/redis.ts";
 import { createToken } from "../../src/web/tokens.ts";
 import { testOutcome } from "../support/outcomes.ts";
 import { benchPrefix, benchSet, policyOf } from "./bench-app.ts";
-import { BenchChild, type Figures } from "./child.ts";
-import { commandCalls, median, monotonicMs, quantile } from "./redis-figures.ts";
+import { BenchChild } from "./child.ts";
+import { commandCalls, median, monotonicMs, quantile, redisCpuMs } from "./redis-figures.ts";
 import { webSet, writeInstallation } from "./web-installation.ts";
 
 const { values: given } = parseArgs({
@@ -30,8 +31,12 @@ const { values: given } = parseArgs({
     every: { type: "string", default: "20" },
   },
 });
-const [blockMs, blocks, everyMs] = [Number(given.seconds) * 1_000, Number(given.blocks), Number(given.every)];
+const [blockMs, blocks, startEveryMs] = [Number(given.seconds) * 1_000, Number(given.blocks), Number(given.every)];
+/** What stands beside the starts of a block. */
+const kinds = ["nothing", "the web server", "a plain server"] as const;
+type Kind = (typeof kinds)[number];
 const webName = "web";
+const viewersCount = 64;
 const [slowUs, slowShown] = [1_000, 5];
 const arriveWithinMs = 60_000;
 const callers = Array.from({ length: 16 }, (_, index) =>
@@ -52,7 +57,10 @@ const baseUrl = `http://127.0.0.1:${(await service.ask("port"))["port"]}`;
 const policy = policyOf(await benchSet({ services: { main: baseUrl }, concurrency: 8 }), "accepted-main");
 const worker = new BenchChild("app-process.ts", [server.url, "8", `main=${baseUrl}`]);
 const web = new BenchChild("web-process.ts", [server.url.replace("//", `//${webName}:any@`), given.policies, lines]);
-const viewers = new BenchChild("web-viewers-process.ts", [`${(await web.ask("port"))["port"]}`, tokens]);
+const webPort = (await web.ask("port"))["port"] ?? 0;
+const plain = new BenchChild("plain-web-process.ts", [`${webPort}`, tokens]);
+const plainPort = (await plain.ask("port"))["port"] ?? 0;
+const viewers = new BenchChild("web-viewers-process.ts", [tokens]);
 const producer = new Producer({ url: server.url, prefix: benchPrefix }, silentLog);
 await worker.ask("cpu");
 const addedMs = new Map<string, number>();
@@ -64,11 +72,11 @@ let ended = 0;
 
 await redis.config("SET", "slowlog-log-slower-than", slowUs);
 await redis.config("SET", "slowlog-max-len", 10_000);
-await block({}, blockMs / 2);
+await block("nothing", blockMs / 2);
 await countCommands();
 await compareStarts();
 await showSlow();
-for (const child of [viewers, web, worker, service]) await child.stop();
+for (const child of [viewers, plain, web, worker, service]) await child.stop();
 await producer.close();
 await store.close();
 redis.disconnect();
@@ -80,8 +88,8 @@ process.exit(0);
 async function countCommands(): Promise<void> {
   const found: { readonly viewers: number; readonly commands: number; readonly pages: number }[] = [];
   // The first one makes the web server read all states; it is not counted.
-  for (const count of [1, 0, 1, 64]) {
-    await viewers.ask("begin", { viewers: count, isOne: 1 });
+  for (const count of [1, 0, 1, viewersCount]) {
+    await viewers.ask("begin", { at: webPort, viewers: count, isOne: 1 });
     await redis.config("RESETSTAT");
     for (let second = 0; second < blockMs / 1_000; second += 1) {
       ended += 1;
@@ -99,28 +107,40 @@ async function countCommands(): Promise<void> {
   say(`64 viewers ÷ one, beyond none: ${(((all ?? 0) - (none ?? 0)) / ((one ?? 0) - (none ?? 0))).toFixed(2)}`);
 }
 
+/** The kinds take turns, each round from another one on. */
 async function compareStarts(): Promise<void> {
-  const [alone, watched]: number[][] = [[], []];
-  const pairs: number[] = [];
-  for (let pair = 0; pair < blocks; pair += 1) {
-    const without = await block({}, blockMs);
-    const beside = await block({ viewers: 64, perSecond: 50 }, blockMs);
-    alone?.push(...without.latencies);
-    watched?.push(...beside.latencies);
-    pairs.push(quantile(beside.latencies, 0.99) / quantile(without.latencies, 0.99));
-    const { pagesRead = 0, listsRead = 0, failed = 0 } = beside.figures;
-    say(
-      `pair ${pair + 1}: ${pagesRead} pages, ${listsRead} lists, ${failed} failed; the web server took ${(beside.webShare * 100).toFixed(0)} % of a core`,
-    );
+  const all = new Map<Kind, number[]>(kinds.map((kind) => [kind, []]));
+  const rounds: Record<Kind, number>[] = [];
+  // How often pages hear of a change, which the plain server tells as often.
+  let { changes } = await block("the web server", blockMs / 2);
+  changes *= 2;
+  for (let round = 0; round < blocks; round += 1) {
+    const p99 = new Map<Kind, number>();
+    for (const turn of kinds.keys()) {
+      const kind = kinds[(round + turn) % kinds.length] ?? "nothing";
+      const found = await block(kind, blockMs, changes);
+      if (kind === "the web server") changes = found.changes;
+      all.get(kind)?.push(...found.latencies);
+      p99.set(kind, quantile(found.latencies, 0.99));
+      say(`${round + 1}, ${kind}: ${found.told}`);
+    }
+    rounds.push(Object.fromEntries(p99) as Record<Kind, number>);
   }
-  const show = (values: readonly number[] = []) =>
-    `p50 ${quantile(values, 0.5).toFixed(2)} ms, p99 ${quantile(values, 0.99).toFixed(2)} ms of ${values.length} starts`;
-  say(`without: ${show(alone)}`);
-  say(`with 64 viewers and 50 requests a second: ${show(watched)}`);
-  const ratio = (share: number) => (quantile(watched ?? [], share) / quantile(alone ?? [], share)).toFixed(2);
-  say(
-    `p99 ÷ p99: ${ratio(0.99)}; of the pairs ${pairs.map((one) => one.toFixed(2)).join(" ")}, median ${median(pairs).toFixed(2)}; p50 ÷ p50: ${ratio(0.5)}`,
-  );
+  for (const [kind, latencies] of all)
+    say(
+      `beside ${kind}: p50 ${quantile(latencies, 0.5).toFixed(2)} ms, p99 ${quantile(latencies, 0.99).toFixed(2)} ms of ${latencies.length} starts`,
+    );
+  const compare = (over: Kind, under: Kind) => {
+    const ratio = (share: number) => quantile(all.get(over) ?? [], share) / quantile(all.get(under) ?? [], share);
+    const each = rounds.map((round) => round[over] / round[under]);
+    const shown = each.map((one) => one.toFixed(2)).join(" ");
+    say(
+      `${over} ÷ ${under}: p99 ${ratio(0.99).toFixed(2)} (rounds ${shown}, median ${median(each).toFixed(2)}), p50 ${ratio(0.5).toFixed(2)}`,
+    );
+  };
+  compare("the web server", "nothing");
+  compare("a plain server", "nothing");
+  compare("the web server", "a plain server");
 }
 
 /** Which commands of the web server kept Redis busy for more than a millisecond. */
@@ -134,10 +154,13 @@ async function showSlow(): Promise<void> {
     say(`${(tookUs / 1_000).toFixed(1)} ms: ${words.join(" ").slice(0, 100)}`);
 }
 
-/** Starts at an even pace for so long, with what `load` says beside them. */
-async function block(load: Figures, forMs: number) {
-  await viewers.ask("begin", load);
-  const { cpuMs: beforeMs = 0 } = await web.ask("cpu");
+/** Starts at an even pace for so long, with viewers of a server of this kind beside them. */
+async function block(kind: Kind, forMs: number, changes = 0) {
+  const everyMs = Math.round(forMs / Math.max(1, changes));
+  if (kind === "a plain server") await plain.ask("begin", { everyMs });
+  const at = kind === "a plain server" ? plainPort : webPort;
+  await viewers.ask("begin", kind === "nothing" ? {} : { at, viewers: viewersCount, perSecond: 50 });
+  const before = await cpuOfAll();
   const beganMs = monotonicMs();
   let count = 0;
   for (; monotonicMs() - beganMs < forMs; count += 1) {
@@ -147,12 +170,35 @@ async function block(load: Figures, forMs: number) {
       { slotMs: Date.now(), origin: "manual", covers: [] },
     );
     for (const { id } of tasks) addedMs.set(id, monotonicMs());
-    await Promise.all([producer.enqueue(tasks), delay(everyMs)]);
+    await Promise.all([producer.enqueue(tasks), delay(startEveryMs)]);
   }
-  const { cpuMs = 0 } = await web.ask("cpu");
-  const webShare = (cpuMs - beforeMs) / (monotonicMs() - beganMs);
-  const figures = await viewers.ask("end");
-  return { latencies: await latenciesOf(count), figures, webShare };
+  const tookMs = monotonicMs() - beganMs;
+  const after = await cpuOfAll();
+  const shares = after.map(([name, ms], index) => `${name} ${share(ms - (before[index]?.[1] ?? 0), tookMs)}`);
+  const {
+    pagesRead = 0,
+    unchanged = 0,
+    listsRead = 0,
+    failed = 0,
+    changes: heard = 0,
+    bytes = 0,
+  } = await viewers.ask("end");
+  const read = `${pagesRead} pages (${unchanged} unchanged) and ${listsRead} lists, ${Math.round(bytes / 1_024)} KiB, ${failed} failed`;
+  const told = `${kind === "nothing" ? "" : `${read}; `}of a core ${shares.join(", ")}`;
+  return { latencies: await latenciesOf(count), changes: heard / viewersCount, told };
+}
+
+/** CPU of each process but this one, in milliseconds. */
+async function cpuOfAll(): Promise<(readonly [name: string, ms: number])[]> {
+  const children = { worker, web, "plain server": plain, viewers, service };
+  const asked = Object.entries(children).map(
+    async ([name, child]) => [name, (await child.ask("cpu"))["cpuMs"] ?? 0] as const,
+  );
+  return [["Redis", await redisCpuMs(redis)], ...(await Promise.all(asked))];
+}
+
+function share(ms: number, ofMs: number): string {
+  return `${((ms / ofMs) * 100).toFixed(0)} %`;
 }
 
 async function latenciesOf(count: number): Promise<number[]> {
