@@ -48,3 +48,10 @@ export async function startHttpServer(options: HttpServerOptions, listener: Requ
       }),
   };
 }
+
+/** Whether a client accepts gzip: by name, and not with a weight of 0. */
+export function takesGzip(accepted: string | string[] | undefined): boolean {
+  return String(accepted ?? "")
+    .split(",")
+    .some((one) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(one));
+}

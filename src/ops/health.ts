@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { type HttpServer, startHttpServer } from "../core/http-server.ts";
+import { type HttpServer, startHttpServer, takesGzip } from "../core/http-server.ts";
 
 /** Whether a process does its work, and if not, why. */
 export interface Readiness {
@@ -86,13 +86,6 @@ async function send(
     ...(status === 405 ? { allow: "GET, HEAD" } : {}),
   });
   response.end(request.method === "HEAD" ? undefined : bytes);
-}
-
-/** Whether a client accepts gzip: by name, and not with a weight of 0. */
-function takesGzip(accepted: string | string[] | undefined): boolean {
-  return String(accepted ?? "")
-    .split(",")
-    .some((one) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(one));
 }
 
 function toAnswer({ ready, reasons, facts }: Readiness): HealthAnswer {

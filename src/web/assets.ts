@@ -2,20 +2,20 @@
 // web-app.ts, which serves them, and by pages/layout.ts, which names them.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { Representation } from "./representation.ts";
 
 /** A file as it is served. */
 interface Asset {
   readonly path: string;
-  readonly type: string;
-  readonly body: string;
+  readonly body: Representation;
 }
 
 const folder = new URL("./assets/", import.meta.url);
 
 function load(name: string, type: string, from: URL = new URL(name, folder)): [string, Asset] {
-  const body = readFileSync(from, "utf8");
-  const hash = createHash("sha256").update(body).digest("hex").slice(0, 12);
-  return [name, { path: `/assets/${hash}/${name}`, type, body }];
+  const text = readFileSync(from, "utf8");
+  const hash = createHash("sha256").update(text).digest("hex").slice(0, 12);
+  return [name, { path: `/assets/${hash}/${name}`, body: new Representation(text, type) }];
 }
 
 /** The files by name. */

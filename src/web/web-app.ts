@@ -2,8 +2,6 @@
 // errors are answered. Built by web-server.ts; tests ask it without a port.
 import { randomBytes } from "node:crypto";
 import { type Context, Hono } from "hono";
-import { compress } from "hono/compress";
-import { etag } from "hono/etag";
 import { HTTPException } from "hono/http-exception";
 import { secureHeaders } from "hono/secure-headers";
 import type { LoadOptions } from "../config/load-policies.ts";
@@ -22,6 +20,7 @@ import { problemPage } from "./pages/problem-page.ts";
 import { addPages } from "./pages/routes.ts";
 import { comeAgainPage } from "./pages/sign-in.ts";
 import { answerProblem, type Problem, unauthenticated, useProblem, WebError } from "./problem.ts";
+import { send } from "./representation.ts";
 import { addSigning, pathFrom } from "./sign-in.ts";
 import type { WebEnv } from "./web-env.ts";
 import { meterAnswers, type WebMeter } from "./web-meter.ts";
@@ -52,8 +51,6 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
     await next();
   });
   app.use(secureHeaders(headers));
-  // All that this server sends is text. Events must not wait for a block to fill.
-  app.use(compress({ encoding: "gzip", contentTypeFilter: (type) => !type.startsWith("text/event-stream") }));
   if (parts.access === undefined) app.use(guardHost);
   addAssets(app);
   app.use(recordRefusals(parts), guardCallers(parts));
@@ -71,7 +68,6 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
     return undefined;
   });
   app.get("/events", (c) => streamChanges(c, parts.live, nameOf(c)));
-  app.use(etag({ weak: true }));
   addApi(app, looks);
   addPages(app, looks);
   return app;
@@ -147,11 +143,11 @@ async function guardHost(c: Context<WebEnv>, next: () => Promise<void>): Promise
 }
 
 function addAssets(app: Hono<WebEnv>): void {
-  for (const { path, type, body } of assets.values()) {
+  for (const { path, body } of assets.values()) {
     app.get(path, (c) => {
       // The page names an asset with its hash: another content has another address.
       c.header("cache-control", "public, max-age=31536000, immutable");
-      return c.body(body, 200, { "content-type": type });
+      return send(c, body);
     });
   }
 }

@@ -19,8 +19,10 @@ export const installationOperations: readonly Operation[] = [
     isOfPolicies: true,
     answer: z.object({ items: z.array(schemas.attentionSchema), counts: z.record(z.string(), z.int()) }),
     read: async ({ context, looks }) => {
-      const { items, counts } = await looks.of("attention", context, readAttention);
-      return { items: items.map(toAttentionAnswer), counts: Object.fromEntries(counts) };
+      const attention = await looks.of("attention", context, readAttention);
+      const { items, counts } = attention;
+      const toAnswer = () => ({ items: items.map(toAttentionAnswer), counts: Object.fromEntries(counts) });
+      return looks.made(attention, "answer", toAnswer);
     },
   }),
   operation({

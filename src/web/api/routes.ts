@@ -9,6 +9,7 @@ import type { QueryContext } from "../../queries/query-context.ts";
 import { checkScope, checkWhole, localCaller } from "../identity.ts";
 import { heldBriefly, type Looks } from "../looks.ts";
 import { badRequest, type PartProblem, WebError } from "../problem.ts";
+import { Representation, send } from "../representation.ts";
 import type { WebEnv } from "../web-env.ts";
 import { type ChangeOperation, changeOperations } from "./change-operations.ts";
 import { describeApi } from "./openapi.ts";
@@ -28,8 +29,10 @@ export function addApi(app: Hono<WebEnv>, looks: Looks): void {
       const caller = c.get("caller") ?? localCaller;
       if (!operation.isOfPolicies) checkWhole(caller);
       const given = { ...readPath(c, operation), ...readQuery(c, operation) };
-      const read = async (context: QueryContext) =>
-        operation.answer.parse(await operation.read({ context, looks, caller }, given)) as object;
+      const read = async (context: QueryContext) => {
+        const found = (await operation.read({ context, looks, caller }, given)) as object;
+        return looks.made(found, operation.path, () => operation.answer.parse(found) as object);
+      };
       const context = c.get("query");
       const name = `${operation.path} ${JSON.stringify(given)}`;
       // A list is made once for all who ask; what one caller pages through is not kept.
@@ -51,8 +54,8 @@ export function addApi(app: Hono<WebEnv>, looks: Looks): void {
       },
     );
   }
-  const description = JSON.stringify(describeApi(), undefined, 2);
-  app.get("/api/v1/openapi.json", (c) => c.body(description, 200, { "content-type": "application/json" }));
+  const description = new Representation(JSON.stringify(describeApi(), undefined, 2), "application/json");
+  app.get("/api/v1/openapi.json", (c) => send(c, description));
 }
 
 function refuseBody(): never {
@@ -104,7 +107,7 @@ function parse(schema: z.ZodObject, given: unknown): Record<string, unknown> {
   );
 }
 
-function answer(c: Context<WebEnv>, { isList, path }: Operation, body: object, looks: Looks): Response {
+function answer(c: Context<WebEnv>, { isList, path }: Operation, body: object, looks: Looks): Promise<Response> {
   const next = isJsonObject(body) && typeof body["next"] === "string" ? body["next"] : undefined;
   if (next !== undefined) {
     const { searchParams } = new URL(c.req.url);
@@ -118,15 +121,13 @@ function answer(c: Context<WebEnv>, { isList, path }: Operation, body: object, l
   const form = Object.entries(lineForms).find(
     ([type]) => isList && (wanted === "" ? accepted.includes(type) : type.endsWith(wanted)),
   );
-  if (form === undefined)
-    return c.body(
-      looks.made(body, "json", () => JSON.stringify(body)),
-      200,
-      { "content-type": "application/json" },
-    );
-  const [type, write] = form;
-  const items = isJsonObject(body) && Array.isArray(body["items"]) ? body["items"].filter(isJsonObject) : [];
-  return c.body(write(items), 200, { "content-type": `${type}; charset=utf-8` });
+  const represent = () => {
+    if (form === undefined) return new Representation(JSON.stringify(body), "application/json");
+    const [type, write] = form;
+    const items = isJsonObject(body) && Array.isArray(body["items"]) ? body["items"].filter(isJsonObject) : [];
+    return new Representation(write(items), `${type}; charset=utf-8`);
+  };
+  return send(c, looks.made(body, form?.[0] ?? "", represent));
 }
 
 type Items = readonly Readonly<Record<string, unknown>>[];

@@ -33,6 +33,7 @@ import { hasSession } from "../guard.ts";
 import { type Caller, checkWhole } from "../identity.ts";
 import { heldLong, type Looks, lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";
+import { representPage, send } from "../representation.ts";
 import type { WebEnv } from "../web-env.ts";
 import { addActPages, doneLine } from "./acts.ts";
 import { apiPage } from "./api.ts";
@@ -115,7 +116,12 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
       const id = c.req.query("done");
       const done = id === undefined ? "" : doneLine(await readChangeOf(context, caller.name, id), context.set.policies);
       const told = wrongParameters([...wrong, ...alsoWrong]);
-      return c.html(page({ ...frame, caller, canSignOut: hasSession(c) }, html`${done}${told}${content}`));
+      const canSignOut = hasSession(c);
+      const show = () => representPage(page({ ...frame, caller, canSignOut }, html`${done}${told}${content}`));
+      const name = `page ${JSON.stringify([caller.name, caller.scope, canSignOut, frame.title])}`;
+      const isUsual = id === undefined && told.length === 0;
+      // What the templates make is an object, whatever its type says.
+      return send(c, await (isUsual ? looks.made(Object(content), name, show) : show()));
     });
   }
   addActPages(app);
