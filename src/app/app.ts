@@ -17,7 +17,7 @@ import { systemClock } from "../core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "../core/component.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import type { FeedPace } from "../feeds/pace.ts";
-import type { DeliverNotices } from "../model/notice.ts";
+import type { EnqueueNotices } from "../model/notice.ts";
 import { createRequestCounter } from "../ops/metered-log.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { wholeView } from "../queries/query-context.ts";
@@ -80,7 +80,7 @@ export interface AppOptions {
   /** How long steps of tasks wait; `defaultTiming` unless set. */
   readonly timing?: TaskTiming;
   /** Where notices go; default: to the sinks. */
-  readonly deliver?: DeliverNotices;
+  readonly enqueueNotices?: EnqueueNotices;
   /** How often feeds are walked; `defaultPace` unless set. */
   readonly pace?: FeedPace;
 }
@@ -111,7 +111,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   limiters.connect(store);
   const producer = new Producer(redis, log);
   const stopping = new AbortController();
-  follow(stopping, options.toldToStop);
+  linkAbort(stopping, options.toldToStop);
   const guard = new RedisGuard({ store, log, roles: options.roles, owner: options.owner });
   const ledger = new SlotLedger(store);
   const chains = new Chains({
@@ -127,15 +127,15 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const shared = { options, current, services, limiters, store, producer, guard, chains };
   const deps = createTaskDependencies({ ...shared, stopping: stopping.signal });
   const sinks = new RunningSinks({ ...options, store });
-  const { deliver = sinks.deliver } = options;
+  const { enqueueNotices = sinks.enqueue } = options;
   if (options.roles.includes("worker")) {
-    const create = createConsumers({ ...shared, ...options, limits, deps, deliver, set: () => current.set });
+    const create = createConsumers({ ...shared, ...options, limits, deps, enqueueNotices, set: () => current.set });
     services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
   }
   // The sinks stop after the services, which still hand over notices while they end.
   const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, log });
   const components: Component[] = [guard, keeper, sinks, together("work", [services, sinks.deliveries])];
-  components.push(...createNotifier({ ...shared, options, deliver, pauses: () => readPauses(store) }));
+  components.push(...createNotifier({ ...shared, options, enqueueNotices, pauses: () => readPauses(store) }));
   const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ...deps, ledger }) : undefined;
   if (scheduler !== undefined) components.push(scheduler);
   if (options.web !== undefined) {
@@ -194,7 +194,7 @@ function createScheduler(
   });
 }
 
-function follow(controller: AbortController, signal: AbortSignal | undefined): void {
+function linkAbort(controller: AbortController, signal: AbortSignal | undefined): void {
   signal?.addEventListener("abort", () => controller.abort(), { once: true });
   if (signal?.aborted === true) controller.abort();
 }

@@ -13,7 +13,7 @@ import { type ItemAnnouncer, ItemSampling } from "../feeds/publish-items.ts";
 import { walkFeed } from "../feeds/walk-feed.ts";
 import type { Attempt } from "../model/contracts.ts";
 import { type Feed, isFeedWalk, parseFeedWalk } from "../model/feed.ts";
-import type { DeliverNotices } from "../model/notice.ts";
+import type { EnqueueNotices } from "../model/notice.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { parseTask } from "../model/task.ts";
@@ -40,7 +40,7 @@ import type { RedisGuard } from "./redis-guard.ts";
 import type { ServiceConsumers } from "./running-services.ts";
 
 /** What the consumers need. */
-export interface ConsumerOptions {
+export interface ServiceConsumersOptions {
   readonly redis: RedisTarget;
   readonly log: EventLog;
   readonly takeOverAfterMs: number;
@@ -54,14 +54,14 @@ export interface ConsumerOptions {
   readonly guard: Pick<RedisGuard, "whenAnother">;
   /** The policies in force now, and how their sinks get notices of new items. */
   readonly set: () => PolicySet;
-  readonly deliver: DeliverNotices;
+  readonly enqueueNotices: EnqueueNotices;
 }
 
 const pollConcurrency = 8;
 const noticesAtOnce = 500;
 
 /** Makes the consumers of one service: one queue for actions, one for polls. */
-export function createConsumers(options: ConsumerOptions): (settings: ServiceSettings) => ServiceConsumers {
+export function createConsumers(options: ServiceConsumersOptions): (settings: ServiceSettings) => ServiceConsumers {
   const { redis, log, takeOverAfterMs, drainMs, limits, pace = defaultPace, deps, store, producer, guard } = options;
   const walking = {
     ...deps,
@@ -74,7 +74,7 @@ export function createConsumers(options: ConsumerOptions): (settings: ServiceSet
   };
   const count = createQuarantineWatch(new Quarantines(store), (name) => deps.policy(name)?.quarantine, log);
   const noteDeletion = createDeletionWatch(new DeletedSyncJobs(store));
-  const alsoPublish = async (outcome: Outcome) => {
+  const onPublished = async (outcome: Outcome) => {
     await count(outcome);
     await noteDeletion(outcome);
   };
@@ -86,7 +86,7 @@ export function createConsumers(options: ConsumerOptions): (settings: ServiceSet
   const written = new History(store, { isNotified: isNotifiedPolicy, timezoneOf: zoneOf, limits });
   const history = new RecentOutcomes(written, { clock: systemClock, log });
   guard.whenAnother((lastSeenMs) => history.restore(lastSeenMs));
-  const recorder = createRecorder(history, log, alsoPublish);
+  const recorder = createRecorder(history, log, onPublished);
   const processTask = createProcessTask(deps, recorder);
   const wakingWalk = createWakingWalk({
     ...deps,
@@ -118,7 +118,7 @@ export function createConsumers(options: ConsumerOptions): (settings: ServiceSet
   };
 }
 
-function createItemAnnouncer({ set, deliver, log }: ConsumerOptions): ItemAnnouncer {
+function createItemAnnouncer({ set, enqueueNotices, log }: ServiceConsumersOptions): ItemAnnouncer {
   const wanting = ({ list }: Feed) => [...set().sinks.values()].filter(({ items }) => items?.includes(list) === true);
   return {
     wants: (feed) => wanting(feed).length > 0,
@@ -128,7 +128,7 @@ function createItemAnnouncer({ set, deliver, log }: ConsumerOptions): ItemAnnoun
       const receivers = wanting(feed);
       const deliveries = notices.flatMap((notice) => receivers.map(({ name: sink }) => ({ sink, notice })));
       for (let from = 0; from < deliveries.length; from += noticesAtOnce)
-        await deliver(deliveries.slice(from, from + noticesAtOnce));
+        await enqueueNotices(deliveries.slice(from, from + noticesAtOnce));
       for (const { sink, notice } of deliveries) {
         const { id, kind, policy, service, title } = notice;
         log.info("notice.published", { sink, kind, policy, service, title, id });

@@ -6,7 +6,7 @@ import type { DigestSettings, Policy, PolicySet } from "../config/policy-set.ts"
 import { systemClock } from "../core/clock.ts";
 import { type Component, together } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { DeliverNotices } from "../model/notice.ts";
+import type { EnqueueNotices } from "../model/notice.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { Heartbeats } from "../notify/heartbeats.ts";
 import { type DigestPort, Notifier } from "../notify/notifier.ts";
@@ -25,7 +25,7 @@ import type { RunningServices } from "./running-services.ts";
 /** What the notifier is built from. */
 export interface NotifierDependencies {
   /** Where notices go. */
-  readonly deliver: DeliverNotices;
+  readonly enqueueNotices: EnqueueNotices;
   readonly options: {
     readonly roles: readonly string[];
     readonly log: EventLog;
@@ -42,7 +42,7 @@ const tokenWithinMs = 86_400_000;
 
 /** Builds the notifier, not yet started; nothing in a process that is no worker. */
 export function createNotifier(parts: NotifierDependencies): Component[] {
-  const { options, deliver, store, current } = parts;
+  const { options, enqueueNotices, store, current } = parts;
   const { roles, log } = options;
   if (!roles.includes("worker")) return [];
   const notifyStore = new NotifyStore(store);
@@ -55,7 +55,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
     owner: randomUUID(),
     set: () => current.set,
     policy: (name) => current.policy(name),
-    deliver,
+    enqueueNotices,
     breaker: async (service) => {
       const { breaker, openSinceMs, lastFailure = "" } = await readLimiterStatus(store, service);
       return breaker === "open" && openSinceMs !== undefined

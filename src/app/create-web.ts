@@ -15,7 +15,7 @@ import { Changes } from "../store/changes.ts";
 import { FailedTasks } from "../store/failed-tasks.ts";
 import { rememberStates } from "../store/policy-states.ts";
 import { readLiveVersion, WebSessions } from "../store/web-sessions.ts";
-import type { AuthFile, FollowedFile } from "../web/access.ts";
+import type { AuthFile, WatchedFile } from "../web/access.ts";
 import type { Refusal } from "../web/guard.ts";
 import type { WebParts } from "../web/web-app.ts";
 import type { WebMeter } from "../web/web-meter.ts";
@@ -68,7 +68,7 @@ export function createWeb(
       const { LiveHub } = await import("../web/live.ts");
       const clock = systemClock;
       const files = {
-        tokens: tokens === undefined ? undefined : followed(tokens, "--web-tokens"),
+        tokens: tokens === undefined ? undefined : watched(tokens, "--web-tokens"),
         auth: auth === undefined ? undefined : authFile(auth, variables),
       };
       const isOpen = tokens === undefined && auth === undefined;
@@ -108,7 +108,7 @@ function namesOf({ set }: QueryContext): string[] {
 }
 
 /** A file that is followed. `option`: what names it. */
-function followed(path: string, option: string): FollowedFile {
+function watched(path: string, option: string): WatchedFile {
   return {
     path,
     read: async () => {
@@ -122,5 +122,5 @@ function followed(path: string, option: string): FollowedFile {
 
 /** The file of the identity provider, followed. */
 export function authFile(path: string, variables: LoadOptions["variables"]): AuthFile {
-  return { ...followed(path, "--web-auth"), variables, readSecret: readClientSecret, createFetch: createOAuthFetch };
+  return { ...watched(path, "--web-auth"), variables, readSecret: readClientSecret, createFetch: createOAuthFetch };
 }

@@ -35,17 +35,17 @@ export async function readSuccesses(
 const slotsAfter = 3;
 
 /** What the third slot is used for. Each is cached by its own instant, which seldom changes. */
-type Asked = "stale" | "failing" | "conflicts";
+type ThirdSlotUse = "stale" | "failing" | "conflicts";
 
-interface Known {
+interface SlotCache {
   readonly source: SlotSource | undefined;
   next?: { readonly fromMs: number; readonly atMs: number | undefined };
-  third: Partial<Record<Asked, { readonly sinceMs: number; readonly atMs: number | undefined }>>;
+  third: Partial<Record<ThirdSlotUse, { readonly sinceMs: number; readonly atMs: number | undefined }>>;
 }
 
 /** Caches the slots of policies; looks one up again only when it has passed. */
 export class PolicySlots {
-  readonly #known = new WeakMap<Policy, Known>();
+  readonly #known = new WeakMap<Policy, SlotCache>();
 
   /** The first slot after now; undefined when none will come. */
   nextMs(policy: Policy, nowMs: number): number | undefined {
@@ -58,7 +58,7 @@ export class PolicySlots {
   }
 
   /** The third slot after an instant, such as the last success; undefined when none will come. */
-  thirdSlotMs(policy: Policy, asked: Asked, sinceMs: number): number | undefined {
+  thirdSlotMs(policy: Policy, asked: ThirdSlotUse, sinceMs: number): number | undefined {
     const known = this.#of(policy);
     const before = known.third[asked];
     if (before?.sinceMs === sinceMs) return before.atMs;
@@ -81,7 +81,7 @@ export class PolicySlots {
     return this.thirdSlotMs(policy, "stale", Math.max(sinceMs, floorMs, ...ends));
   }
 
-  #of(policy: Policy): Known {
+  #of(policy: Policy): SlotCache {
     const known = this.#known.get(policy) ?? { source: createChainSource(policy), third: {} };
     this.#known.set(policy, known);
     return known;

@@ -18,7 +18,7 @@ export interface RedisGuardOptions {
   readonly checkEveryMs?: number;
   /** How long starts wait for a replica when all are gone; default one minute. */
   readonly replicasGoneMs?: number;
-  /** The roles of this process, published under the prefix as a sign of life. */
+  /** The roles of this process, written under the prefix as a sign of life. */
   readonly roles?: readonly string[];
   /** The owner of this process's policies. Without it the guard does not look for other owners. */
   readonly owner?: string | undefined;

@@ -12,7 +12,7 @@ import { Batcher } from "../core/batcher.ts";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
-import type { DeliverNotices, Notice } from "../model/notice.ts";
+import type { EnqueueNotices, Notice } from "../model/notice.ts";
 import { createSink } from "../notify/create-sink.ts";
 import { DroppedNotices } from "../notify/dropped-notices.ts";
 import { createDeliveryProcess, type SinkInForce } from "../notify/process-delivery.ts";
@@ -81,7 +81,7 @@ export class RunningSinks implements Component {
   }
 
   /** Hands notices to sinks (see DeliverNotices): one step a sink, all sinks in parallel. */
-  readonly deliver: DeliverNotices = async (deliveries) => {
+  readonly enqueue: EnqueueNotices = async (deliveries) => {
     const bySink = Map.groupBy(deliveries, ({ sink }) => sink);
     const given = [...bySink].map(([sink, group]) =>
       this.#give(
@@ -98,8 +98,8 @@ export class RunningSinks implements Component {
     start: async () => {
       this.#isStarted = true;
       if (this.#isWorker) {
-        this.#inBackground(this.#publishSinks());
-        this.#endTicks = systemClock.every(seenEveryMs, () => this.#inBackground(this.#publishSinks()));
+        this.#inBackground(this.#registerSinks());
+        this.#endTicks = systemClock.every(seenEveryMs, () => this.#inBackground(this.#registerSinks()));
       }
       // Not awaited: a failing sink must not fail the start.
       for (const { consumer } of this.#running.values()) this.#begin(consumer);
@@ -137,7 +137,7 @@ export class RunningSinks implements Component {
       else if (!isDeepStrictEqual(settings, running.settings)) this.#change(running, settings);
     }
     for (const [name, settings] of sinks) if (!this.#running.has(name)) this.#begin(this.#add(settings).consumer);
-    if (this.#isWorker && this.#isStarted) this.#inBackground(this.#publishSinks());
+    if (this.#isWorker && this.#isStarted) this.#inBackground(this.#registerSinks());
   }
 
   async #give(name: string, notices: readonly Notice[]): Promise<void> {
@@ -213,8 +213,8 @@ export class RunningSinks implements Component {
     }
   }
 
-  /** Publishes which sinks there are, and drops the queues of sinks that were removed long ago. */
-  async #publishSinks(): Promise<void> {
+  /** Writes which sinks there are, and drops the queues of sinks that were removed long ago. */
+  async #registerSinks(): Promise<void> {
     await this.#sinkStore.seen([...this.#running.keys()]);
     for (const name of await this.#sinkStore.unseenFor(keptUnseenMs)) {
       const { waiting, failed } = await this.#queues.backlog(name);

@@ -42,7 +42,7 @@ const noticeSchema = z.object({
 export type Notice = Readonly<z.infer<typeof noticeSchema>>;
 
 /** Hands notices to these sinks, in order. Durable once it resolves; calling twice is safe. */
-export type DeliverNotices = (
+export type EnqueueNotices = (
   deliveries: readonly { readonly sink: string; readonly notice: Notice }[],
 ) => Promise<void>;
 

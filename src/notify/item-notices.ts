@@ -14,14 +14,14 @@ export interface NewItem extends ItemFacts {
 /** The most items that a notice names: this keeps its data under 16 KiB. */
 const itemsNamedMax = 20;
 /** The most items of one walk that notices name; `count` counts them all. */
-const itemsPublishedMax = 10_000;
+const itemsPerWalkMax = 10_000;
 const namedInTitleMax = 3;
 const charactersMax = { id: 100, label: 80, syncJobId: 40, labelInTitle: 60, title: 300 };
 
 /** Notices about these items in order, a few each. The same items give the same ids. */
 export function itemNotices(feed: Feed, items: readonly NewItem[], nowMs: number): Notice[] {
   const notices: Notice[] = [];
-  const named = items.slice(0, itemsPublishedMax);
+  const named = items.slice(0, itemsPerWalkMax);
   const leftOut = items.length - named.length;
   for (let from = 0; from < named.length; from += itemsNamedMax) {
     const part = named.slice(from, from + itemsNamedMax);

@@ -9,7 +9,7 @@ import { errorText, stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
-import type { DeliverNotices, Notice } from "../model/notice.ts";
+import type { EnqueueNotices, Notice } from "../model/notice.ts";
 import type { NotifyBatch, NotifyChanges, NotifyEvent, NotifyPart, NotifyTexts } from "../model/notify-event.ts";
 import { parsePolicyState, parseServiceState, policyText } from "./alert-state.ts";
 import { withContext } from "./context.ts";
@@ -53,7 +53,7 @@ export interface NotifierOptions {
   readonly owner: string;
   readonly set: () => PolicySet;
   readonly policy: (name: string) => Policy | undefined;
-  readonly deliver: DeliverNotices;
+  readonly enqueueNotices: EnqueueNotices;
   readonly breaker: (service: string) => Promise<Breaker>;
   /** The stale policies, and since when; `floors`: the end of each service's last outage. */
   readonly silences: (
@@ -276,7 +276,7 @@ export class Notifier implements Component {
 
   /** Hands over what waits, oldest first, and removes it. Returns whether it did. */
   async #handOver(part: Waiting): Promise<boolean> {
-    const { notifyStore, owner, deliver, log } = this.#options;
+    const { notifyStore, owner, enqueueNotices, log } = this.#options;
     if (!this.#mayWait.has(part)) return false;
     const waiting = [...(await notifyStore.texts(part))].map(([field, text]) => ({ field, ...parseWaiting(text) }));
     if (waiting.length === 0) this.#mayWait.delete(part);
@@ -284,7 +284,7 @@ export class Notifier implements Component {
     const batch = waiting.sort((a, b) => (order(a) < order(b) ? -1 : 1)).slice(0, batchMax);
     if (batch.length === 0) return false;
     const notices = batch.map(releaseWaiting);
-    await deliver(notices);
+    await enqueueNotices(notices);
     const fields = batch.map(({ field }) => field);
     if (!(await notifyStore.remove(owner, part, fields))) return false;
     for (const { sink, notice } of notices) {
@@ -296,7 +296,7 @@ export class Notifier implements Component {
 
   async #countLost(lost: number): Promise<void> {
     if (lost === 0) return;
-    // Negative: Redis forgot events that were published. None was dropped here.
+    // Negative: Redis forgot events that were handled. None was dropped here.
     if (lost > 0) this.#options.log.error("notifier.dropped", { count: lost });
     await this.#options.notifyStore.noteLost(lost);
   }

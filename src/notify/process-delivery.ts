@@ -60,7 +60,7 @@ export function createDeliveryProcess(
 }
 
 /** What is known of a delivery beside the receipt. `ageMs`: since it was handed over. */
-export interface DeliveryState {
+export interface DeliveryProgress {
   readonly tries: number;
   readonly ageMs: number;
   readonly giveUpAfterMs: number;
@@ -69,7 +69,7 @@ export interface DeliveryState {
 /** Decides what the queue does after a receipt. The receiver's own wait is never shortened. */
 export function judgeReceipt(
   receipt: Receipt,
-  { tries, ageMs, giveUpAfterMs }: DeliveryState,
+  { tries, ageMs, giveUpAfterMs }: DeliveryProgress,
   random?: () => number,
 ): DeliveryVerdict {
   if (receipt.type === "taken") return { verdict: "delivered" };

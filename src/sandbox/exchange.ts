@@ -24,7 +24,7 @@ import {
   unauthorizedReply,
 } from "./reply.ts";
 import { findRoute, guardedOperations, type Route } from "./routes.ts";
-import { clearApprovals, clearConflicts, settleRuns } from "./runs.ts";
+import { advanceRuns, clearApprovals, clearConflicts } from "./runs.ts";
 
 const bodyBytesMax = 65_536;
 
@@ -57,7 +57,7 @@ export async function serveExchange(
   }
   const reply = early ?? answer(context, request, admitted);
   const setAnswered = recordEffect(context, request, { operation, reply });
-  await deliver(context, response, { operation, reply, strike, setAnswered });
+  await sendReply(context, response, { operation, reply, strike, setAnswered });
 }
 
 /** Runs the handler. */
@@ -66,7 +66,7 @@ function answer(context: SandboxContext, request: IncomingMessage, admitted: Adm
   const { route, key, target, body } = admitted;
   const { parameters } = target;
   const nowMs = world.settings.clock.nowMs();
-  settleRuns(world.store, world.settings, nowMs);
+  advanceRuns(world.store, world.settings, nowMs);
   try {
     if (ledger.isFull && route.method !== "GET") throw new Refusal(500, "The ledger of the sandbox is full.");
     // The identity reads its own `repository` argument.
@@ -98,7 +98,7 @@ function recordEffect(
   return context.ledger.record({ operation, effect: reply.effect, atMs, idempotencyKey });
 }
 
-async function deliver(
+async function sendReply(
   context: SandboxContext,
   response: ServerResponse,
   what: {
@@ -238,7 +238,7 @@ function answerControl(
     case "POST approvals/clear":
     case "POST conflicts/clear": {
       // End due runs first, so that the ends of blocked runs can be told from them.
-      settleRuns(store, settings, settings.clock.nowMs());
+      advanceRuns(store, settings, settings.clock.nowMs());
       const clear = target.segments[1] === "approvals" ? clearApprovals : clearConflicts;
       return jsonReply({ cleared: clear(store, target.parameters.get("repository") ?? undefined) });
     }

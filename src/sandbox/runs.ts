@@ -64,7 +64,7 @@ export function startRun(store: Store, settings: SandboxSettings, job: Row<SyncJ
 }
 
 /** Ends every due run that waits for no approval; conflicts appear in the order of the ends. */
-export function settleRuns(store: Store, settings: SandboxSettings, nowMs: number): void {
+export function advanceRuns(store: Store, settings: SandboxSettings, nowMs: number): void {
   const isDue = (run: OpenRun) =>
     run.endsAtMs <= nowMs && (run.waitsFor === undefined || !store.approvals.has(run.waitsFor));
   const due = store.openRuns.filter(isDue);

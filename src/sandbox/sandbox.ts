@@ -10,7 +10,7 @@ import { type Fault, FaultPlan } from "./faults.ts";
 import { Ledger, type LedgerEntry, type RequestCounts } from "./ledger.ts";
 import { type SandboxOptions, type SandboxSettings, toSettings } from "./options.ts";
 import { errorReply, sendWhole } from "./reply.ts";
-import { clearApprovals, settleRuns } from "./runs.ts";
+import { advanceRuns, clearApprovals } from "./runs.ts";
 import { createStore, type Store } from "./store.ts";
 
 const docMaskNames = ["Contract", "Invoice", "Personnel file", "Contract appendix", "Offer", "Delivery note"] as const;
@@ -61,7 +61,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     requests: () => context.ledger.requests(),
     setFaults: (faults) => replaceFaults(context, faults),
     clearApprovals: (repository) => {
-      settleRuns(context.world.store, settings, settings.clock.nowMs());
+      advanceRuns(context.world.store, settings, settings.clock.nowMs());
       return clearApprovals(context.world.store, repository);
     },
     stop: async () => {

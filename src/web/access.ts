@@ -20,13 +20,13 @@ export interface Sessions {
 }
 
 /** A file that is followed. `read` throws a UsageError when it cannot be read. */
-export interface FollowedFile {
+export interface WatchedFile {
   readonly path: string;
   read(): Promise<string>;
 }
 
 /** The file of an identity provider, and what asking that provider needs. */
-export interface AuthFile extends FollowedFile {
+export interface AuthFile extends WatchedFile {
   /** For `${NAME}` in it. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Reads the client's secret. @throws UsageError */
@@ -73,7 +73,7 @@ export class Access {
 
   /** Reads the files, at least one of them. @throws UsageError when one cannot be used. */
   static async open(
-    { tokens, auth }: { readonly tokens?: FollowedFile | undefined; readonly auth?: AuthFile | undefined },
+    { tokens, auth }: { readonly tokens?: WatchedFile | undefined; readonly auth?: AuthFile | undefined },
     sessions: Sessions,
     parts: Surroundings,
   ): Promise<Access> {
@@ -87,8 +87,8 @@ export class Access {
       tellRejected: (message: string) => log.warn("web.auth-rejected", { message }),
     });
     return new Access(
-      tokens && (await follow(tokens, ofTokens, parts)),
-      auth && (await follow(auth, ofAuth(auth), parts)),
+      tokens && (await watch(tokens, ofTokens, parts)),
+      auth && (await watch(auth, ofAuth(auth), parts)),
       { sessions, clock: parts.clock },
     );
   }
@@ -197,8 +197,8 @@ function isJwt(text: string): boolean {
 }
 
 /** Reads a file now and every 30 s. One that cannot be used changes nothing, but is told. */
-async function follow<Content>(
-  file: FollowedFile,
+async function watch<Content>(
+  file: WatchedFile,
   {
     parse,
     tellRejected,

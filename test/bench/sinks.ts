@@ -94,7 +94,7 @@ async function handOver(from: number, until: number): Promise<number[]> {
   const tookMs: number[] = [];
   for (let index = from; index < until; index += 1) {
     const startedMs = performance.now();
-    await sinks.deliver([{ sink: "ops", notice: noticeOf(`n${index}`, `policy-${index % keys}`) }]);
+    await sinks.enqueue([{ sink: "ops", notice: noticeOf(`n${index}`, `policy-${index % keys}`) }]);
     tookMs.push(performance.now() - startedMs);
   }
   return tookMs;

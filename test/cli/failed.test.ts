@@ -177,7 +177,7 @@ describe("syncline failed, deliveries", () => {
     const hook = await new Receiver().start();
     hook.answer = () => ({ status: 422 });
     const { sinks, log } = await startSinks(target, [sinkOf("ops", webhookTo(hook.url))]);
-    await sinks.deliver(["a", "b", "c"].map((id) => ({ sink: "ops", notice: noticeOf(id) })));
+    await sinks.enqueue(["a", "b", "c"].map((id) => ({ sink: "ops", notice: noticeOf(id) })));
     await log.until(({ event, notice }) => event === "sink.gave-up" && notice === "c");
     await fixture.inStore(target.prefix, (store) => new SinkStore(store).seen(["ops"]));
     expect((await listed(target.prefix, "--sink", "ops")).toSorted()).toEqual(["a", "b", "c"]);

@@ -169,7 +169,7 @@ export class NotifyFixture {
       owner: "one",
       set: () => this.#set(),
       policy: (name) => this.policies.find((policy) => policy.name === name),
-      deliver: async (deliveries) => {
+      enqueueNotices: async (deliveries) => {
         this.delivered.push(...deliveries);
         if (!this.diesAfterHandOver) return;
         this.diesAfterHandOver = false;

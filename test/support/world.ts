@@ -52,7 +52,7 @@ export interface WorldOptions {
   /** How fast lists are read; at least a third of a second apart unless set. */
   readonly pace?: NonNullable<AppOptions["pace"]>;
   /** Where notices go; nothing is told unless set. */
-  readonly deliver?: NonNullable<AppOptions["deliver"]>;
+  readonly deliver?: NonNullable<AppOptions["enqueueNotices"]>;
   /** What stands in Redis already when the app starts: whatever others have left there. */
   readonly before?: (target: RedisTarget, set: PolicySet) => Promise<void>;
 }
@@ -127,7 +127,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     drainMs: 5_000,
     watch: { path: file, checks: policyChecks },
     retireAfterMs: 3_000,
-    ...(options.deliver === undefined ? {} : { deliver: options.deliver }),
+    ...(options.deliver === undefined ? {} : { enqueueNotices: options.deliver }),
     timing: options.timing ?? shortTiming,
     pace: options.pace ?? { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
   };

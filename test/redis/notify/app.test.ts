@@ -45,10 +45,10 @@ it("an app delivers every hand-over, follows changed sinks and shows their state
       .split("\n")
       .map((line) => JSON.parse(line).id);
 
-  await other.deliver([{ sink: "one", notice: noticeOf("a") }]);
+  await other.enqueue([{ sink: "one", notice: noticeOf("a") }]);
   await expect.poll(() => ids("one"), { timeout: 10_000 }).toEqual(["a"]);
   // Nobody delivers for this one yet.
-  await other.deliver([{ sink: "two", notice: noticeOf("b") }]);
+  await other.enqueue([{ sink: "two", notice: noticeOf("b") }]);
   writeFileSync(path, fileOf("one: { file: { path: one.jsonl } }, two: { file: { path: two.jsonl } }"));
   expect(await log.until(({ event }) => event === "config.reloaded")).toMatchObject({ sinksAddedNames: ["two"] });
   await expect.poll(() => ids("two"), { timeout: 10_000 }).toEqual(["b"]);

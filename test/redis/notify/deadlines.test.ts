@@ -1,7 +1,7 @@
 // Deadlines on a real Redis: what is late is told once a day, whichever replica dies when.
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Policy, PolicySet } from "../../../src/config/policy-set.ts";
-import type { DeliverNotices, Notice } from "../../../src/model/notice.ts";
+import type { EnqueueNotices, Notice } from "../../../src/model/notice.ts";
 import type { SlotRecord } from "../../../src/model/slot-record.ts";
 import { taskId } from "../../../src/model/task.ts";
 import { Notifier, type NotifyStorePort } from "../../../src/notify/notifier.ts";
@@ -39,7 +39,7 @@ beforeEach(() => {
   delivered = [];
 });
 
-function notifierOf(owner: string, changes: { deliver?: DeliverNotices; book?: Partial<NotifyStorePort> } = {}) {
+function notifierOf(owner: string, changes: { deliver?: EnqueueNotices; book?: Partial<NotifyStorePort> } = {}) {
   const book = new NotifyStore(store);
   let elapsedMs = 0;
   return new Notifier({
@@ -60,7 +60,7 @@ function notifierOf(owner: string, changes: { deliver?: DeliverNotices; book?: P
       notifications: { groupWaitMs: 30_000, muteTiming: undefined },
     }),
     policy: (name) => policies.find((policy) => policy.name === name),
-    deliver: async (deliveries) => {
+    enqueueNotices: async (deliveries) => {
       await changes.deliver?.(deliveries);
       delivered.push(...deliveries.map(({ notice }) => notice));
     },

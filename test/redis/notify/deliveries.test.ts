@@ -36,8 +36,8 @@ describe("deliveries", () => {
     const settings = sinkOf("ops", webhookTo(hook.url));
     const [one, two] = [await startSinks(where, [settings]), await startSinks(where, [settings])];
     const all = ids(12);
-    await one.sinks.deliver(to("ops", all.slice(0, 7)));
-    await two.sinks.deliver(to("ops", all.slice(7)));
+    await one.sinks.enqueue(to("ops", all.slice(0, 7)));
+    await two.sinks.enqueue(to("ops", all.slice(7)));
     await hook.until(() => hook.accepted.length === 12);
     expect(hook.accepted).toEqual(encoded(all));
     // The two that were refused twice were asked for before anything behind them.
@@ -52,10 +52,10 @@ describe("deliveries", () => {
     const { sinks } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url))]);
     const store = await openStore(where);
     onTestFinished(() => store.close());
-    await sinks.deliver(to("ops", ["before"]));
+    await sinks.enqueue(to("ops", ["before"]));
     await hook.until(() => hook.accepted.length === 1);
     await store.redis.del(await store.redis.keys(`${where.prefix}:sink.ops:*`));
-    await sinks.deliver(to("ops", ["after"]));
+    await sinks.enqueue(to("ops", ["after"]));
     await hook.until(() => hook.accepted.length === 2);
     expect(await store.redis.hget(`${where.prefix}:sink.ops:meta`, "concurrency")).toBe("1");
   });
@@ -64,7 +64,7 @@ describe("deliveries", () => {
     const hook = await receiver();
     const { sinks } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url))]);
     const all = ids(30);
-    await Promise.all(all.map((id) => sinks.deliver(to("ops", [id]))));
+    await Promise.all(all.map((id) => sinks.enqueue(to("ops", [id]))));
     await hook.until(() => hook.accepted.length === 30);
     expect(hook.accepted).toEqual(encoded(all));
   });
@@ -73,7 +73,7 @@ describe("deliveries", () => {
     const hook = await receiver();
     hook.answer = (_, earlier) => ({ status: earlier === 0 ? 503 : 200 });
     const { sinks, log } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url))]);
-    await sinks.deliver(to("ops", ["a"]));
+    await sinks.enqueue(to("ops", ["a"]));
     await hook.until(() => hook.accepted.length === 1);
     await log.until(({ event }) => event === "sink.recovered");
     const [first, second] = hook.received;
@@ -91,7 +91,7 @@ describe("deliveries", () => {
       },
     });
     const { sinks, log } = await startSinks(target(), [sinkOf("mail", settings)]);
-    await sinks.deliver(to("mail", ["good", "bad", "next"]));
+    await sinks.enqueue(to("mail", ["good", "bad", "next"]));
     const gaveUp = await log.until(({ event }) => event === "sink.gave-up");
     expect(gaveUp).toMatchObject({ notice: "bad", reason: "answered with status 554" });
     await expect.poll(() => mails.length, { timeout: 10_000 }).toBe(2);
@@ -101,9 +101,9 @@ describe("deliveries", () => {
   it("that are handed over twice arrive once", async () => {
     const hook = await receiver();
     const { sinks } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url))]);
-    await sinks.deliver(to("ops", ["a", "b"]));
+    await sinks.enqueue(to("ops", ["a", "b"]));
     await hook.until(() => hook.accepted.length === 2);
-    await sinks.deliver(to("ops", ["a", "b", "c"]));
+    await sinks.enqueue(to("ops", ["a", "b", "c"]));
     await hook.until(() => hook.accepted.length === 3);
     expect(hook.accepted).toEqual(["a", "b", "c"]);
   });
@@ -115,7 +115,7 @@ describe("deliveries", () => {
       sinkOf("slow", webhookTo(slow.url)),
       sinkOf("quick", webhookTo(quick.url)),
     ]);
-    await sinks.deliver([...to("slow", ids(5)), ...to("quick", ids(5))]);
+    await sinks.enqueue([...to("slow", ids(5)), ...to("quick", ids(5))]);
     await quick.until(() => quick.accepted.length === 5);
     expect(slow.accepted).toEqual([]);
   });
@@ -125,7 +125,7 @@ describe("deliveries", () => {
     hook.answer = (_, earlier) =>
       hook.received.length === 0 && earlier === 0 ? { status: 429, headers: { "retry-after": "2" } } : { status: 200 };
     const { sinks } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url))]);
-    await sinks.deliver(to("ops", ["a", "b"]));
+    await sinks.enqueue(to("ops", ["a", "b"]));
     await hook.until(() => hook.accepted.length === 2);
     expect(hook.accepted).toEqual(["a", "b"]);
     const [refused, taken] = hook.received;
@@ -136,7 +136,7 @@ describe("deliveries", () => {
     const [broken, mended] = [await receiver(), await receiver()];
     broken.answer = () => ({ status: 429, headers: { "retry-after": "600" } });
     const { sinks } = await startSinks(target(), [sinkOf("ops", webhookTo(broken.url))]);
-    await sinks.deliver(to("ops", ["a"]));
+    await sinks.enqueue(to("ops", ["a"]));
     await broken.until(() => broken.received.length === 1);
     await expect.poll(async () => (await sinks.queues.backlog("ops")).waiting).toBe(1);
     sinks.adopt(new Map([["ops", sinkOf("ops", webhookTo(mended.url))]]));
@@ -149,10 +149,10 @@ describe("deliveries", () => {
     const settings = sinkOf("ops", webhookTo(hook.url));
     const { sinks, log } = await startSinks(target(), [settings]);
     hook.answer = () => ({ status: 500 });
-    await sinks.deliver(to("ops", ["a"]));
+    await sinks.enqueue(to("ops", ["a"]));
     await hook.until(() => hook.received.length >= 1);
     sinks.adopt(new Map());
-    await sinks.deliver(to("ops", ["b"]));
+    await sinks.enqueue(to("ops", ["b"]));
     expect(log.named("sink.not-configured")).toMatchObject([{ sink: "ops", count: 1 }]);
     hook.answer = () => ({ status: 200 });
     sinks.adopt(new Map([["ops", settings]]));
@@ -169,7 +169,7 @@ describe("a worker that stops", () => {
     const hook = await receiver();
     const { sinks } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url))], { takeOverAfterMs });
     hook.answer = () => ({ status: 200, afterMs: 200 });
-    await sinks.deliver(to("ops", ["a", "b"]));
+    await sinks.enqueue(to("ops", ["a", "b"]));
     await hook.until(() => hook.received.length === 1);
     await sinks.stop();
     expect(hook.accepted).toEqual(["a"]);
@@ -181,7 +181,7 @@ describe("a worker that stops", () => {
     const settings = sinkOf("ops", webhookTo(hook.url));
     const { sinks } = await startSinks(where, [settings], { takeOverAfterMs });
     hook.answer = () => "hold";
-    await sinks.deliver(to("ops", ["a", "b"]));
+    await sinks.enqueue(to("ops", ["a", "b"]));
     await hook.until(() => hook.received.length === 1);
     await sinks.stop();
     hook.answer = () => ({ status: 200 });
@@ -197,16 +197,16 @@ describe("a queue that is full", () => {
     hook.answer = () => ({ status: 503 });
     const where = target();
     const { sinks, log, added } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url), { queueMax: 5 })]);
-    await sinks.deliver(to("ops", ids(3)));
-    await sinks.deliver(to("ops", ids(9)));
-    await sinks.deliver(to("ops", ["late", "later"]));
+    await sinks.enqueue(to("ops", ids(3)));
+    await sinks.enqueue(to("ops", ids(9)));
+    await sinks.enqueue(to("ops", ["late", "later"]));
     // 3 and 4 more of which 2 had room; what is there already is no drop.
     expect(added.get("syncline_sink_dropped_total ops")).toBe(4 + 2);
     hook.answer = () => ({ status: 200 });
     await hook.until(() => hook.accepted.length === 5);
     expect(hook.accepted).toEqual(encoded(ids(5)));
     await expect.poll(async () => (await sinks.queues.backlog("ops")).waiting).toBe(0);
-    await sinks.deliver(to("ops", ["after"]));
+    await sinks.enqueue(to("ops", ["after"]));
     expect(log.named("sink.dropped").reduce((sum, event) => sum + Number(event["count"]), 0)).toBe(6);
     expect(log.named("sink.has-room")).toMatchObject([{ sink: "ops", dropped: 6 }]);
     const store = await openStore(where);
@@ -221,7 +221,7 @@ describe("the failed list", () => {
     hook.answer = (id) => ({ status: id === "b" ? 422 : 200 });
     const where = target();
     const { sinks, log, added } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url))]);
-    await sinks.deliver(to("ops", ["a", "b", "c"]));
+    await sinks.enqueue(to("ops", ["a", "b", "c"]));
     await hook.until(() => hook.received.length === 3);
     await log.until(({ event }) => event === "sink.gave-up");
     expect(log.named("sink.gave-up")).toMatchObject([{ sink: "ops", notice: "b", reason: "answered with status 422" }]);
@@ -240,7 +240,7 @@ describe("the failed list", () => {
     const where = target();
     const { sinks } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url))]);
     const all = ids(501);
-    await sinks.deliver(to("ops", all));
+    await sinks.enqueue(to("ops", all));
     await expect.poll(async () => (await sinks.queues.backlog("ops")).failed).toBe(501);
     const queues = new NoticeQueues(where, new TestLog());
     onTestFinished(() => queues.close());
@@ -255,7 +255,7 @@ describe("the failed list", () => {
     hook.answer = () => ({ status: 404 });
     const where = target();
     const { sinks, log } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url), { giveUpAfterMs: 0 })]);
-    await sinks.deliver(to("ops", ["a", "b"]));
+    await sinks.enqueue(to("ops", ["a", "b"]));
     await log.until(({ event, notice }) => event === "sink.gave-up" && notice === "b");
     expect(hook.received.map(({ id }) => id)).toEqual(["a", "b"]);
     const queues = new NoticeQueues(where, new TestLog());

@@ -40,7 +40,7 @@ async function installation(digest: Partial<DigestSettings> = {}, startMs = Date
       owner: `owner-${Math.random()}`,
       set: () => own.set,
       policy: (name) => own.set.policies.find((policy) => policy.name === name),
-      deliver: async (deliveries) => void own.delivered.push(...deliveries),
+      enqueueNotices: async (deliveries) => void own.delivered.push(...deliveries),
       breaker: async () => undefined,
       silences: async () => new Map(),
       tokens: () => new Map(),
@@ -77,7 +77,7 @@ it("comes once a day and sink whichever replica dies when, also as clocks change
     () => own.notifierOf({}, { save: (...args) => book.save(...args).then(() => dies("after the save")) }),
     () =>
       own.notifierOf({
-        deliver: async (all) => {
+        enqueueNotices: async (all) => {
           own.delivered.push(...all);
           dies("after the hand-over");
         },

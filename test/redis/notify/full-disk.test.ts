@@ -34,7 +34,7 @@ it("a full disk stops only its own sink; drops are counted, and no line is torn"
   ]);
   const ids = Array.from({ length: 100 }, (_, index) => `n${index + 1}`);
   const linesOf = (path: string) => readFileSync(path, "utf8").trimEnd().split("\n");
-  for (const id of ids) await sinks.deliver(["full", "other"].map((sink) => ({ sink, notice: noticeOf(id) })));
+  for (const id of ids) await sinks.enqueue(["full", "other"].map((sink) => ({ sink, notice: noticeOf(id) })));
   await expect.poll(() => linesOf(other).length, { timeout: 10_000 }).toBe(100);
   await log.until(({ event, sink }) => event === "sink.failing" && sink === "full");
   rmSync(join(disk, "ballast"));

@@ -22,7 +22,7 @@ it("a worker that is killed in mid delivery loses nothing and lets nothing pass"
   };
   const { sinks } = await startSinks(redis, [sinkOf("ops", to)], { roles: [] });
   const ids = Array.from({ length: 20 }, (_, index) => `n${index + 1}`);
-  await sinks.deliver(ids.map((id) => ({ sink: "ops", notice: noticeOf(id) })));
+  await sinks.enqueue(ids.map((id) => ({ sink: "ops", notice: noticeOf(id) })));
   // Two deaths over two deliveries, while a second worker waits for its turn.
   hook.answer = (id, earlier) => (earlier === 0 && ["n4", "n9"].includes(id) ? "hold" : { status: 200 });
   const [first, second] = [start(), start()];

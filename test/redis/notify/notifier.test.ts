@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { NewerVersionError } from "../../../src/core/newer-version.ts";
-import type { DeliverNotices, Notice } from "../../../src/model/notice.ts";
+import type { EnqueueNotices, Notice } from "../../../src/model/notice.ts";
 import { Notifier, type NotifyStorePort } from "../../../src/notify/notifier.ts";
 import { ChainStore } from "../../../src/store/chain-store.ts";
 import { History } from "../../../src/store/history.ts";
@@ -49,7 +49,7 @@ const set: PolicySet = {
 };
 
 interface Changes {
-  readonly deliver?: DeliverNotices;
+  readonly deliver?: EnqueueNotices;
   readonly book?: Partial<NotifyStorePort>;
 }
 
@@ -71,7 +71,7 @@ function notifierOf(owner: string, changes: Changes = {}): Notifier {
     owner,
     set: () => set,
     policy: (name) => policies.find((policy) => policy.name === name),
-    deliver: async (deliveries) => {
+    enqueueNotices: async (deliveries) => {
       await changes.deliver?.(deliveries);
       delivered.push(...deliveries.map((delivery) => ({ owner, ...delivery })));
     },
@@ -140,8 +140,8 @@ describe("what is recorded", () => {
     await store.redis.hset(store.key("waiting"), "b/5000", JSON.stringify(fields));
     const record = { slotMs: 5_000, state: "missed", detail: "after-within" } as const;
     const step = { slot, record, tasks: [], isNotified: true } as const;
-    await new ChainStore(store).follow(step, 6_000);
-    await new ChainStore(store).follow(step, 6_000);
+    await new ChainStore(store).endWaiting(step, 6_000);
+    await new ChainStore(store).endWaiting(step, 6_000);
     const { events } = await new NotifyStore(store).read(10);
     expect(events).toMatchObject([{ kind: "slot-missed", policy: "b", slotMs: 5_000, detail: "after-within" }]);
   });
@@ -249,7 +249,7 @@ describe("a notifier that dies", () => {
   it("after handing over leaves the same notices with the same ids to the next one", async () => {
     await end("a", failed);
     await end("b");
-    const killed: DeliverNotices = async (deliveries) => {
+    const killed: EnqueueNotices = async (deliveries) => {
       delivered.push(...deliveries.map((delivery) => ({ owner: "dying", ...delivery })));
       throw new Error("killed");
     };
@@ -306,7 +306,7 @@ describe("several notifiers", () => {
 
   it("whose leases run out in mid-pass give each notice one id and save once", async () => {
     for (let count = 0; count < 40; count += 1) await end("b", count % 2 === 0 ? failed : {});
-    const loseLease: DeliverNotices = async () => void (await store.redis.del(store.key("notifications", "lease")));
+    const loseLease: EnqueueNotices = async () => void (await store.redis.del(store.key("notifications", "lease")));
     const notifiers = ["one", "two", "three"].map((owner) => notifierOf(owner, { deliver: loseLease }));
     await Promise.all(notifiers.map((notifier) => look(notifier)));
     for (const notifier of notifiers) await look(notifier);

@@ -9,10 +9,10 @@ it("sinks stop while Redis is gone, and a hand-over then fails aloud", async () 
   onTestFinished(() => hook.stop());
   const target = { url: server.url, prefix: "{gone}" };
   const { sinks } = await startSinks(target, [sinkOf("ops", webhookTo(hook.url))]);
-  await sinks.deliver([{ sink: "ops", notice: noticeOf("a") }]);
+  await sinks.enqueue([{ sink: "ops", notice: noticeOf("a") }]);
   await hook.until(() => hook.accepted.length === 1);
   await server.stop();
-  await expect(sinks.deliver([{ sink: "ops", notice: noticeOf("b") }])).rejects.toThrow();
+  await expect(sinks.enqueue([{ sink: "ops", notice: noticeOf("b") }])).rejects.toThrow();
   await sinks.stop();
   expect(hook.accepted).toEqual(["a"]);
 });

@@ -104,7 +104,7 @@ class RedisFixture implements StoryFixture {
       owner,
       set: () => this.#set(),
       policy: (name) => this.policies.find((policy) => policy.name === name),
-      deliver: async (deliveries) => void this.delivered.push(...deliveries),
+      enqueueNotices: async (deliveries) => void this.delivered.push(...deliveries),
       breaker: async () => undefined,
       silences: async () => new Map(),
       tokens: () => new Map(),
