@@ -29,7 +29,7 @@ const readOnlyWords = /read[\s-]?only|immutable|(not|cannot|can't)\s+(be\s+)?(up
 /** The longest field value of the service that is remembered; declared values are shorter. */
 const textMax = 4_096;
 
-/** Each round settles a field, repeats after a 412, or begins to send fields one by one. */
+/** Each round finishes a field, repeats after a 412, or begins to send fields one by one. */
 const roundsMax = 16;
 const staleMax = 2;
 
@@ -92,7 +92,7 @@ class ApplyRun {
       this.#record = takeOver(look.record, this.#deps.by);
       this.#kept = JSON.stringify(look.record);
       if (look.state === "missing") return { end: "missing", detail: look.detail, changes: this.changes() };
-      this.#record = settleLook(this.#object, look.knowledge, this.#record);
+      this.#record = noteInspection(this.#object, look.knowledge, this.#record);
       const open = await this.#openOf(look);
       if (open.length === 0) return await this.#done(look);
       const holder = look.syncJobId === undefined ? undefined : await this.#deps.holder(look.syncJobId);
@@ -240,8 +240,8 @@ function takeOver(record: AppliedRecord, by: string): AppliedRecord {
   return record.by === by ? record : { ...record, by, changed: [] };
 }
 
-/** Settles what an inspection shows: matching fields are applied, matching sent ones changed. */
-function settleLook(object: DeclaredObject, knowledge: Knowledge, record: AppliedRecord): AppliedRecord {
+/** Notes what an inspection shows: matching fields are applied, matching sent ones changed. */
+function noteInspection(object: DeclaredObject, knowledge: Knowledge, record: AppliedRecord): AppliedRecord {
   const applied = { ...record.applied };
   const refused = { ...record.refused };
   const changed = [...record.changed];

@@ -14,13 +14,13 @@ const readingsMax = 100;
 /** The masks of one repository by id, as text. */
 export type Masks = ReadonlyMap<string, Mask>;
 
-interface Reading {
+interface MaskReading {
   readonly startedMs: number;
   readonly masks: Promise<Masks>;
 }
 
 /** `sinceMs`: by the monotonic clock, the earliest begin of a reading; without it, a new one. */
-export interface ReadingOf {
+export interface MaskReadingRequest {
   readonly owner: ObjectOwner;
   readonly service: SyncService;
   readonly signal: AbortSignal;
@@ -29,7 +29,7 @@ export interface ReadingOf {
 
 /** The latest reading of each repository. */
 export class MaskCache {
-  readonly #readings = new Map<string, Reading>();
+  readonly #readings = new Map<string, MaskReading>();
   readonly #nowMs: () => number;
 
   constructor(nowMs: () => number = () => systemClock.monotonicMs()) {
@@ -37,7 +37,7 @@ export class MaskCache {
   }
 
   /** The masks, from a reading that began late enough. @throws ServiceError */
-  async read({ owner, service, signal, sinceMs }: ReadingOf): Promise<Masks> {
+  async read({ owner, service, signal, sinceMs }: MaskReadingRequest): Promise<Masks> {
     const nowMs = this.#nowMs();
     const key = JSON.stringify([owner.service, owner.repository]);
     const known = this.#readings.get(key);

@@ -107,7 +107,7 @@ function findWarnings({ policies, services }: PolicySet, nowMs: number): PolicyW
   );
 }
 
-/** Tells of a calendar that closes nothing any more: those that others publish end with a year. */
+/** Tells of a calendar that closes nothing any more: public ones end with a year. */
 export function lastEventWarning({ name, events }: EventCalendar, nowMs: number): Said | undefined {
   const last = events.reduce((latest, { to }) => (to > latest ? to : latest), "");
   if (last > new Date(nowMs).toISOString().slice(0, 10)) return undefined;

@@ -10,7 +10,7 @@ export function policyReference(): string {
   const sections = Object.entries(objectAt(file, "properties")).flatMap(([key, value]) => {
     const inner = innerObject(value);
     if (inner === undefined) return [];
-    const title = [key, ...inner.step].join(".");
+    const title = [key, ...inner.below].join(".");
     return [toSection(title, rowsOf(inner.schema, { path: [], known }))];
   });
   return `${[introduction, toSection("The file", keysOf(file, [])), ...sections].join("\n\n")}\n`;
@@ -58,7 +58,7 @@ function rowsOf(schema: JsonObject, { path, known }: Place): string[] {
     const twin = known.get(keys);
     if (twin !== undefined) return [row.replace(/ \|$/, ` keys as \`${twin}\` |`)];
     known.set(keys, [...path, key].join("."));
-    return [row, ...rowsOf(inner.schema, { path: [...path, key, ...inner.step], known })];
+    return [row, ...rowsOf(inner.schema, { path: [...path, key, ...inner.below], known })];
   });
 }
 
@@ -71,11 +71,11 @@ function keysOf(schema: JsonObject, path: readonly string[]): string[] {
 }
 
 /** The object with fixed keys behind a property: itself, an item, or the value of free names. */
-function innerObject(value: unknown): { schema: JsonObject; step: readonly string[] } | undefined {
+function innerObject(value: unknown): { schema: JsonObject; below: readonly string[] } | undefined {
   if (!isJsonObject(value)) return undefined;
-  if (isJsonObject(value["properties"])) return { schema: value, step: [] };
+  if (isJsonObject(value["properties"])) return { schema: value, below: [] };
   const schema = [objectAt(value, "items"), objectAt(value, "additionalProperties")].find((one) => one["properties"]);
-  return schema && { schema, step: ["NAME"] };
+  return schema && { schema, below: ["NAME"] };
 }
 
 function rowOf(key: string, schema: JsonObject, isRequired: boolean): string {

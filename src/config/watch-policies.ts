@@ -43,7 +43,7 @@ export interface Rejection {
 
 const pollMsDefault = 30_000;
 /** How long files must stay unchanged: an editor or `git pull` may be half way. */
-const settleMs = 100;
+const debounceMs = 100;
 const namesMax = 20;
 
 /** Makes the hot reload. */
@@ -95,9 +95,9 @@ class PolicyWatch implements Component {
       this.#wake = new AbortController();
       // Set before reading: a change in between causes a second read.
       await this.#setAlarm();
-      const settled = await this.#look();
-      if (settled && !this.#stopped) await this.#clock.sleep(pollMs, this.#wake.signal);
-      if (!this.#stopped) await this.#clock.sleep(settleMs);
+      const isUnchanged = await this.#look();
+      if (isUnchanged && !this.#stopped) await this.#clock.sleep(pollMs, this.#wake.signal);
+      if (!this.#stopped) await this.#clock.sleep(debounceMs);
     }
   }
 
@@ -118,9 +118,9 @@ class PolicyWatch implements Component {
     const { path } = this.#options;
     const found = await readUnmoved(path, this.#calendars);
     if (found === undefined) return false;
-    const settled = found.hash === this.#readHash;
+    const liesStill = found.hash === this.#readHash;
     this.#readHash = found.hash;
-    if (!settled) return found.hash === this.#checkedHash;
+    if (!liesStill) return found.hash === this.#checkedHash;
     if (found.hash === this.#checkedHash) return true;
     this.#checkedHash = found.hash;
     try {

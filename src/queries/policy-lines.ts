@@ -203,8 +203,8 @@ function toLine(
     open: counted !== undefined && counted.count > (policy.follow.conflictsMax ?? 0) ? counted : undefined,
   };
   // None was open any more after the run that left some.
-  const isSettled = line.open === undefined && counted !== undefined && counted.atMs > (line.endedMs ?? 0);
-  const own = healthOf(line, isSettled);
+  const areConflictsOver = line.open === undefined && counted !== undefined && counted.atMs > (line.endedMs ?? 0);
+  const own = healthOf(line, areConflictsOver);
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
   return { ...line, health, acknowledged: acknowledgementOf(health, state?.acknowledged, { missedMs, late }) };
 }
