@@ -121,11 +121,11 @@ async function catchUp(
     const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
     if (skipped === undefined) continue;
     const tasks = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
-    const step = { policy: policy.name, newWatermarkMs: nowMs, tasks, timezone: timezoneOf(policy) };
+    const planned = { policy: policy.name, newWatermarkMs: nowMs, tasks, timezone: timezoneOf(policy) };
     const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${by.actor}`);
-    if (!(await ledger.startSkipped(policy.name, record, step))) continue;
+    if (!(await ledger.startSkipped(policy.name, record, planned))) continue;
     await producer.enqueue(tasks);
-    await ledger.confirmQueued([step]);
+    await ledger.confirmQueued([planned]);
     caughtUp.push({ policy: policy.name, slotMs: skipped.slotMs, tasks: tasks.map(({ id }) => id) });
   }
   return caughtUp;

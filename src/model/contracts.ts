@@ -16,7 +16,7 @@ export type JobStatus = "pending" | "completed" | "missing";
 export type FindJobStatus = (service: string, taskId: string) => Promise<JobStatus>;
 
 /** Reports to the chains how far the tasks of a slot have come. Every call may be repeated. */
-export interface FollowChains {
+export interface ChainProgress {
   /** Other tasks replace this one. Call it once they are queued, before this one is released. */
   fannedOut(task: Task, targets: readonly string[]): Promise<void>;
   /** The task has its outcome, or other tasks replace it, and it holds no lease. */

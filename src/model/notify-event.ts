@@ -34,7 +34,7 @@ export type NotifyEvent =
     };
 
 /**
- * A batch of events. `lost`: events dropped unseen; negative: Redis has forgotten published ones.
+ * A batch of events. `lost`: events dropped unseen; negative: Redis has forgotten handled ones.
  */
 export interface NotifyBatch {
   readonly events: readonly NotifyEvent[];

@@ -1,4 +1,4 @@
-// The ledger's record of one slot, the steps that the scheduler hands to the ledger, and the slot
+// The ledger's record of one slot, the planned slots that the scheduler hands to it, and the slot
 // of a follower, which waits for the end of its predecessor's slot before it gets its one record.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
@@ -35,8 +35,8 @@ export function readSlotRecord(value: unknown): SlotRecord | undefined {
   return slotRecordSchema.safeParse(value).data;
 }
 
-/** One step of planning: from the expected watermark to the new one, with all slots in between. */
-export interface SlotStep {
+/** The slots of one policy from the expected watermark to the new one, as planned. */
+export interface PlannedSlots {
   readonly policy: string;
   readonly expectedWatermarkMs: number;
   readonly newWatermarkMs: number;
@@ -98,7 +98,7 @@ export type PredecessorState =
     };
 
 /** How a waiting slot ends: its record and its tasks. */
-export interface FollowStep {
+export interface WaitingSlotEnd {
   readonly slot: WaitingSlot;
   readonly record: SlotRecord;
   readonly tasks: readonly Task[];

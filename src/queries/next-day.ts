@@ -14,7 +14,7 @@ import type { Interval } from "../simulate/virtual-ticks.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import type { QueryContext } from "./query-context.ts";
-import { followTimeLine, readKnownAhead, type TimeLine } from "./time-line.ts";
+import { readKnownAhead, type TimeLine, timeLineEvents } from "./time-line.ts";
 
 /** A quarter of an hour, or an hour, of one service. */
 export interface Stretch {
@@ -73,7 +73,7 @@ export async function readNextDay({ store, set, readStates }: QueryContext, hour
     onRequests: (service, atMs, count) => counts.at(service, atMs, (stretch) => (stretch.requests += count)),
   });
   const minutes = new MinuteMeter(peaksShown);
-  const steps = followTimeLine({
+  const events = timeLineEvents({
     ...{ set, shown: set.policies, range, pauses, running, assumptions, rowsMax, seenMax },
     isDurationAssumed: false,
   });
@@ -84,16 +84,16 @@ export async function readNextDay({ store, set, readStates }: QueryContext, hour
   }
   for (let seen = 1; ; seen += 1) {
     if (seen % eventsAtOnce === 0) await nextTurn();
-    const step = steps.next();
-    if (step.done) {
+    const next = events.next();
+    if (next.done) {
       meter.requests();
-      const found = { line: step.value, services: counts.services(), peaks: minutes.busiest() };
+      const found = { line: next.value, services: counts.services(), peaks: minutes.busiest() };
       return { nowMs, range: shown, timezone: commonZone(set), ...found };
     }
-    if (step.value === undefined) continue;
-    counts.add(step.value);
-    meter.add(step.value);
-    if (step.value.event === "started") minutes.add(step.value.atMs, step.value.policy.name);
+    if (next.value === undefined) continue;
+    counts.add(next.value);
+    meter.add(next.value);
+    if (next.value.event === "started") minutes.add(next.value.atMs, next.value.policy.name);
   }
 }
 

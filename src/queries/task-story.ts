@@ -66,7 +66,7 @@ export type ToldTask = Pick<
 export async function readTaskStories(tasks: readonly ToldTask[], places: StoryPlaces): Promise<readonly TaskStory[]> {
   // Before the queue: what is queued in between is found there.
   const planned = new Set(
-    (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((step) => step.tasks.map(({ id }) => id)),
+    (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((planned) => planned.tasks.map(({ id }) => id)),
   );
   const stories: TaskStory[] = [];
   for (const task of tasks) {

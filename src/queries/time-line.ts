@@ -124,19 +124,19 @@ const slotsMax = 1_000_000;
 /** Runs that began so long before the time asked for are seen, too. */
 const warmUpMax = 86_400_000;
 /** How long tasks of the last slot may wait before they start. */
-const settledWithinMs = 3_600_000;
+const startsWithinMs = 3_600_000;
 
 /** @throws UsageError when there are too many slots. */
 export function readTimeLine(question: TimeLineQuestion): TimeLine {
-  const steps = followTimeLine(question);
-  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
+  const events = timeLineEvents(question);
+  for (let next = events.next(); ; next = events.next()) if (next.done) return next.value;
 }
 
 /**
  * The same event by event, for a caller that counts them, or gives others their turn; undefined:
  * one outside of the time asked for.
  */
-export function* followTimeLine(question: TimeLineQuestion): Generator<SimulationEvent | undefined, TimeLine, void> {
+export function* timeLineEvents(question: TimeLineQuestion): Generator<SimulationEvent | undefined, TimeLine, void> {
   const { set, range, pauses, assumptions, rowsMax, seenMax } = question;
   const byName = new Map(set.policies.map((policy) => [policy.name, policy]));
   const policies = concerned(question, byName);
@@ -152,7 +152,7 @@ export function* followTimeLine(question: TimeLineQuestion): Generator<Simulatio
   const most = seenMax === undefined ? slotsMax : Number.POSITIVE_INFINITY;
   for (const event of simulate(policies, { time, assumptions, concurrencyOf: concurrencyIn(set), slotsMax: most })) {
     const atMs = event.event === "planned" ? event.nowMs : event.atMs;
-    if (seenUntilMs !== undefined && atMs > seenUntilMs + settledWithinMs) break;
+    if (seenUntilMs !== undefined && atMs > seenUntilMs + startsWithinMs) break;
     if (event.event !== "planned") list.add(event);
     else if (names.has(event.policy.name)) {
       const plans = event.plans.filter(({ slotMs }) => slotMs >= range.fromMs);

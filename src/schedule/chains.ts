@@ -7,14 +7,14 @@
 //                        └─────────────────────────────────────────────────────────────────────────────────────────────┘
 import { type Policy, timezoneOf } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { EnqueueTasks, FollowChains } from "../model/contracts.ts";
+import type { ChainProgress, EnqueueTasks } from "../model/contracts.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { Pause } from "../model/pause.ts";
-import type { Follower, FollowStep, PredecessorState, WaitingSlot } from "../model/slot-record.ts";
+import type { Follower, PredecessorState, WaitingSlot, WaitingSlotEnd } from "../model/slot-record.ts";
 import type { Task } from "../model/task.ts";
 import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./contracts.ts";
 import { type FollowerPlan, planFollower } from "./plan-follower.ts";
-import { tasksOf, toFollowedRecord } from "./slot-tasks.ts";
+import { tasksOf, toFollowerRecord } from "./slot-tasks.ts";
 
 /** The part of store/chain-store.ts that chains use. */
 interface WaitingSlots {
@@ -23,7 +23,7 @@ interface WaitingSlots {
   find(slots: readonly Pick<WaitingSlot, "policy" | "slotMs">[]): Promise<readonly WaitingSlot[]>;
   scan(cursor: string): Promise<{ readonly slots: readonly WaitingSlot[]; readonly cursor: string }>;
   predecessorOf(slot: WaitingSlot): Promise<PredecessorState>;
-  follow(step: FollowStep, nowMs: number): Promise<number | undefined>;
+  endWaiting(end: WaitingSlotEnd, nowMs: number): Promise<number | undefined>;
 }
 
 /** The dependencies of chains. */
@@ -41,7 +41,7 @@ export interface ChainsOptions {
 }
 
 /** The chains. Any number of replicas may work on them: each waiting slot is resolved once. */
-export class Chains implements FollowChains {
+export class Chains implements ChainProgress {
   readonly #options: ChainsOptions;
   #cursor = "0";
 
@@ -95,7 +95,7 @@ export class Chains implements FollowChains {
           inputs,
         });
         if (plan === undefined) continue;
-        const hasEnded = await this.#follow({ slot, plan, policy: known, nowMs });
+        const hasEnded = await this.#endWaiting({ slot, plan, policy: known, nowMs });
         if (!hasEnded || plan.state === "started") continue;
         next.push(...(await chainStore.find(slotsOf(followers(slot.policy), [slot.slotMs]))));
       }
@@ -103,15 +103,15 @@ export class Chains implements FollowChains {
     }
   }
 
-  async #follow({ slot, plan, policy, nowMs }: Following): Promise<boolean> {
+  async #endWaiting({ slot, plan, policy, nowMs }: WaitingSlotPlan): Promise<boolean> {
     const { chainStore, ledger, enqueue } = this.#options;
     const due = { slotMs: slot.slotMs, dueMs: nowMs, origin: "schedule", covers: [] } as const;
     const tasks = plan.state === "started" && policy !== undefined ? tasksOf(policy, due) : [];
     const notified = isNotified(policy) ? ({ isNotified: true } as const) : {};
-    const newWatermarkMs = await chainStore.follow(
+    const newWatermarkMs = await chainStore.endWaiting(
       {
         slot,
-        record: toFollowedRecord(slot, plan, policy),
+        record: toFollowerRecord(slot, plan, policy),
         tasks,
         timezone: policy && timezoneOf(policy),
         ...notified,
@@ -134,7 +134,7 @@ export class Chains implements FollowChains {
   }
 }
 
-interface Following {
+interface WaitingSlotPlan {
   readonly slot: WaitingSlot;
   readonly plan: FollowerPlan;
   /** Undefined when it was removed. */

@@ -1,7 +1,7 @@
 // What the scheduler and the chains use of Redis: the slot ledger (store/slot-ledger.ts; tests keep
 // it in memory) and the inputs of policies (`needs`).
 import type { Policy } from "../config/policy-set.ts";
-import type { ScheduledPolicy, SlotStep } from "../model/slot-record.ts";
+import type { PlannedSlots, ScheduledPolicy } from "../model/slot-record.ts";
 
 /** The slot ledger. Every method takes any number of policies and works in bounded batches. */
 export interface SlotLedgerPort {
@@ -9,15 +9,16 @@ export interface SlotLedgerPort {
   /** The watermark of each policy; new and changed ones begin at `nowMs` at the earliest. */
   watermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<ReadonlyMap<string, number>>;
   /**
-   * Records each step whole, or not at all when the watermark has moved. `fault`: a mistake in it.
+   * Records the slots of each policy whole, or not at all when its watermark has moved. `fault`: a
+   * mistake in them.
    */
   record(
-    steps: readonly SlotStep[],
+    planned: readonly PlannedSlots[],
   ): Promise<
     readonly { readonly recorded: boolean; readonly watermarkMs: number | undefined; readonly fault?: string }[]
   >;
-  confirmQueued(steps: readonly Pick<SlotStep, "policy" | "newWatermarkMs">[]): Promise<void>;
-  unqueued(olderThanMs: number): Promise<readonly Pick<SlotStep, "policy" | "newWatermarkMs" | "tasks">[]>;
+  confirmQueued(planned: readonly Pick<PlannedSlots, "policy" | "newWatermarkMs">[]): Promise<void>;
+  unqueued(olderThanMs: number): Promise<readonly Pick<PlannedSlots, "policy" | "newWatermarkMs" | "tasks">[]>;
   /** Drops the watermarks of policies that are no longer scheduled. */
   drop(policies: readonly string[]): Promise<void>;
   /** Lets the records of unknown policies expire. */

@@ -3,17 +3,17 @@
 
 import { timezoneOf } from "../config/policy-set.ts";
 import { isNotified } from "../model/notify-event.ts";
-import type { SlotStep } from "../model/slot-record.ts";
+import type { PlannedSlots } from "../model/slot-record.ts";
 import type { Entry } from "./agenda.ts";
 import { type PlanningMoment, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
 import { slotsPerRunMax } from "./slots.ts";
 
-/** One policy's step, with what it was planned from. */
+/** The planned slots of one policy, with what they were planned from. */
 export interface PlannedEntry {
   readonly entry: Entry;
   readonly plans: readonly SlotPlan[];
-  readonly step: SlotStep;
+  readonly slots: PlannedSlots;
 }
 
 const policiesPerBatchMax = 200;
@@ -29,8 +29,8 @@ export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Gen
     const planned = planEntry(entry, moment);
     if (planned === undefined) continue;
     batch.push(planned);
-    records += planned.step.records.length;
-    tasks += planned.step.tasks.length;
+    records += planned.slots.records.length;
+    tasks += planned.slots.tasks.length;
     if (batch.length < policiesPerBatchMax && records < recordsPerBatchMax && tasks < tasksPerBatchMax) continue;
     yield batch;
     batch = [];
@@ -48,7 +48,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
   return {
     entry,
     plans,
-    step: {
+    slots: {
       policy: policy.name,
       expectedWatermarkMs: watermarkMs,
       newWatermarkMs,

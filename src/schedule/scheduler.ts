@@ -180,7 +180,7 @@ export class Scheduler implements Component {
 
   async #carryOut(batch: readonly PlannedEntry[], nowMs: number): Promise<void> {
     const { ledger, enqueue, log } = this.#options;
-    const answers = await ledger.record(batch.map(({ step }) => step));
+    const answers = await ledger.record(batch.map(({ slots }) => slots));
     for (const [index, { entry }] of batch.entries()) {
       const { watermarkMs, fault } = answers[index] ?? {};
       if (watermarkMs !== undefined) this.#agenda.moveWatermark(entry, watermarkMs);
@@ -195,15 +195,16 @@ export class Scheduler implements Component {
     if (recorded.length === 0) return;
     // Tasks that could not be enqueued stay in the outbox, for the sweep.
     await this.#guarded({}, async () => {
-      await enqueue(recorded.flatMap(({ step }) => step.tasks));
-      await ledger.confirmQueued(recorded.map(({ step }) => step));
+      await enqueue(recorded.flatMap(({ slots }) => slots.tasks));
+      await ledger.confirmQueued(recorded.map(({ slots }) => slots));
     });
-    for (const { step, plans } of recorded) for (const plan of plans) this.#logPlan(step.policy, plan, nowMs);
-    for (const { step, plans } of recorded) {
-      if (step.followers === undefined) continue;
+    for (const { slots: planned, plans } of recorded)
+      for (const plan of plans) this.#logPlan(planned.policy, plan, nowMs);
+    for (const { slots: planned, plans } of recorded) {
+      if (planned.followers === undefined) continue;
       const over = plans.filter(({ state }) => state !== "started");
       const slots = over.map(({ slotMs }) => slotMs);
-      await this.#guarded({ policy: step.policy }, async () => this.#options.chains?.ended(step.policy, slots));
+      await this.#guarded({ policy: planned.policy }, async () => this.#options.chains?.ended(planned.policy, slots));
     }
   }
 
@@ -228,17 +229,17 @@ export class Scheduler implements Component {
 
   async #sweep(nowMs: number): Promise<void> {
     this.#sweptAtMs = nowMs;
-    for (const step of await this.#options.ledger.unqueued(nowMs - unqueuedForMs)) {
-      await this.#guarded({ policy: step.policy }, async () => {
-        await this.#options.enqueue(step.tasks);
-        await this.#options.ledger.confirmQueued([step]);
-        this.#options.log.warn("slot.repaired", { policy: step.policy, tasks: step.tasks.length });
+    for (const planned of await this.#options.ledger.unqueued(nowMs - unqueuedForMs)) {
+      await this.#guarded({ policy: planned.policy }, async () => {
+        await this.#options.enqueue(planned.tasks);
+        await this.#options.ledger.confirmQueued([planned]);
+        this.#options.log.warn("slot.repaired", { policy: planned.policy, tasks: planned.tasks.length });
       });
     }
     await this.#guarded({}, async () => this.#options.chains?.sweep());
   }
 
-  /** Logs a mistake in one step and lets the others go on; an unreachable Redis ends the run. */
+  /** Logs a mistake in a policy's slots; the others go on. An unreachable Redis ends the run. */
   async #guarded(about: EventFields, act: () => Promise<void>): Promise<void> {
     try {
       await act();

@@ -35,7 +35,7 @@ export function chainText({ policy, root }: NonNullable<Policy["after"]>): strin
 }
 
 /** The record of a follower's slot. `policy`: undefined when it is no longer configured. */
-export function toFollowedRecord({ slotMs }: WaitingSlot, plan: FollowerPlan, policy: Policy | undefined): SlotRecord {
+export function toFollowerRecord({ slotMs }: WaitingSlot, plan: FollowerPlan, policy: Policy | undefined): SlotRecord {
   const schedule = policy === undefined ? {} : { schedule: scheduleHash(policy) };
   const isStarted = policy !== undefined && plan.state === "started";
   return { slotMs, ...plan, ...schedule, ...(isStarted ? startedAs(policy) : {}) };

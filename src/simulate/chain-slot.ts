@@ -5,7 +5,7 @@ import type { OutcomeStatus } from "../model/outcome.ts";
 import type { PredecessorState, SlotRecord } from "../model/slot-record.ts";
 import { type FollowerPlan, planFollower } from "../schedule/plan-follower.ts";
 import type { PlanningMoment } from "../schedule/plan-slots.ts";
-import { toFollowedRecord } from "../schedule/slot-tasks.ts";
+import { toFollowerRecord } from "../schedule/slot-tasks.ts";
 
 /** The policies that follow one directly. */
 export type FollowersOf = (policy: string) => readonly Policy[];
@@ -69,7 +69,7 @@ export class ChainSlot {
     const about = { v: 1, policy: policy.name, after: policy.after.policy, followers: followers.length } as const;
     const slot = { ...about, slotMs, openedMs: this.#openedMs };
     const plan = planFollower({ policy, slot, predecessor, ...moment });
-    if (plan !== undefined) this.record(toFollowedRecord(slot, plan, policy));
+    if (plan !== undefined) this.record(toFollowerRecord(slot, plan, policy));
     return plan;
   }
 

@@ -3,11 +3,11 @@
 import { isJsonObject } from "../core/json.ts";
 import { outcomeStatuses } from "../model/outcome.ts";
 import {
-  type FollowStep,
   type PredecessorState,
   readSlotRecord,
   readWaitingSlot,
   type WaitingSlot,
+  type WaitingSlotEnd,
 } from "../model/slot-record.ts";
 import { type Task, taskKinds } from "../model/task.ts";
 import { slotDay } from "./day-summaries.ts";
@@ -38,7 +38,7 @@ const viewScript = createScript("chain/view", (answer) => {
   if (state === "record") return { state, record: asText(found) };
   return state === "ended" ? { state, counter: new Map(pairsOf(asTexts(found))) } : { state };
 });
-const followScript = createScript("chain/follow", asOptional(asNumber));
+const endWaitingScript = createScript("chain/end-waiting", asOptional(asNumber));
 
 /** Waiting slots and join counters in Redis. */
 export class ChainStore {
@@ -102,7 +102,10 @@ export class ChainStore {
   /**
    * Ends the waiting of a slot; answers the watermark of its tasks, or undefined: it waits no more.
    */
-  async follow({ slot, record, tasks, isNotified, timezone }: FollowStep, nowMs: number): Promise<number | undefined> {
+  async endWaiting(
+    { slot, record, tasks, isNotified, timezone }: WaitingSlotEnd,
+    nowMs: number,
+  ): Promise<number | undefined> {
     const { key } = this.#store;
     const { policy, slotMs, after, followers } = slot;
     const { slotMs: _, ...fields } = record;
@@ -121,7 +124,7 @@ export class ChainStore {
     const kept = [slotRecordsMax, slotMs - slotRecordsForMs];
     const written = [JSON.stringify(fields), nowMs, JSON.stringify(tasks), followers, isNotified === true ? 1 : 0];
     const args = [...kept, policy, fieldOf(slot), slotMs, ...written, day?.change ?? ""];
-    return followScript(this.#store, [this.#waiting, ...keys], args);
+    return endWaitingScript(this.#store, [this.#waiting, ...keys], args);
   }
 
   get #waiting(): string {

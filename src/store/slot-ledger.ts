@@ -3,7 +3,7 @@
 // stand in the outbox until they are queued; the sweep repairs a crash in between.
 import { isJsonObject } from "../core/json.ts";
 import { isOutageReply } from "../core/redis-outage.ts";
-import { readSlotRecord, type ScheduledPolicy, type SlotRecord, type SlotStep } from "../model/slot-record.ts";
+import { type PlannedSlots, readSlotRecord, type ScheduledPolicy, type SlotRecord } from "../model/slot-record.ts";
 import { parseTask, type Task } from "../model/task.ts";
 import { slotDay, unskippedDay } from "./day-summaries.ts";
 import { notifyStreamKey } from "./notify-store.ts";
@@ -66,23 +66,23 @@ export class SlotLedger {
     return watermarks;
   }
 
-  /** Records steps, each on its own; answers the watermark that stands for each. */
-  async record(steps: readonly SlotStep[]): Promise<RecordAnswer[]> {
+  /** Records the slots of each policy on their own; answers the watermark that stands for each. */
+  async record(planned: readonly PlannedSlots[]): Promise<RecordAnswer[]> {
     const { key } = this.#store;
     const answers: RecordAnswer[] = [];
-    for (const batch of batchesOf(steps, batchMax)) {
+    for (const batch of batchesOf(planned, batchMax)) {
       const shared = [key("watermarks"), key("outbox"), key("kept-since"), key("waiting")];
       const noted = [notifyStreamKey(this.#store), troublesKey(this.#store)];
-      const keys = [...shared, ...noted, ...batch.flatMap(this.#stepKeys)];
-      const args = [slotRecordsMax, slotRecordsForMs, ...batch.flatMap(this.#stepArguments)];
+      const keys = [...shared, ...noted, ...batch.flatMap(this.#keysOf)];
+      const args = [slotRecordsMax, slotRecordsForMs, ...batch.flatMap(this.#argumentsOf)];
       answers.push(...(await recordScript(this.#store, keys, args)));
     }
     return answers;
   }
 
-  /** Takes the tasks of queued steps out of the outbox. */
-  async confirmQueued(steps: readonly Pick<SlotStep, "policy" | "newWatermarkMs">[]): Promise<void> {
-    const fields = steps.map(outboxField);
+  /** Takes the tasks of queued slots out of the outbox. */
+  async confirmQueued(planned: readonly Pick<PlannedSlots, "policy" | "newWatermarkMs">[]): Promise<void> {
+    const fields = planned.map(outboxField);
     for (const batch of batchesOf(fields, batchMax)) await this.#store.redis.hdel(this.#store.key("outbox"), ...batch);
   }
 
@@ -105,18 +105,18 @@ export class SlotLedger {
     }
   }
 
-  /** Returns at most 1,000 steps whose scheduler died before it confirmed them. */
+  /** Returns the slots of at most 1,000 plans whose scheduler died before it confirmed them. */
   async unqueued(olderThanMs: number): Promise<{ policy: string; newWatermarkMs: number; tasks: Task[] }[]> {
     const { redis, key } = this.#store;
     const [, entries] = await redis.hscan(key("outbox"), "0", "COUNT", 1_000);
-    const steps = [];
+    const unqueued = [];
     for (const [field, text] of pairsOf(entries)) {
       const [policy = "", watermark = ""] = field.split("/");
       if (Number(watermark) >= olderThanMs) continue;
       const tasks = readTasks(text);
-      if (tasks !== undefined) steps.push({ policy, newWatermarkMs: Number(watermark), tasks });
+      if (tasks !== undefined) unqueued.push({ policy, newWatermarkMs: Number(watermark), tasks });
     }
-    return steps;
+    return unqueued;
   }
 
   /** The newest slot records of a policy, of slots from and up to an instant, newest first. */
@@ -200,7 +200,7 @@ export class SlotLedger {
   async startSkipped(
     policy: string,
     record: SlotRecord,
-    { newWatermarkMs, tasks, timezone }: Pick<SlotStep, "newWatermarkMs" | "tasks" | "timezone">,
+    { newWatermarkMs, tasks, timezone }: Pick<PlannedSlots, "newWatermarkMs" | "tasks" | "timezone">,
   ): Promise<boolean> {
     const { key } = this.#store;
     const { slotMs, ...rest } = record;
@@ -224,30 +224,30 @@ export class SlotLedger {
     return policies.flatMap(({ policy }) => [key("slots", policy), key("slot-index", policy)]);
   }
 
-  readonly #stepKeys = (step: SlotStep): string[] => {
-    const { policy, records, followers = [] } = step;
+  readonly #keysOf = (planned: PlannedSlots): string[] => {
+    const { policy, records, followers = [] } = planned;
     const counters =
       followers.length === 0 ? [] : records.map(({ slotMs }) => joinCounterKey(this.#store, policy, slotMs));
-    return [...this.#recordKeys([{ policy }]), ...counters, ...this.#days(step).flatMap((day) => day?.key ?? [])];
+    return [...this.#recordKeys([{ policy }]), ...counters, ...this.#days(planned).flatMap((day) => day?.key ?? [])];
   };
 
-  readonly #stepArguments = (step: SlotStep): (string | number)[] => {
-    const { policy, expectedWatermarkMs, newWatermarkMs, tasks, records, followers = [] } = step;
-    const days = this.#days(step);
+  readonly #argumentsOf = (planned: PlannedSlots): (string | number)[] => {
+    const { policy, expectedWatermarkMs, newWatermarkMs, tasks, records, followers = [] } = planned;
+    const days = this.#days(planned);
     const slots = records.flatMap(({ slotMs, ...record }, index) => [
       ...[slotMs, JSON.stringify({ v: 1, ...record }), days[index]?.change ?? ""],
     ]);
-    const openedMs = step.plannedAtMs ?? newWatermarkMs;
+    const openedMs = planned.plannedAtMs ?? newWatermarkMs;
     const waiting = followers.flatMap(({ policy: name, ...rest }) => [
       name,
       JSON.stringify({ v: 1, ...rest, openedMs }),
     ]);
-    const counts = [records.length, followers.length, step.isNotified === true ? 1 : 0];
+    const counts = [records.length, followers.length, planned.isNotified === true ? 1 : 0];
     return [policy, expectedWatermarkMs, newWatermarkMs, JSON.stringify(tasks), ...counts, ...slots, ...waiting];
   };
 
   /** How the day summaries count each record. */
-  #days({ policy, timezone, records }: SlotStep) {
+  #days({ policy, timezone, records }: PlannedSlots) {
     return records.map(({ slotMs, state }) => slotDay(this.#store, { policy, timezone, slotMs, state }));
   }
 }
@@ -267,7 +267,7 @@ function toRecord(slot: string, text: string | null, parsed = new Map<string, Sl
 interface RecordAnswer {
   readonly recorded: boolean;
   readonly watermarkMs: number | undefined;
-  /** Why this step failed for good, where the cause is a mistake and not another replica. */
+  /** Why these slots were refused for good: a mistake, and not another replica. */
   readonly fault?: string;
 }
 
@@ -276,17 +276,17 @@ export function joinCounterKey({ key }: Store, policy: string, slotMs: number): 
   return key("join-counter", policy, String(slotMs));
 }
 
-function outboxField({ policy, newWatermarkMs }: Pick<SlotStep, "policy" | "newWatermarkMs">): string {
+function outboxField({ policy, newWatermarkMs }: Pick<PlannedSlots, "policy" | "newWatermarkMs">): string {
   return `${policy}/${newWatermarkMs}`;
 }
 
-/** Reads the answer for one step. */
+/** Reads the answer for one policy's slots. */
 function toRecordAnswer(answer: unknown): RecordAnswer {
   const [word, watermark = "", fault = ""] = asTexts(answer);
   const state = asWord("recorded", "moved", "fault")(word);
   const watermarkMs = watermark === "" ? undefined : Number(watermark);
   if (state !== "fault") return { recorded: state === "recorded", watermarkMs };
-  // A full Redis, or a replica, refuses every step: the whole call fails.
+  // A full Redis, or a replica, refuses all of them: the whole call fails.
   if (isOutageReply(fault)) throw Object.assign(new Error(fault), { name: "ReplyError" });
   return { recorded: false, watermarkMs, fault };
 }

@@ -10,7 +10,7 @@ import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { deferIfLimited } from "./defer.ts";
 import { acceptedEnds, sendAgain, sendStart } from "./send-start.ts";
-import { type Claim, endRemoved, endUnsent, type StepResult, settled, type TaskEnding } from "./step.ts";
+import { type Claim, endRemoved, endUnsent, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import { awaitAnswer, endingOf, findDoubt, isAnswerLost } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
@@ -28,7 +28,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
   const activePredicate = isGivenUp ? undefined : deps.activePredicate(task.service);
   switch (entry.state) {
     case "settled":
-      return settled;
+      return withoutOutcome;
     case "confirmed": {
       if (activePredicate !== undefined) return verifyActivation(task, { deps, claim }, activePredicate);
       const sent = { startedAtMs: entry.sentAtMs, sends: entry.sends, from: { state: "confirmed" } } as const;

@@ -8,7 +8,7 @@ import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";
 import type { Task } from "../model/task.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
 import type { FollowedLists, Runtime } from "./contracts.ts";
-import { feedOf, followed, waitForFeed } from "./followed-lists.ts";
+import { feedOf, followedLists, waitForFeed } from "./followed-lists.ts";
 
 const baselineSchema = z.object({
   activities: z.int().nullable(),
@@ -78,7 +78,7 @@ export async function baselineSince(
   sinceMs: number,
 ): Promise<Baseline> {
   const [activities, conflictDetails] = await Promise.all(
-    followed.map((list) => deps.feeds.status(feedOf(task, list))),
+    followedLists.map((list) => deps.feeds.status(feedOf(task, list))),
   );
   const conflicts = seqSince(conflictDetails, sinceMs);
   const known = conflicts === null ? { conflictsKnown: conflictDetails?.seq ?? 0 } : {};

@@ -6,7 +6,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Denial, LimiterRequest, Permit } from "../core/limiter.ts";
 import type { ActivePredicate, ItemMapper } from "../feeds/mapping.ts";
-import type { EnqueueTasks, FindJobStatus, FollowChains } from "../model/contracts.ts";
+import type { ChainProgress, EnqueueTasks, FindJobStatus } from "../model/contracts.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { RunFigures } from "../model/unusual.ts";
@@ -96,13 +96,13 @@ export interface ApplyTaskDependencies extends Runtime, Configured, Pick<Limits,
 export interface FanOutDependencies extends Configured, Pick<Runtime, "nowMs"> {
   readonly journal: StartJournal;
   readonly enqueue: EnqueueTasks;
-  readonly chains: FollowChains;
+  readonly chains: ChainProgress;
 }
 
 /** What ending a task needs. */
 export interface FinishDependencies extends Configured, KnownRuns, Pick<Runtime, "nowMs" | "log"> {
   readonly polls: PollStore;
-  readonly chains: FollowChains;
+  readonly chains: ChainProgress;
   readonly journal: Pick<StartJournal, "entry">;
   /** Whether Redis may have lost a start of this task (`undecided`: not known yet). */
   readonly checkFence: (task: Task) => Promise<"undecided" | "loss" | undefined>;

@@ -24,9 +24,9 @@ import {
   endTooLate,
   endUnsent,
   type StepResult,
-  settled,
   type TaskEnding,
   takeLease,
+  withoutOutcome,
 } from "./step.ts";
 import { awaitAnswer, endingOf, findDoubt, isAnswerLost } from "./verify.ts";
 
@@ -44,7 +44,7 @@ export async function stepDelete(task: Task, deps: StartDependencies, claim: Cla
   const guard = guardOf(task, deps);
   switch (claim.entry.state) {
     case "settled":
-      return settled;
+      return withoutOutcome;
     case "claimed":
       return prepare(task, { deps, claim, guard });
     case "sending":
@@ -136,7 +136,7 @@ function describeMismatch(guard: string, name: string | null | undefined): strin
 async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Promise<StepResult> {
   const { entry } = claim;
   const { state, claimant } = entry;
-  if (state === "settled") return settled;
+  if (state === "settled") return withoutOutcome;
   const onUnknown = deps.policy(task.policy)?.onUnknown;
   const isRemoved = deps.service(task.service) === undefined;
   const awaited = isRemoved || onUnknown === "give-up" ? await awaitAnswer(entry, deps) : undefined;

@@ -9,7 +9,7 @@ import type { FeedStore } from "../store/feed-store.ts";
 import type { FollowedLists } from "./contracts.ts";
 
 /** The lists that show a run. */
-export const followed = ["activities", "conflictDetails"] as const satisfies readonly ListName[];
+export const followedLists = ["activities", "conflictDetails"] as const satisfies readonly ListName[];
 /** A dead waiter causes walks for this long: more than two of the longest sleeps of a live one. */
 const waiterForMs = 150_000;
 
@@ -19,12 +19,12 @@ export function feedOf(task: Task, list: ListName): Feed {
 }
 
 /** Registers this task as a waiter of both feeds, and has them read. */
-export async function follow(
+export async function waitForLists(
   task: Task,
   deps: FollowedLists,
   options: { nowMs: number; hurry: boolean },
 ): Promise<void> {
-  for (const list of followed) await waitForFeed(feedOf(task, list), task, deps, options);
+  for (const list of followedLists) await waitForFeed(feedOf(task, list), task, deps, options);
 }
 
 /** Registers this task as a waiter of a feed, and has it read. */
@@ -39,8 +39,8 @@ export async function waitForFeed(
 }
 
 /** Removes this task from the waiters. */
-export async function unfollow(task: Task, deps: Pick<FollowedLists, "feeds">): Promise<void> {
-  for (const list of [...followed, "approvals"] as const) await deps.feeds.leave(feedOf(task, list), task.id);
+export async function leaveLists(task: Task, deps: Pick<FollowedLists, "feeds">): Promise<void> {
+  for (const list of [...followedLists, "approvals"] as const) await deps.feeds.leave(feedOf(task, list), task.id);
 }
 
 /** The dependencies of waking. */

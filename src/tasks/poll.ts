@@ -16,7 +16,7 @@ import { feedOf } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
 import { judgeList, packSeen } from "./judge-list.ts";
 import { type ListAnswer, pollItemsMax, readTogether } from "./read-together.ts";
-import { endRemoved, endTooLate, type StepResult, settled, type TaskEnding } from "./step.ts";
+import { endRemoved, endTooLate, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 
 /** Reads and judges the list once. */
 export async function stepPoll(task: Task, deps: PollDependencies, attempt: Attempt): Promise<StepResult> {
@@ -25,7 +25,7 @@ export async function stepPoll(task: Task, deps: PollDependencies, attempt: Atte
   if (policy?.action.kind !== "poll" || service === undefined)
     return endRemoved(undefined, `policy ${task.policy} is not configured`);
   // Another worker recorded the outcome and died: it must not be judged anew.
-  if (await deps.polls.isOver(task)) return settled;
+  if (await deps.polls.isOver(task)) return withoutOutcome;
   const nowMs = await deps.nowMs();
   if (nowMs > task.startByMs) return endTooLate(undefined);
   const feed = feedOf(task, policy.action.list);

@@ -1,7 +1,7 @@
-// What a worker does with a task that the queue delivers: it takes the next step, records the
+// What a worker does with a task that the queue hands out: it takes the next step, records the
 // outcome if that ends the task, and gives the queue the verdict.
 //
-//   task ─▶ takeStep (run.ts, activate.ts, delete.ts, poll.ts, apply.ts) ─▶ snooze or retry ─▶ delivered again
+//   task ─▶ takeStep (run.ts, activate.ts, delete.ts, poll.ts, apply.ts) ─▶ snooze or retry ─▶ handed out again
 //                                                                        └▶ complete ─▶ finish.ts: the one outcome
 //
 // Called by the consumers (app/create-consumers.ts).
@@ -29,7 +29,7 @@ import { stepPoll } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
 import { fanOut, releaseRun, stepRun } from "./run.ts";
 import { startFastPath } from "./send-start.ts";
-import { type Claim, leaseMs, type StepResult, settled, type TaskEnding } from "./step.ts";
+import { type Claim, leaseMs, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 
 /** What the steps of all kinds of tasks need together; each takes its part. */
 export interface ProcessDependencies
@@ -108,7 +108,7 @@ async function stepStart(
   if (task.kind === "activate") return stepActivate(task, deps, claim);
   if (task.kind === "delete") return stepDelete(task, deps, claim);
   if (!isFromMasks(task)) return stepRun(task, deps, claim);
-  return claim.entry.state === "settled" ? settled : fanOut(task, deps, { ...claim, signal });
+  return claim.entry.state === "settled" ? withoutOutcome : fanOut(task, deps, { ...claim, signal });
 }
 
 /** Replicas reload policies at different times: an unknown one may be new instead of removed. */

@@ -30,14 +30,14 @@ export interface Recorder {
 export function createRecorder(
   history: OutcomeHistory,
   log: EventLog,
-  alsoPublish: (outcome: Outcome) => Promise<void> = async () => {},
+  onPublished: (outcome: Outcome) => Promise<void> = async () => {},
 ): Recorder {
   const published = new Batcher<string>((taskIds) => history.published(taskIds));
   const publish = async (outcome: Outcome) => {
     const { v: _version, ...fields } = outcome;
     const level = isGood[outcome.status] ? "info" : outcome.status === "conflicts" ? "warn" : "error";
     log[level]("task.finished", fields);
-    await alsoPublish(outcome);
+    await onPublished(outcome);
     // Not awaited: without this note the outcome is only published once more.
     published.add(outcome.taskId).catch(() => {});
   };

@@ -25,7 +25,7 @@ import type { FanOutDependencies, RunDependencies } from "./contracts.ts";
 import { deferIfLimited, stepAfterFailure } from "./defer.ts";
 import { appearedSince, approvalsSince, conflictChange } from "./evidence.ts";
 import { nextCheckMs } from "./follow-pace.ts";
-import { feedOf, follow, unfollow } from "./followed-lists.ts";
+import { feedOf, leaveLists, waitForLists } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
 import { acceptedEnds, activatesFirst, askAgain, sendStart } from "./send-start.ts";
 import { finishedActivities, settleRun } from "./settle.ts";
@@ -35,9 +35,9 @@ import {
   endTooLate,
   endUnsent,
   type StepResult,
-  settled,
   type TaskEnding,
   takeLease,
+  withoutOutcome,
 } from "./step.ts";
 import { hasLostAnswer, verifyStart } from "./verify.ts";
 
@@ -48,7 +48,7 @@ export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): 
   const isKnown = deps.service(task.service) !== undefined;
   switch (entry.state) {
     case "settled":
-      return settled;
+      return withoutOutcome;
     case "claimed":
       if (policy === undefined) return endRemoved(claim.claimant, `policy ${task.policy} is not configured`);
       if (!isKnown) return endRemoved(claim.claimant, `service ${task.service} is not configured`);
@@ -69,7 +69,7 @@ export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): 
  * is one, lua/outcome/record.lua does it in the same step.
  */
 export async function releaseRun(task: Task, deps: Pick<RunDependencies, "feeds" | "leases">): Promise<void> {
-  await unfollow(task, deps);
+  await leaveLists(task, deps);
   await deps.leases.release(task, task.id);
 }
 
@@ -114,7 +114,7 @@ async function startFollowed(
   const readyAtMs = await deps.journal.ready(task.id);
   const { baseline, isReady, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow: policy.follow });
   if (!isReady && nowMs - readyAtMs < deps.timing.baselineWithinMs) {
-    await follow(task, deps, { nowMs, hurry: true });
+    await waitForLists(task, deps, { nowMs, hurry: true });
     return snooze(nowMs + 250);
   }
   // Without a baseline, an activity counts if it says that it began after the start.
@@ -140,13 +140,13 @@ async function followRun(
     return complete({ ...(await acceptedEnding(task, deps, entry)), status: "accepted", ...sent });
   const deadlineMs = sentAtMs + policy.follow.deadlineMs;
   // Only a walk after the deadline shows whether the run had ended by then.
-  await follow(task, deps, { nowMs, hurry: nowMs >= deadlineMs });
+  await waitForLists(task, deps, { nowMs, hurry: nowMs >= deadlineMs });
   const appeared = await appearedSince(task, deps, entry);
   const finished = finishedActivities(appeared);
   const isNoted = finished !== undefined || entry.finishSeenAtMs !== undefined;
   const finishSeenAtMs = isNoted ? await deps.journal.finishSeen(task.id, finished) : undefined;
   if (finishSeenAtMs !== undefined && entry.finishSeenAtMs !== finishSeenAtMs)
-    await follow(task, deps, { nowMs, hurry: true });
+    await waitForLists(task, deps, { nowMs, hurry: true });
   const approvals = await approvalsSince(task, deps, { entry, follow: policy.follow, nowMs });
   const isAnswered = entry.confirmedBy === "answer";
   const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, isAnswered, finishSeenAtMs, approvals });
@@ -278,7 +278,7 @@ async function enqueueAll(task: Task, deps: FanOutDependencies, targets: readonl
     task.id,
     tasks.map(({ id }) => id),
   );
-  return settled;
+  return withoutOutcome;
 }
 
 function noTarget(claimant: string, detail: string): StepResult {

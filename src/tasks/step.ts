@@ -57,10 +57,10 @@ export interface Claim {
 }
 
 /** What a step of a task answers: how the task ends, or when it goes on. */
-export type StepResult = Verdict<TaskEnding> | typeof settled;
+export type StepResult = Verdict<TaskEnding> | typeof withoutOutcome;
 
 /** The task needs no outcome any more: it had ended before, or other tasks replace it. */
-export const settled = { verdict: "complete", ending: undefined } as const;
+export const withoutOutcome = { verdict: "complete", ending: undefined } as const;
 
 /** Nothing was sent: true only while this claim stands, where the task has one. */
 export function endUnsent(

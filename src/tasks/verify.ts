@@ -15,7 +15,7 @@ import type { RunDependencies, StartDependencies } from "./contracts.ts";
 import { noteLimited, verifyLater } from "./defer.ts";
 import { type Appeared, appearedSince } from "./evidence.ts";
 import { sendWithinMs } from "./follow-pace.ts";
-import { feedOf, follow } from "./followed-lists.ts";
+import { feedOf, waitForLists } from "./followed-lists.ts";
 import { sendAgain } from "./send-start.ts";
 import type { Claim, StepResult, TaskEnding } from "./step.ts";
 
@@ -77,7 +77,7 @@ export async function verifyStart(
   if (policy.onUnknown === "give-up")
     return complete({ ...unknown, detail: `${doubt.detail}; the policy says give-up` });
   const nowMs = await deps.nowMs();
-  await follow(task, deps, { nowMs, hurry: true });
+  await waitForLists(task, deps, { nowMs, hurry: true });
   const appeared = await appearedSince(task, deps, entry);
   if (isConfirmed(appeared)) {
     await deps.journal.confirmed(task, "evidence");

@@ -3,7 +3,13 @@
 // and its second replica.
 
 import type { OutcomeStatus } from "../../src/model/outcome.ts";
-import type { FollowStep, PredecessorState, SlotRecord, SlotStep, WaitingSlot } from "../../src/model/slot-record.ts";
+import type {
+  PlannedSlots,
+  PredecessorState,
+  SlotRecord,
+  WaitingSlot,
+  WaitingSlotEnd,
+} from "../../src/model/slot-record.ts";
 import type { Task } from "../../src/model/task.ts";
 import type { SlotLedgerPort } from "../../src/schedule/contracts.ts";
 
@@ -33,7 +39,7 @@ export class MemoryChains implements SlotLedgerPort {
     return new Map(this.#marks);
   };
 
-  record = async (steps: readonly SlotStep[]) =>
+  record = async (steps: readonly PlannedSlots[]) =>
     steps.map(({ policy, newWatermarkMs, records, followers = [], plannedAtMs = 0 }) => {
       this.#marks.set(policy, newWatermarkMs);
       for (const record of records) {
@@ -71,7 +77,7 @@ export class MemoryChains implements SlotLedgerPort {
     return { state: "ended", kind: record.kind, isReleased: true, ...tally };
   };
 
-  follow = async ({ slot, record }: FollowStep) => {
+  endWaiting = async ({ slot, record }: WaitingSlotEnd) => {
     if (!this.#waiting.delete(keyOf(slot))) return undefined;
     this.#note(slot.policy, record);
     return this.nowAtMs;

@@ -145,7 +145,7 @@ describe("slots that start nothing", () => {
     const [waiting] = await chains.waitingOf("second");
     if (waiting === undefined) throw new Error("no slot waits");
     const step = { slot: waiting, record: { ...slot(5, "skipped"), detail: "predecessor" }, tasks: [] };
-    await Promise.all([chains.follow(step, newWatermarkMs), chains.follow(step, newWatermarkMs)]);
+    await Promise.all([chains.endWaiting(step, newWatermarkMs), chains.endWaiting(step, newWatermarkMs)]);
     expect(await sumsOf("second")).toMatchObject({ skippedSlots: 1, missedSlots: 0 });
   });
 });

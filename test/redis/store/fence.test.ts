@@ -62,7 +62,7 @@ describe("a start", () => {
   it.each([
     ["another server process", { runId: "another" }],
     ["a term that this process has not seen", { term: "another" }],
-    ["a term in which not every process has said yet what it remembers", { settled: "0" }],
+    ["a term in which not every process has said yet what it remembers", { permits: "0" }],
   ])("waits in %s", async (_what, changed) => {
     await note(changed);
     expect(await permission(startByMs)).toBe("undecided");

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import type { Policy, Schedule } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Pause } from "../../../src/model/pause.ts";
-import type { SlotRecord, SlotStep } from "../../../src/model/slot-record.ts";
+import type { PlannedSlots, SlotRecord } from "../../../src/model/slot-record.ts";
 import type { Task } from "../../../src/model/task.ts";
 import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
@@ -27,7 +27,7 @@ class MemoryLedger implements SlotLedgerPort {
     for (const { policy } of policies) this.#marks.set(policy, this.#marks.get(policy) ?? nowMs);
     return new Map(this.#marks);
   };
-  record = async (steps: readonly SlotStep[]) =>
+  record = async (steps: readonly PlannedSlots[]) =>
     steps.map(({ policy, expectedWatermarkMs, newWatermarkMs, records, tasks }) => {
       expect(this.#marks.get(policy)).toBe(expectedWatermarkMs);
       this.#marks.set(policy, newWatermarkMs);

@@ -1,10 +1,10 @@
--- Answers 'undecided' while Redis is not the one of the last check or its term is not settled,
+-- Answers 'undecided' while Redis is not the one of the last check or its term permits nothing yet,
 -- 'loss' when the task's intent may be lost, else nothing. Term '-': this process watches nothing.
 --- @include "now"
 --- @include "server-run"
 local function checkFence(watchKey, lossesKey, term, slot, startBy)
   if term == '-' then return end
-  local watch = redis.call('HMGET', watchKey, 'runId', 'term', 'settled', 'since')
+  local watch = redis.call('HMGET', watchKey, 'runId', 'term', 'permits', 'since')
   if watch[1] ~= serverRun() or watch[2] ~= term or watch[3] ~= '1' then return 'undecided' end
   if tonumber(slot) < tonumber(watch[4]) and now < tonumber(watch[4]) + holdMs then return 'undecided' end
   for _, loss in ipairs(redis.call('ZRANGEBYSCORE', lossesKey, slot, '+inf')) do

@@ -10,8 +10,8 @@ local function writeRecord(slotsKey, indexKey, troublesKey, policy, at, slot, re
   return isNew
 end
 
--- Publishes a missed slot.
-local function publishMissed(streamKey, policy, slot, record)
+-- Notifies sinks of a missed slot.
+local function notifyMissed(streamKey, policy, slot, record)
   if isMissed(record) then addEvent(streamKey, 'p', policy, 's', slot, 'r', record) end
 end
 

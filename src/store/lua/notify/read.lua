@@ -1,5 +1,4 @@
--- Reads the next events. Saving removes handled events, so all that is in the stream is
--- unpublished.
+-- Reads the next events. Saving removes handled events, so all in the stream are new.
 -- KEYS: stream, state
 -- ARGV: most events
 -- Answers the events after the cursor, how many were lost, and now.

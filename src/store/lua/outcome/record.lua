@@ -7,7 +7,7 @@
 -- the state and claimant that the journal must show ('' for any), '1' when the outcome brings the
 -- answer; retention of the entry, time to publish, retention of a last success ('' when this is
 -- none); outcomes to keep, place before which one is too old; changes of the troubles; '1' for a
--- task of the schedule; '1' to publish to sinks; for the policy's state: target (JSON), weight,
+-- task of the schedule; '1' to notify sinks; for the policy's state: target (JSON), weight,
 -- figures of a good run, last outcome (JSON), rank of its trouble; the change of the day's summary;
 -- for a poll: revision, feed, state, count, atMs, '1' when it saw items, their digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
@@ -15,7 +15,7 @@ local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFli
 local successKey, troublesKey, counterKey, streamKey, pollKey, stateKey, changedKey, daysKey = unpack(KEYS, 9, 16)
 local task, outcome, finishedMs, target, status, policy, placeMs, isReplayable = unpack(ARGV, 1, 8)
 local fromState, fromOwner, isAnswer, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 14)
-local most, oldest, troubles, isScheduled, isPublished = unpack(ARGV, 15, 19)
+local most, oldest, troubles, isScheduled, isNotified = unpack(ARGV, 15, 19)
 local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 26, 32)
 --- @include "now"
 --- @include "lease"
@@ -141,7 +141,7 @@ noteChanged(changedKey, policy)
 addToDay(daysKey, ARGV[25])
 local isAwaited = countForChain()
 -- The notifier reports a broken stream. It must not change how a task ends.
-if isPublished == '1' then pcall(addEvent, streamKey, 'o', outcome) end
+if isNotified == '1' then pcall(addEvent, streamKey, 'o', outcome) end
 redis.call('ZADD', indexKey, placeMs, task)
 if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
 trim()

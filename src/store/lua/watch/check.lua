@@ -4,8 +4,8 @@
 -- (each permission to send moves it) and the count of processes that ever began. A term is a time
 -- in which Redis was one process with one memory:
 --
---   (nothing) ──first check──▶ settled ──another server process,
---     or a smaller stamp──▶ no starts for 3 s ──▶ settled, a new term
+--   (nothing) ──first check──▶ permits ──another server process,
+--     or a smaller stamp──▶ no starts for 3 s ──▶ permits, a new term
 --
 -- A new term notes what Redis kept of these numbers: its base. At its first check in the term each
 -- process compares its own memory with the base; what it remembers beyond is lost. Processes that
@@ -32,9 +32,9 @@ local lossesMax, processesKeptMs = 100, 3600000
 -- A process that lived at the base ticked within this span before it.
 local aliveForMs = 10000
 local run, info = serverRun()
-local names = { 'runId', 'term', 'settled', 'stamp', 'intents', 'begun', 'since', 'base', 'baseIntents', 'baseBegun' }
+local names = { 'runId', 'term', 'permits', 'stamp', 'intents', 'begun', 'since', 'base', 'baseIntents', 'baseBegun' }
 local known = redis.call('HMGET', watchKey, unpack(names))
-local knownRun, term, settled = known[1], known[2], known[3]
+local knownRun, term, permits = known[1], known[2], known[3]
 local function number(index) return tonumber(known[index] or 0) end
 local stamp, intents, begun, since = number(4), number(5), number(6), number(7)
 local base, baseIntents, baseBegun = number(8), number(9), number(10)
@@ -42,8 +42,8 @@ local base, baseIntents, baseBegun = number(8), number(9), number(10)
 local isChanged = knownRun and (knownRun ~= run or (term == seenTerm and stamp < seenStamp))
 if isChanged or not knownRun then
   term, base, baseIntents, baseBegun, since = run .. '/' .. now, stamp, intents, begun, now
-  settled = isChanged and '0' or '1'
-  redis.call('HSET', watchKey, 'v', 1, 'runId', run, 'term', term, 'since', since, 'settled', settled)
+  permits = isChanged and '0' or '1'
+  redis.call('HSET', watchKey, 'v', 1, 'runId', run, 'term', term, 'since', since, 'permits', permits)
   redis.call('HSET', watchKey, 'base', base, 'baseIntents', baseIntents, 'baseBegun', baseBegun)
 end
 if seenTerm == '' then begun = redis.call('HINCRBY', watchKey, 'begun', 1) end
@@ -76,9 +76,9 @@ local function loseUnwitnessed()
   if appends and started >= base then untilMs = math.min(started, base + window) end
   lose(base - window, untilMs, 'unwitnessed')
 end
-if settled == '0' and now >= since + holdMs then
+if permits == '0' and now >= since + holdMs then
   loseUnwitnessed()
-  redis.call('HSET', watchKey, 'settled', '1')
+  redis.call('HSET', watchKey, 'permits', '1')
 end
 
 stamp = math.max(now, stamp + 1)

@@ -2,18 +2,19 @@
 -- KEYS: waiting, outbox, kept-since, slots, slot-index, own join counter, the predecessor's join
 -- counter, event stream, troubles, month of the day summary when it counts the slot
 -- ARGV: most records, oldest slot kept, policy, field in waiting, slot, record, at (now), tasks,
--- number of followers, '1' to publish a missed slot, change of the day's summary ('' for none)
+-- number of followers, '1' to notify sinks of a missed slot, change of the day's summary ('' for
+-- none)
 -- Answers the watermark of its tasks in the outbox; nothing when the slot waits no more.
 local waitingKey, outboxKey, keptSinceKey, slotsKey, indexKey, ownKey, predecessorKey, streamKey, troublesKey, daysKey =
   unpack(KEYS)
-local most, oldest, policy, waitingField, slot, record, at, tasks, followers, isPublished, change = unpack(ARGV)
+local most, oldest, policy, waitingField, slot, record, at, tasks, followers, isNotified, change = unpack(ARGV)
 --- @include "slot-record"
 --- @include "join-counter"
 --- @include "day-summary"
 if redis.call('HDEL', waitingKey, waitingField) == 0 then return false end
 local isNew = writeRecord(slotsKey, indexKey, troublesKey, policy, at, slot, record)
 if isNew and change ~= '' then addToDay(daysKey, change) end
-if isPublished == '1' then publishMissed(streamKey, policy, slot, record) end
+if isNotified == '1' then notifyMissed(streamKey, policy, slot, record) end
 local watermark = tonumber(at)
 while redis.call('HEXISTS', outboxKey, policy .. '/' .. watermark) == 1 do watermark = watermark + 1 end
 if tasks ~= '[]' then redis.call('HSET', outboxKey, policy .. '/' .. watermark, tasks) end
