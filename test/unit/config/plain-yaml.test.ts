@@ -7,9 +7,9 @@ import { readPlainYaml } from "../../../src/config/yaml/plain-yaml.ts";
 import { createSourceText } from "../../../src/config/yaml/source-text.ts";
 
 const example = (name: string) =>
-  readFileSync(new URL(`../../../config/${name}.yaml`, import.meta.url), "utf8").slice(0, 1_500);
+  readFileSync(new URL(`../../../config/${name}.yaml`, import.meta.url), "utf8").replace(/\$\{.*?\}/g, "x");
 const texts = [
-  ...["apply", "chain", "notify", "once", "watch"].map(example),
+  ...["chain", "first-light", "notify", "once", "watch"].map(example),
   "a:\n  - b: [1, {c: d}]\n    e: 'x''y'\n  - \"z\\n\"\n  - |\n    text\n\n    more\n  - >-\n    fold\n    ed\nq: plain\n  lines\n? k\n: v\n",
 ];
 const signs =
@@ -38,8 +38,8 @@ function slowly(text: string): unknown {
 }
 
 it("reads what is in order as the reader with places does, and nothing else", () => {
-  const edit = fc.record({ at: fc.nat(1_500), bit: fc.constantFrom(...bits), left: fc.nat(2) });
-  let quick = 0;
+  for (const text of texts) expect(readPlainYaml(text)?.value).toBeDefined();
+  const edit = fc.record({ at: fc.nat(2_000), bit: fc.constantFrom(...bits), left: fc.nat(2) });
   fc.assert(
     fc.property(fc.constantFrom(...texts), fc.array(edit, { maxLength: 2 }), (text, edits) => {
       const changed = edits.reduce((all, { at, bit, left }) => {
@@ -47,13 +47,10 @@ it("reads what is in order as the reader with places does, and nothing else", ()
         return all.slice(0, place) + bit + all.slice(place + left);
       }, text);
       const value = readPlainYaml(changed)?.value;
-      if (value === undefined) return;
-      quick += 1;
-      expect(value).toEqual(slowly(changed));
+      if (value !== undefined) expect(value).toEqual(slowly(changed));
     }),
     { numRuns: 300 },
   );
-  expect(quick).toBeGreaterThan(30);
 });
 
 it.each([
