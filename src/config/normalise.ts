@@ -382,18 +382,28 @@ function withChainRoots(policies: readonly UnrootedPolicy[]): Policy[] {
   });
 }
 
+/** Of each part for itself: all of it as one text would take as much memory as the set. */
 function hashContent(set: Omit<PolicySet, "contentHash" | "files">): string {
-  const { services, sinks, calendars = new Map(), policies, ...rest } = set;
-  const byName = <Item extends { readonly name: string }>(items: Iterable<Item>) =>
-    [...items].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const content = {
-    ...rest,
-    services: byName(services.values()),
-    policies: byName(policies).map((policy) => ({ ...plainPolicy(policy), where: undefined })),
-    sinks: byName(sinks.values()),
-    calendars: byName(calendars.values()).map(({ name, hash }) => ({ name, hash })),
-  };
-  return hashText(canonicalJson(content), 64);
+  const { services: _s, sinks: _k, calendars: _c, policies: _p, ...rest } = set;
+  const parts = Array.from(contentOf(set), (part) => hashText(part.join(" "), 64));
+  return hashText([canonicalJson(rest), ...parts.sort()].join(" "), 64);
+}
+
+/** A part of a set: what it is, its name, and a text that changes with its meaning. */
+type ContentPart = readonly [what: "policies" | "services" | "sinks" | "calendars", name: string, text: string];
+
+/** The parts of a set, in its order. */
+export function* contentOf({
+  services,
+  sinks,
+  calendars = new Map(),
+  policies,
+}: Pick<PolicySet, ContentPart[0]>): Iterable<ContentPart> {
+  for (const policy of policies)
+    yield ["policies", policy.name, canonicalJson({ ...plainPolicy(policy), where: undefined })];
+  for (const service of services.values()) yield ["services", service.name, canonicalJson(service)];
+  for (const sink of sinks.values()) yield ["sinks", sink.name, canonicalJson(sink)];
+  for (const { name, hash } of calendars.values()) yield ["calendars", name, hash];
 }
 
 /** A policy that names its calendars: plain JSON without what the set holds once. */
@@ -406,6 +416,9 @@ export type PlainPolicy = Omit<Policy, "closed"> & {
 /** Puts names in the place of calendars. */
 export function plainPolicy(policy: Policy): PlainPolicy {
   const { calendars, ...closed } = policy.closed;
-  const named = calendars?.map(({ as, calendar }) => ({ as, calendar: calendar.name }));
-  return { ...policy, closed: { ...closed, ...defined({ calendars: named }) } };
+  if (calendars === undefined) return { ...policy, closed };
+  return {
+    ...policy,
+    closed: { ...closed, calendars: calendars.map(({ as, calendar }) => ({ as, calendar: calendar.name })) },
+  };
 }

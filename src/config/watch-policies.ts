@@ -11,9 +11,8 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorCode, errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { canonicalJson } from "../core/stable-hash.ts";
 import { checkPolicyFiles, type LoadedPolicies, type LoadOptions } from "./load-policies.ts";
-import { plainPolicy } from "./normalise.ts";
+import { contentOf } from "./normalise.ts";
 import type { PolicySet } from "./policy-set.ts";
 import type { Problem } from "./problem.ts";
 import { type FileTexts, hashOfTexts, listPolicyFiles, readPolicyFiles } from "./read-policy-files.ts";
@@ -169,18 +168,11 @@ function placeOf({ file, line, message }: Problem): { where: string; message: st
   return { where: line === 0 ? file : `${file}:${line}`, message };
 }
 
-type ByName = ReadonlyMap<string, string>;
-
-/** The policies, services and sinks of a set by name, as texts that show a changed meaning. */
-function textsOf({ policies, services, sinks, calendars = new Map() }: PolicySet): Readonly<Record<string, ByName>> {
-  const toTexts = (items: readonly { readonly name: string }[]) =>
-    new Map(items.map((item) => [item.name, canonicalJson(item)]));
-  return {
-    policies: toTexts(policies.map((policy) => ({ ...plainPolicy(policy), where: undefined }))),
-    services: toTexts([...services.values()]),
-    sinks: toTexts([...sinks.values()]),
-    calendars: toTexts([...calendars.values()].map(({ name, hash }) => ({ name, hash }))),
-  };
+/** The parts of a set by name, as texts that show a changed meaning. */
+function textsOf(set: PolicySet): Readonly<Record<string, ReadonlyMap<string, string>>> {
+  const texts = { policies: new Map(), services: new Map(), sinks: new Map(), calendars: new Map() };
+  for (const [what, name, text] of contentOf(set)) texts[what].set(name, text);
+  return texts;
 }
 
 /** What is added, changed or removed: `policiesAdded: 2`, `policiesAddedNames` and the like. */

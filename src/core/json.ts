@@ -5,7 +5,9 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** The same object without the keys whose value is undefined. */
 export function defined<T extends object>(values: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T> as never;
+  const kept: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(values)) if (value !== undefined) kept[key] = value;
+  return kept as Partial<T> as never;
 }
 
 /** Tells a JSON object from an array, null and the simple values. */
