@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { runsKept } from "../../model/unusual.ts";
 import { notifySchema } from "./notify.ts";
-import { durationSchema, optional, required, whole } from "./primitives.ts";
+import { durationSchema, maybe, optional, required, whole } from "./primitives.ts";
 
 const followSchema = z.strictObject({
   until: optional(
@@ -135,5 +135,5 @@ export const behaviourFields = {
     "When a good run is unusual (docs/outcomes.md#unusual-runs). `off`: never. Default: by the defaults of its keys.",
     { factor: 5, floor: "30m" },
   ),
-  notify: notifySchema.exactOptional(),
+  notify: maybe(notifySchema),
 } as const;

@@ -8,6 +8,7 @@ import { heartbeatSchema, notificationsSchema } from "./notify.ts";
 import {
   durationSchema,
   labelsSchema,
+  maybe,
   nameSchema,
   optional,
   required,
@@ -86,7 +87,7 @@ const policySchema = z.strictObject({
   ),
   repository: optional(textSchema, "The key of the destination repository. Default: the service chooses.", "HR"),
   ...actionFields,
-  schedule: scheduleSchema.exactOptional(),
+  schedule: maybe(scheduleSchema),
   ...closedFields,
   ...behaviourFields,
   after: optional(

@@ -27,7 +27,15 @@ export function optional<Schema extends z.ZodType>(
   fallback?: unknown,
 ): z.ZodExactOptional<Schema> {
   const shown = fallback === undefined ? {} : { default: fallback };
-  return schema.meta({ description, ...shown, examples: [example] }).exactOptional();
+  return maybe(schema.meta({ description, ...shown, examples: [example] }));
+}
+
+/**
+ * A key that may be missing. `exactOptional` alone tries all that the key may hold on nothing, and
+ * most keys of most policies are missing.
+ */
+export function maybe<Schema extends z.ZodType>(schema: Schema): z.ZodExactOptional<Schema> {
+  return schema.optional() as unknown as z.ZodExactOptional<Schema>;
 }
 
 /** One message for every wrong value, none for a missing one. */
