@@ -6,7 +6,7 @@
 // After a clock put back it waits for the old time; the watchdog, which counts real seconds, renews
 // the tick.
 import cron from "node-cron";
-import { systemClock } from "../core/clock.ts";
+import { nextTurn, systemClock } from "../core/clock.ts";
 
 /** A running tick. */
 export interface Ticker {
@@ -56,6 +56,8 @@ function setAlarm(ring: () => void): { end(): void } {
   };
   const task = cron.schedule(time, onTime, { timezone: "UTC", suppressMissedWarning: true });
   task.on("execution:missed", onTime);
+  // The second went by while the task was made: node-cron now waits for that instant next year.
+  if (systemClock.nowMs() >= at.getTime()) void nextTurn().then(onTime);
   return {
     end: () => {
       isOver = true;

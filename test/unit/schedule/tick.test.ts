@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
 import { startTicker, type Ticker } from "../../../src/schedule/tick.ts";
 import { restoreClock, shiftClock } from "../../support/shifted-clock.ts";
 
@@ -7,6 +8,7 @@ let tick: Ticker | undefined;
 afterEach(() => {
   tick?.stop();
   restoreClock();
+  vi.restoreAllMocks();
 });
 
 // Ticks until told otherwise; `next` waits for so many more, as long as the test may take.
@@ -46,6 +48,17 @@ describe("the tick", () => {
     shiftClock(-hour);
     await next(2);
     expect(counts.renewed).toBe(1);
+  }, 20_000);
+
+  it("goes on when its second goes by while the tick is being set", async () => {
+    vi.spyOn(systemClock, "nowMs").mockImplementationOnce(() => {
+      const readMs = Date.now();
+      shiftClock(1_000);
+      return readMs;
+    });
+    const { counts, next } = beating();
+    await next(2);
+    expect(counts.renewed).toBe(0);
   }, 20_000);
 
   it("does not take a blocked process for a clock that was put back", async () => {
