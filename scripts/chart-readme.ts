@@ -13,7 +13,7 @@ const begin = "<!-- values: made by `npm run docs:chart` -->";
 /** One documented value. */
 interface Row {
   readonly key: string;
-  /** The default in Markdown, or the keys of a group. */
+  /** The default in Markdown; empty for a group. */
   readonly fallback: string;
   readonly text: string;
 }
@@ -29,7 +29,7 @@ export function renderChartReadme(readme: string, values: string): string {
   if (undocumented.length > 0)
     throw new Error(`values.yaml says nothing about ${undocumented.join(", ")}: write "# -- …" above`);
   const lines = [...Map.groupBy(rows, ({ fallback, text }) => `${fallback} ${text}`).values()].map(toLine);
-  const table = ["| value | its keys, or its default | what it is |", "|---|---|---|", ...lines].join("\n");
+  const table = ["| value | default | what it is |", "|---|---|---|", ...lines].join("\n");
   const head = readme.split(begin)[0] ?? "";
   return `${head}${begin}\n\n${table}\n`;
 }
@@ -51,8 +51,7 @@ function rowsOf(map: YAMLMap, path: string, undocumented: string[]): Row[] {
     if (mark === "--" && text !== undefined) return [{ key: name, fallback: toText(value), text }];
     if (isMap(value) && value.items.length > 0) {
       const below = rowsOf(value, name, undocumented);
-      const keys = new Set(below.map(({ key: one }) => `\`${one.slice(name.length + 1).split(".")[0]}\``));
-      return text === undefined ? below : [{ key: name, fallback: [...keys].join(", "), text }];
+      return text === undefined ? below : [{ key: name, fallback: "", text }];
     }
     undocumented.push(name);
     return [];

@@ -14,15 +14,24 @@ export interface FailureRow {
   readonly sent: "no" | "maybe";
 }
 
+/** No further step. */
+export const giveUp = "give up";
+
+/** What is done in turn; giving up is said by the last word alone. */
+export function inTurn(...steps: readonly (string | undefined)[]): string {
+  const done = steps.filter((step) => step !== undefined);
+  return done.filter((step, index) => step !== giveUp || index === done.length - 1).join(" → ");
+}
+
 const putMeaning: Readonly<Record<Exclude<PutFailure, "not-done" | "in-doubt">, readonly [string, string]>> = {
   field: ["the field is found; the others go on", "failed (read-only-field)"],
-  missing: ["give up", "failed (no-target)"],
+  missing: [giveUp, "failed (no-target)"],
   changed: ["read and PUT again, twice at most", "failed (refused)"],
-  "wants-etag": ["target: once with `If-Match: *`; else give up", "failed (refused)"],
+  "wants-etag": ["target: once with `If-Match: *`", "failed (refused)"],
 };
 
 const verdicts = {
-  "give-up": "give up",
+  "give-up": giveUp,
   retry: "later again",
   verify: "later again",
   defer: "wait",
@@ -35,15 +44,10 @@ export function applyRows(rows: readonly FailureRow[]): readonly [readonly strin
     const verdict = judge(row, "apply");
     const isWait = verdict === "defer" || verdict === "resume";
     const missing = row.kind === "not-found" ? "failed (no-target)" : `failed (${reasonOf(row.kind)})`;
-    const read = [verdicts[verdict], isWait ? "missed (throttled)" : missing];
-    const put = putCells(row, isWait);
-    return [
-      row.what,
-      ...read.map((cell) => (verdict === "resume" ? cell.replace("throttled", "too-late") : cell)),
-      ...put,
-    ];
+    const waited = verdict === "resume" ? "missed (too-late)" : "missed (throttled)";
+    return [row.what, inTurn(verdicts[verdict], isWait ? waited : missing), inTurn(...putCells(row, isWait))];
   });
-  return [["answer or failure", "look: verdict", "look: last word", "PUT: verdict", "PUT: last word"], shown];
+  return [["answer or failure", "look", "PUT"], shown];
 }
 
 function putCells(row: FailureRow, isWait: boolean): readonly string[] {
@@ -52,6 +56,6 @@ function putCells(row: FailureRow, isWait: boolean): readonly string[] {
   if (failure !== "not-done" && failure !== "in-doubt") return putMeaning[failure];
   const verdict = judge(row, "apply");
   if (isWait) return [verdicts[verdict], verdict === "resume" ? "missed (too-late)" : "missed (throttled)"];
-  const first = row.kind === "contract" ? "look and PUT once more; then give up" : verdicts[verdict];
+  const first = row.kind === "contract" ? "look and PUT once more" : verdicts[verdict];
   return [first, `${failure === "in-doubt" ? "unknown" : "failed"} (${reasonOf(row.kind)})`];
 }

@@ -10,7 +10,7 @@ import { ServiceError } from "../../src/service/service-error.ts";
 import { doubtOf, judge, reasonOf } from "../../src/tasks/judge.ts";
 import { goneMeanwhile } from "../../src/tasks/send-start.ts";
 import { endingOf } from "../../src/tasks/verify.ts";
-import { applyRows } from "./apply-table.ts";
+import { applyRows, giveUp, inTurn } from "./apply-table.ts";
 
 /** One row: what happens to an exchange, and the kind of failure it is. */
 interface Row {
@@ -40,7 +40,7 @@ const rows: readonly Row[] = [
 ];
 
 const meaning = {
-  "give-up": "give up",
+  "give-up": giveUp,
   retry: "later again",
   defer: "wait",
   verify: "verify",
@@ -62,11 +62,11 @@ function deletion(row: Row): string {
   return lastWord(row, "delete");
 }
 
-function insideCall(row: Row, operation: Operation): string {
+function insideCall(row: Row, operation: Operation): string | undefined {
   if (row.status === 401) return "token renewed once";
   const { method, path } = factsOf(operation);
   const error = new ServiceError({ ...row, operation, method, path, problem: "" });
-  return retryWaitMs(error, { tries: 1, retriesMax: 2, random: () => 0 }) === undefined ? "–" : "2 more tries";
+  return retryWaitMs(error, { tries: 1, retriesMax: 2, random: () => 0 }) === undefined ? undefined : "2 more tries";
 }
 
 /**
@@ -76,28 +76,13 @@ export function errorTable(): string {
   const failures = rows.map((row) => [
     row.what,
     `\`${row.kind}\``,
-    insideCall(row, "RunSyncJob"),
-    meaning[judge(row, "run")],
-    lastWord(row, "run"),
-    insideCall(row, "GetActivities"),
-    meaning[judge(row, "poll")],
+    inTurn(insideCall(row, "RunSyncJob"), meaning[judge(row, "run")], lastWord(row, "run")),
+    inTurn(insideCall(row, "GetActivities"), meaning[judge(row, "poll")]),
     deletion(row),
   ]);
   const [applyHead, apply] = applyRows(rows);
   return [
-    table(
-      [
-        "answer or failure",
-        "kind",
-        "start: in the call",
-        "start: verdict",
-        "start: last word",
-        "read: in the call",
-        "read: verdict",
-        "deletion: last word",
-      ],
-      grouped(failures),
-    ),
+    table(["answer or failure", "kind", "start", "read", "deletion: last word"], grouped(failures)),
     table(applyHead, grouped(apply)),
   ].join("\n\n");
 }
@@ -110,12 +95,15 @@ function grouped(body: readonly (readonly string[])[]): readonly (readonly strin
     group.what.push(what);
     groups.set(rest.join("|"), group);
   }
-  return [...groups.values()].map(({ what, rest }) => [what.join(" · "), ...rest]);
+  return [...groups.values()].map(({ what, rest }) => [
+    what.join(", ").replace("300, 301, 302, 303, 304, 307, 308", "3xx"),
+    ...rest,
+  ]);
 }
 
 function table(head: readonly string[], body: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-  return [line(head), line(head.map(() => "---")), ...body.map(line)].join("\n");
+  return [line(head), line(head.map(() => "---")).replaceAll(" ", ""), ...body.map(line)].join("\n");
 }
 
 if (import.meta.main) process.stdout.write(`${errorTable()}\n`);
