@@ -8,7 +8,7 @@ import { durationSchema, maybe, optional, required, whole } from "./primitives.t
 const followSchema = z.strictObject({
   until: optional(
     z.enum(["accepted", "settled", "quiet"]),
-    "When a run counts as ended. `accepted`: the service took the start. `settled`: an activity shows its end (without a mapping of `finished`: as quiet). `quiet`: no new activity for `quietFor`.",
+    "When a run counts as ended. `accepted`: the service took the start. `settled`: an activity shows its end (without a mapping of `finished`: `quiet`). `quiet`: no new activity for `quietFor`.",
     "accepted",
     "settled",
   ),
@@ -32,13 +32,13 @@ const followSchema = z.strictObject({
   ),
   blockedAfter: optional(
     z.union([z.literal("off"), durationSchema("1s", "7d")]),
-    "The run is `blocked` when an approval waits and nothing happened for so long (docs/outcomes.md#blocked). With `off`, or a time not shorter than `deadline`, approvals are not read.",
+    "The run is `blocked` when an approval waits and nothing happened for so long (docs/outcomes.md#blocked). `off`: approvals are not read.",
     "30m",
     "5m",
   ),
   appearsWithin: optional(
     durationSchema("1s", "1d"),
-    "Longest time until a started run shows up in the activities. Then a start without an answer is sent once more, or ends as `not-started` (docs/outcomes.md). If too short, a sync job may run twice. Default: it ends as `unknown`.",
+    "Longest time until a started run shows up in the activities. Then a start without an answer is sent once more, or ends as `not-started` (docs/outcomes.md): if too short, a sync job runs twice. Default: it ends as `unknown`.",
     "2m",
   ),
   conflictsMax: optional(
@@ -120,7 +120,7 @@ export const behaviourFields = {
   }),
   onUnknown: optional(
     z.enum(["verify", "retry", "give-up"]),
-    "When the answer to a start is lost, `verify` looks for the run; `give-up` ends as unknown at once; `retry` looks and, when it finds nothing, sends again, 3 times in all: the sync job may run more than once.",
+    "When the answer to a start is lost, `verify` looks for the run; `give-up` ends as unknown; `retry` sends again when it finds none, 3 times in all: the sync job may run more than once.",
     "give-up",
     "verify",
   ),
