@@ -1,5 +1,4 @@
-// Starts tasks by hand, now: they go the same way as scheduled ones. Called by `syncline run`,
-// `syncline delete` and web/.
+// Starts tasks by hand, now: they go the same way as scheduled ones.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { Task } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";

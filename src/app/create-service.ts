@@ -1,5 +1,4 @@
-// Makes the client of a service from its settings. Called by the running services and by `syncline
-// api`.
+// Makes the client of a service from its settings.
 import type { ServiceSettings, TlsSettings, TokenSettings } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";

@@ -1,5 +1,5 @@
 // The web server as a part of the process (role `web`). Its code is loaded when it starts, so that
-// a process without the role pays nothing for it. Built by app.ts.
+// a process without the role pays nothing for it.
 import type { LoadOptions } from "../config/load-policies.ts";
 import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { systemClock } from "../core/clock.ts";

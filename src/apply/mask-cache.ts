@@ -1,5 +1,5 @@
 // Shares readings of the masks. The service cannot read one mask, so each caller reads the list,
-// and callers at the same time share one reading. One per process; used by inspect.ts.
+// and callers at the same time share one reading. One per process.
 import { systemClock } from "../core/clock.ts";
 import type { ObjectOwner } from "../core/declared-object.ts";
 import type { Mask, SyncService } from "../service/client.ts";

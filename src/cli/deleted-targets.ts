@@ -1,5 +1,4 @@
-// Finds policies that name sync jobs which Syncline has deleted. Reads only. Called by `plan` and
-// `doctor` with a connected store.
+// Finds policies that name sync jobs which Syncline has deleted. Reads only.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { deletionByHand } from "../model/task.ts";

@@ -1,6 +1,5 @@
 // What is unusual about a run that ended well: it took much longer or shorter, or left far more or
-// fewer activities or conflicts, than this sync job's last 20 such runs. Pure; called by
-// tasks/finish.ts, tasks/run.ts and queries/.
+// fewer activities or conflicts, than this sync job's last 20 such runs. Pure.
 import * as z from "zod";
 import { formatRoughly } from "../core/duration.ts";
 import { counted } from "../core/plain-text.ts";

@@ -1,6 +1,5 @@
 // Adds to a notice what people need beside it: the zone of their clock, who to call, and where to
-// look. All come from the policy set. Pure; called by notifier.ts, trial.ts, and for new items by
-// app/create-consumers.ts.
+// look. All come from the policy set. Pure.
 
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { fillLink } from "../config/schema/notify.ts";

@@ -1,5 +1,5 @@
 // What an event means for its policy: the health of one target, and whether it may be the service's
-// fault. Pure; called by evaluate.ts.
+// fault. Pure.
 import { cutText } from "../core/plain-text.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
 import { type Health, healthOfStatus, type Outcome, type OutcomeReason } from "../model/outcome.ts";

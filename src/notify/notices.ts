@@ -1,5 +1,4 @@
-// Makes notices from alert states: ids, titles and data, without secrets. Pure; called by
-// decide.ts, decide-service.ts and evaluate.ts.
+// Makes notices from alert states: ids, titles and data, without secrets. Pure.
 import type { Policy } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";

@@ -1,4 +1,4 @@
-// The interface of a sink: it takes one notice a call. Used by process-delivery.ts.
+// The interface of a sink: it takes one notice a call.
 import type { Notice } from "../model/notice.ts";
 
 /** What a receiver answered: its HTTP or SMTP status, and the beginning of what it said. */

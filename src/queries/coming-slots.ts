@@ -1,5 +1,5 @@
 // The next slots of a policy, with what is known already to keep them from starting, and the days
-// on which clocks change. Pure. Called by the pages.
+// on which clocks change. Pure.
 import type { Policy } from "../config/policy-set.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import { createClosedTimes, describeSkip } from "../schedule/closed-times.ts";

@@ -1,6 +1,5 @@
 // The deadlines of policies, from what Redis knows: which are late, what the notifier must judge,
-// and what a slot's deadline came to. Reads only. Called by the notifier's process, `status`,
-// `explain`, metrics and pages.
+// and what a slot's deadline came to. Reads only.
 import { describeExpectation, type Policy, targetsOf, timezoneOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";

@@ -1,5 +1,5 @@
 // The followed lists: how old their last reading is, what is new since yesterday, and which
-// conflicts and approvals are open per sync job. Called by the pages and the API.
+// conflicts and approvals are open per sync job.
 import type { PolicySet } from "../config/policy-set.ts";
 import { totalOfAll, totalOfItem, totalOfSyncJob } from "../feeds/list-totals.ts";
 import { costlyReasons, type Feed, listNames } from "../model/feed.ts";

@@ -1,5 +1,5 @@
 // Open conflicts of policies, as the last whole walk of each list counted them: one read a list,
-// none of the service. Called by policy-lines.ts.
+// none of the service.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";

@@ -1,5 +1,5 @@
 // What an outage of a service holds up, and what gets well without a person: one outage is one
-// trouble, however many policies and lists it hits. Pure. Called by attention.ts and others.
+// trouble, however many policies and lists it hits. Pure.
 import { counted, someNames } from "../core/plain-text.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
 import type { PolicyLine } from "./policy-lines.ts";

@@ -1,5 +1,5 @@
 // What a trouble means, for people who wait for the data and do not run Syncline: what happened and
-// since when, whether Syncline goes on by itself, and who must do what. Pure. Called by digest.ts.
+// since when, whether Syncline goes on by itself, and who must do what. Pure.
 import { showNear } from "../core/instant.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
 import { type AttentionItem, quarantineNote, sinceOf, whomToAsk, wordsOfEnd } from "./attention.ts";

@@ -1,5 +1,5 @@
 // One line a policy: is it well, how did it end last, when does it come next? Worst first. It reads
-// what is kept of each policy, never its outcomes. Called by `syncline status`.
+// what is kept of each policy, never its outcomes.
 import { type Policy, targetsOf, timezoneOf } from "../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";

@@ -1,5 +1,4 @@
 // Finds the policy set to look with: the one that runs, which Redis keeps, or the one of a file.
-// Called by cli/shared-options.ts for all commands that need policies and change none.
 import type { PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { type KeptNote, readKeptNote, readKeptSet } from "../store/kept-policies.ts";

@@ -1,6 +1,5 @@
 // Records as they stand, for an asker who may see some policies only: outcomes, failed tasks,
-// changes, pauses, runs by hand, declared objects, and the story of a slot. Called by the pages and
-// the API.
+// changes, pauses, runs by hand, declared objects, and the story of a slot.
 
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";

@@ -1,5 +1,5 @@
-// Tasks in flight as data: the step of each, since when, what it waits for, and until when. Called
-// by `syncline running`, `run --wait`, task stories and web/. Reads only, in batches.
+// Tasks in flight as data: the step of each, since when, what it waits for, and until when. Reads
+// only, in batches.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { showClock, toIso } from "../core/instant.ts";
 import { runByHand, type Task } from "../model/task.ts";

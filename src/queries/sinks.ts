@@ -1,6 +1,5 @@
 // What waits for each sink, what it did not take, and what became of the last digests. Reads Redis
-// only. Called by status.ts and by `syncline sinks`; app/create-notifier.ts keeps the states of
-// digests.
+// only. create-notifier.ts keeps the states of digests.
 import * as z from "zod";
 import type { PolicySet } from "../config/policy-set.ts";
 import { silentLog } from "../core/event-log.ts";

@@ -1,5 +1,5 @@
 // Which policies had succeeded by a time, of those that were due since the midnight before? Read
-// from outcomes and the slot ledger, a few rounds for all. Called by `syncline status --at`.
+// from outcomes and the slot ledger, a few rounds for all.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { showClock } from "../core/instant.ts";
 import { isGood, type Outcome } from "../model/outcome.ts";

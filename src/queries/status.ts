@@ -1,6 +1,5 @@
 // What goes on at an installation: services, quarantines, lists, sinks and processes, and which
-// policies these run. Reads Redis only. Called by `syncline status`, `syncline doctor` and
-// attention.ts.
+// policies these run. Reads Redis only.
 import type { PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";

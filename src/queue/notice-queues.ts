@@ -1,5 +1,5 @@
 // The queues of the sinks, one each: takes notices, pauses a queue, and keeps failed deliveries.
-// Built by app/running-sinks.ts and the command line. Delivers nothing itself.
+// Delivers nothing itself.
 import type { Job, Queue } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";

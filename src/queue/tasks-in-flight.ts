@@ -1,6 +1,5 @@
 // Reads the tasks in the queues straight from Redis: one connection for all services, and a bounded
 // read for ten thousand tasks. The keys are BullMQ's (PREFIX:QUEUE:wait, :active, :delayed, …).
-// Called by queries/running.ts and actions/cancel.ts.
 import { parseTask, type Task } from "../model/task.ts";
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";

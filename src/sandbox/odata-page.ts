@@ -1,6 +1,6 @@
 // One page of a list: items, context and the link to the next page, in the styles of real services.
 // A link is the list's address with a token in `$skip` or `$skiptoken`; an opaque link stands for
-// such an address. Called by routes.ts.
+// such an address.
 import { createHash } from "node:crypto";
 import type { Target } from "./address.ts";
 import { chanceUuid } from "./chance.ts";

@@ -1,5 +1,5 @@
 // What to say of a slot: its record in one sentence, why it has none, and why an instant is no
-// slot. Pure; called by `explain` and `audit`.
+// slot. Pure.
 import type { Policy } from "../config/policy-set.ts";
 import { policyLimits } from "../config/rules/policy-limits.ts";
 import { formatDuration, formatRoughly } from "../core/duration.ts";

@@ -1,5 +1,5 @@
-// The days of a recurrence rule (RFC 5545, 3.3.10); times of day are the caller's. Pure. Called by
-// calendar-file.ts. It looks at the days of each period, so that no rule is endless.
+// The days of a recurrence rule (RFC 5545, 3.3.10); times of day are the caller's. Pure. It looks
+// at the days of each period, so that no rule is endless.
 
 /** A rule. Weekdays count from Sunday, 0. Empty lists say nothing. */
 export interface DayRule {

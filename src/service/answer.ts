@@ -1,5 +1,5 @@
 // Parses the service's answers into checked values. Every function throws WrongShape, which call.ts
-// turns into a ServiceError of kind `contract`. Pure; called by client.ts.
+// turns into a ServiceError of kind `contract`. Pure.
 import type { z } from "zod";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { type Answer, WrongShape } from "./call.ts";

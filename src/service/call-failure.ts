@@ -1,5 +1,5 @@
 // Turns the result of an exchange into an answer or a ServiceError, by the table of
-// docs/outcomes.md: kinds of statuses, waits, words. Pure; called by call.ts.
+// docs/outcomes.md: kinds of statuses, waits, words. Pure.
 import { formatDuration } from "../core/duration.ts";
 import type { ErrorKind } from "../core/errors.ts";
 import type { Denial, DeniedBy } from "../core/limiter.ts";

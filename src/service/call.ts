@@ -1,6 +1,6 @@
 // One call of an operation: token, limiter, exchange, renewal after a 401, retries of reads only.
 // Every failure becomes a ServiceError. The token is attached here, per request, after the check of
-// the final URL. Called by client.ts.
+// the final URL.
 
 import { backoffMs, type Clock } from "../core/clock.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";

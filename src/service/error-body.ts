@@ -1,5 +1,5 @@
 // Extracts what may be quoted from an error answer: code and message, short and masked. Never fails
-// on a body, never quotes HTML or plain text. Called by call-failure.ts.
+// on a body, never quotes HTML or plain text.
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { cutText } from "../core/plain-text.ts";
 import { notedLengthMin, withoutKnownSecrets, withoutSecretShapes } from "../core/secrets.ts";

@@ -1,5 +1,5 @@
 // Walks the pages of a list lazily, one page in memory at a time, within limits. Never restarts a
-// walk by itself, never follows a link that next-link.ts refuses. Called by client.ts.
+// walk by itself, never follows a link that next-link.ts refuses.
 import type { Clock } from "../core/clock.ts";
 import { hashText } from "../core/stable-hash.ts";
 import type { RawPage } from "./answer.ts";

@@ -1,5 +1,5 @@
 // Builds the URLs of the service: both path forms, the three identity forms, the query options.
-// Adds nothing that the caller did not ask for. Pure; called by client.ts.
+// Adds nothing that the caller did not ask for. Pure.
 import { factsOf, type Operation, type PathForm } from "./operations.ts";
 import type { IdentityForm, QuoteStrings } from "./service-options.ts";
 

@@ -1,6 +1,6 @@
 // TLS: the certificates of one service, from files, and what failures of connections mean. Files
 // are read again after 30 s or a failed connection, so that rotated ones apply. The check of the
-// service's certificate cannot be switched off. Used by transport.ts.
+// service's certificate cannot be switched off.
 //
 //   (nothing) ──read, good──▶ material ──30 s or expire()──▶ read: same → kept; good → new material; bad → kept, one warning a minute
 //        └──read, bad──▶ TlsFilesError at every exchange, until the files are good

@@ -1,5 +1,5 @@
 // How many requests a service would get: an estimate from the events of a simulation, in which no
-// request fails. Used by `plan --requests`.
+// request fails.
 import type { Policy } from "../config/policy-set.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import { approvalsAfterMs, defaultPace, walkGapMs, walkPaceMs } from "../feeds/pace.ts";

@@ -1,6 +1,5 @@
 // The simulation: policies on a virtual clock, from the scheduler's ticks to the end of the last
-// run. Pure and lazy: it yields one event after the other and keeps only open tasks. Called by
-// `simulate` and `plan`.
+// run. Pure and lazy: it yields one event after the other and keeps only open tasks.
 //
 // tick (virtual-ticks.ts) ─▶ planned slots ─▶ tasks ─▶ a free worker ─▶ overlap rule ─▶ started
 //                               ▲                                                        │

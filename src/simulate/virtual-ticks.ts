@@ -1,5 +1,5 @@
 // The scheduler's ticks on a virtual clock: the same calendar and planDue, without ledger and
-// waiting. A heap says which policy is next. Pure; called by simulation.ts.
+// waiting. A heap says which policy is next. Pure.
 import type { Policy } from "../config/policy-set.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { Pause } from "../model/pause.ts";

@@ -1,5 +1,5 @@
 // The end of a task, also of one that a person has cancelled: its ending becomes an outcome, and is
-// recorded. Called by process-task.ts, and by the consumers for a task that workers abandoned.
+// recorded.
 
 import { errorText } from "../core/errors.ts";
 import { coveredSlotsMax, figuresOf, type Outcome, withFindings } from "../model/outcome.ts";

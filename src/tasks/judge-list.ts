@@ -1,6 +1,6 @@
 // Judges a list that a poll has read: does it meet the policy's expectation, and which items
-// offend? Pure. Called by poll.ts. The second half packs what a poll saw of each item, so that the
-// next one knows what is new or modified.
+// offend? Pure. The second half packs what a poll saw of each item, so that the next one knows what
+// is new or modified.
 import { hash } from "node:crypto";
 import { type Expression, firstLine } from "../core/expression.ts";
 import { toPlainText } from "../core/plain-text.ts";

@@ -3,8 +3,6 @@
 //
 //   task ─▶ takeStep (run.ts, activate.ts, delete.ts, poll.ts, apply.ts) ─▶ snooze or retry ─▶ handed out again
 //                                                                        └▶ complete ─▶ finish.ts: the one outcome
-//
-// Called by the consumers (app/create-consumers.ts).
 import { randomUUID } from "node:crypto";
 import { backoffMs, systemClock } from "../core/clock.ts";
 import { stackOf } from "../core/errors.ts";

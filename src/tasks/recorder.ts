@@ -1,7 +1,7 @@
 // Records a task's outcome in the history, then publishes it: one log line, and the watches (of
 // quarantines and deletions). After a crash in between, the next worker with the task publishes it:
 // at least once, with the same taskId. A recorded outcome never changes. RecentOutcomes writes the
-// newest ones again when Redis has lost them. Called by finish.ts, built by create-consumers.ts.
+// newest ones again when Redis has lost them.
 
 import { Batcher } from "../core/batcher.ts";
 import type { Clock } from "../core/clock.ts";

@@ -1,5 +1,4 @@
-// Verification: did a start without an answer happen? Looks for its activities in the feeds. Called
-// by run.ts.
+// Verification: did a start without an answer happen? Looks for its activities in the feeds.
 //
 //   an activity of it ─▶ confirmed, followed on     nothing in time ─▶ unknown, with the evidence; sent again by onUnknown: retry alone
 //                                                   └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started

@@ -1,6 +1,6 @@
 // What every request passes before its route: who asks, how fast, and, where it may change
 // something, whether this server, the place it comes from and the caller's scope allow it. Records
-// each refusal. Used by web-app.ts.
+// each refusal.
 import type { Context, MiddlewareHandler } from "hono";
 import { getCookie } from "hono/cookie";
 import type { Clock } from "../core/clock.ts";

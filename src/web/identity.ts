@@ -1,5 +1,5 @@
 // Who asks and what they may do: of an identity provider's claims, by the grants of the --web-auth
-// file. Pure. Called by access.ts for each request.
+// file. Pure.
 import type { AuthSettings } from "../config/auth-file.ts";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { labelsOf, selectorOf } from "../model/label.ts";

@@ -1,6 +1,6 @@
 // One identity provider: what it says of itself (OpenID Connect discovery) and its signing keys,
 // both kept. While it fails it is asked once in ten seconds, and for a key that it did not name
-// before once in thirty: no stranger makes us ask on and on. Called by access.ts and oidc.ts.
+// before once in thirty: no stranger makes us ask on and on.
 import { createRemoteJWKSet, customFetch, errors, jwtVerify, type RemoteJWKSet } from "jose";
 import * as oauth from "oauth4webapi";
 import { type Clock, createDeadline } from "../core/clock.ts";

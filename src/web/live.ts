@@ -1,5 +1,5 @@
 // Tells open pages that something changed, by server-sent events. One poll of Redis every two
-// seconds for all of them, and none while no page listens. Used by web-app.ts.
+// seconds for all of them, and none while no page listens.
 import type { Context } from "hono";
 import type { Clock } from "../core/clock.ts";
 import { stackOf } from "../core/errors.ts";

@@ -1,6 +1,6 @@
 // Signing in on the page by an identity provider: OpenID Connect's code flow with PKCE. What one
 // sign-in needs at its end (state, nonce, verifier) waits in a cookie of the browser that began it.
-// The address to come back to is configured, never taken from a request. Used by sign-in.ts.
+// The address to come back to is configured, never taken from a request.
 import * as oauth from "oauth4webapi";
 import { z } from "zod";
 import type { OidcSettings } from "../config/auth-file.ts";

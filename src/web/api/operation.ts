@@ -1,5 +1,5 @@
 // What an operation of the API is, and what operations share: parameters, pages, the policy of a
-// name. Used by the files of operations beside it, by routes.ts and by openapi.ts.
+// name.
 import * as z from "zod";
 import type { Policy } from "../../config/policy-set.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
