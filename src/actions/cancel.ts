@@ -14,13 +14,13 @@ import { type By, beginChange } from "./record-change.ts";
  * What the cancel met. `claimed`: nothing was sent, nor will be. `sending`, `confirmed`: the
  * request is out. `settled`: it had ended. `fanned-out`: tasks of sync jobs stand in its place.
  */
-export type Cancelled = StartState | "fanned-out";
+export type CancelResult = StartState | "fanned-out";
 
 /** Cancels a task in flight. It needs no worker; its outcome does. */
 export async function cancel(
   task: Task,
   { store, producer, by }: { readonly store: Store; readonly producer: Pick<Producer, "expedite">; readonly by: By },
-): Promise<Cancelled> {
+): Promise<CancelResult> {
   const { actor, reason } = by;
   const journal = new StartJournal(store);
   const change = await beginChange(store, by, { what: "cancel", subject: `task ${task.id}` });

@@ -58,16 +58,16 @@ function describeMatched(subject: PauseSubject, set: PolicySet | undefined) {
 }
 
 /** A policy that was queued for the newest slot that its pause had skipped. */
-interface CaughtUp {
+interface CaughtUpPolicy {
   readonly policy: string;
   readonly slotMs: number;
   readonly tasks: readonly string[];
 }
 
 /** What a resume did. `stillPaused`: all pauses and quarantines in force after it. */
-export interface Resumed {
+export interface ResumeResult {
   readonly ended: readonly Pause[];
-  readonly caughtUp: readonly CaughtUp[];
+  readonly caughtUp: readonly CaughtUpPolicy[];
   readonly stillPaused: readonly Pause[];
 }
 
@@ -86,7 +86,7 @@ export async function resume(
   subject: PauseSubject,
   wish: CatchUp | undefined,
   { store, set, by }: PauseParts,
-): Promise<Resumed> {
+): Promise<ResumeResult> {
   await checkIsThere(subject, set, store);
   const pauses = new Pauses(store);
   const quarantines = new Quarantines(store);
@@ -113,9 +113,9 @@ async function catchUp(
   nowMs: number,
   { producer, signal }: CatchUp,
   { store, by }: Pick<PauseParts, "store" | "by">,
-): Promise<CaughtUp[]> {
+): Promise<CaughtUpPolicy[]> {
   const ledger = new SlotLedger(store);
-  const caughtUp: CaughtUp[] = [];
+  const caughtUp: CaughtUpPolicy[] = [];
   for (const policy of policies) {
     if (signal.aborted) break;
     const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);

@@ -8,7 +8,7 @@ import { redisTimeMs, type Store } from "../store/redis.ts";
 import { type By, beginChange, type Done } from "./record-change.ts";
 
 /** What is queued now, and how many workers were alive for it before. */
-export interface Queued {
+export interface QueuedTasks {
   readonly tasks: readonly Task[];
   readonly workers: number;
 }
@@ -25,7 +25,7 @@ export interface RunParts {
 const recordedTasksMax = 100;
 
 /** Runs a policy now, whatever its schedule and its pauses say. */
-export async function runNow(policy: Policy, parts: RunParts): Promise<Queued> {
+export async function runNow(policy: Policy, parts: RunParts): Promise<QueuedTasks> {
   const tasks = await tasksByHand(policy, parts);
   const ids = tasks.slice(0, recordedTasksMax).map(({ id }) => id);
   return queueByHand(tasks, parts, { what: "run", subject: `policy ${policy.name}`, after: { tasks: ids } });
@@ -48,7 +48,7 @@ export function policyOfSyncJob({ service, syncJob, repository }: SyncJobPlace, 
 }
 
 /** Runs one sync job now, as the `defaults` of the policy files say. */
-export async function runSyncJob(place: SyncJobPlace, set: PolicySet, parts: RunParts): Promise<Queued> {
+export async function runSyncJob(place: SyncJobPlace, set: PolicySet, parts: RunParts): Promise<QueuedTasks> {
   const { service, syncJob, repository } = place;
   const tasks = await tasksByHand(policyOfSyncJob(place, set), parts);
   const where = repository === undefined ? service : `${service}, ${repository}`;
@@ -61,7 +61,7 @@ export async function queueByHand(
   tasks: readonly Task[],
   { store, producer, by }: RunParts,
   done: Done,
-): Promise<Queued> {
+): Promise<QueuedTasks> {
   const [first] = tasks;
   const workers = first === undefined ? 0 : await producer.workers(first.service, queueKindOf(first.kind));
   const change = await beginChange(store, by, done);

@@ -37,17 +37,17 @@ const staleMax = 2;
  * How applying an object ended. `changes`: what this caller changed, also before an interruption.
  * `blocked`: fields that still differ and were refused or ignored.
  */
-export type Applied = { readonly changes: readonly FieldChange[] } & (
+export type ApplyResult = { readonly changes: readonly FieldChange[] } & (
   | { readonly end: "done"; readonly blocked: readonly FieldDifference[] }
   | { readonly end: "missing" | "precondition"; readonly detail: string }
   | { readonly end: "busy"; readonly holder: string }
   | { readonly end: "failed"; readonly error: ServiceError; readonly isSent: boolean }
 );
 
-type Found = Extract<Inspection, { readonly state: "found" }>;
+type FoundInspection = Extract<Inspection, { readonly state: "found" }>;
 
 /** Applies one object. A failure of the service becomes a result. */
-export async function applyObject(object: DeclaredObject, deps: ApplyDependencies): Promise<Applied> {
+export async function applyObject(object: DeclaredObject, deps: ApplyDependencies): Promise<ApplyResult> {
   const run = new ApplyRun(object, deps);
   try {
     return await run.toTheEnd();
@@ -83,7 +83,7 @@ class ApplyRun {
   }
 
   /** @throws ServiceError when the object cannot be read. */
-  async toTheEnd(): Promise<Applied> {
+  async toTheEnd(): Promise<ApplyResult> {
     for (let round = 1; round <= roundsMax; round += 1) {
       const look = await inspect(this.#object, this.#deps, {
         isFresh: round > 1,
@@ -109,7 +109,7 @@ class ApplyRun {
   /**
    * The fields that may still be sent. One that stayed the same after a success counts as ignored.
    */
-  async #openOf({ differences }: Found): Promise<readonly FieldDifference[]> {
+  async #openOf({ differences }: FoundInspection): Promise<readonly FieldDifference[]> {
     for (const { field, before, after, block } of differences) {
       const taken = this.#taken.get(field);
       // The value differs from before the change: another client changed it meanwhile. The next
@@ -121,21 +121,21 @@ class ApplyRun {
     return differences.filter(({ field, block }) => block === undefined && !this.#taken.has(field));
   }
 
-  async #done({ differences }: Found): Promise<Applied> {
+  async #done({ differences }: FoundInspection): Promise<ApplyResult> {
     await this.#keep();
     const blocked = differences.map((one) => ({ ...one, block: one.block ?? { how: "ignored", said: "" } }) as const);
     return { end: "done", blocked, changes: this.changes() };
   }
 
   /** The fields of the next PUT. Fields that were refused without a reason go last, one by one. */
-  #batchOf(open: readonly FieldDifference[], { readOnly }: Found): readonly FieldDifference[] {
+  #batchOf(open: readonly FieldDifference[], { readOnly }: FoundInspection): readonly FieldDifference[] {
     const isSuspect = ({ field }: FieldDifference) => readOnly.some((known) => known.field === field);
     const trusted = open.filter((one) => !isSuspect(one));
     if (trusted.length > 0 && !this.#isSingly) return trusted;
     return (trusted.length > 0 ? trusted : open).slice(0, 1);
   }
 
-  async #put(batch: readonly FieldDifference[], look: Found): Promise<Applied | undefined> {
+  async #put(batch: readonly FieldDifference[], look: FoundInspection): Promise<ApplyResult | undefined> {
     const changes = batch.map(({ block: _, ...change }) => change);
     const ifMatch = this.#ifAny ?? look.etag;
     this.#record = noteSent(this.#record, changes);
@@ -160,7 +160,7 @@ class ApplyRun {
     error: ServiceError,
     changes: readonly FieldChange[],
     { isReadable, isVersioned }: { readonly isReadable: boolean; readonly isVersioned: boolean },
-  ): Promise<Applied | undefined> {
+  ): Promise<ApplyResult | undefined> {
     const failure = readPutFailure(error);
     if (failure !== "in-doubt") this.#record = withoutSent(this.#record, changes);
     if (failure === "field") await this.#blame(error, changes);
@@ -208,7 +208,7 @@ class ApplyRun {
   }
 
   /** A field that was changed is not read-only: forgets that it was. */
-  async #unlearn(changes: readonly FieldChange[], { readOnly }: Found): Promise<void> {
+  async #unlearn(changes: readonly FieldChange[], { readOnly }: FoundInspection): Promise<void> {
     const { memory, owner, forgetBeforeMs } = this.#deps;
     for (const { field } of changes) {
       if (forgetBeforeMs !== undefined || readOnly.some((known) => known.field === field))

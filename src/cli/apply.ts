@@ -3,7 +3,7 @@
 // log line on standard error.
 import type { Command } from "commander";
 import { type BegunChange, type By, beginChange } from "../actions/record-change.ts";
-import { type Applied, applyObject } from "../apply/apply-object.ts";
+import { type ApplyResult, applyObject } from "../apply/apply-object.ts";
 import { describeBlock, describeChanges, describePrecondition } from "../apply/differences.ts";
 import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
@@ -116,7 +116,7 @@ async function applyStubbornly(
   { policy, object, parts }: InspectedItem,
   store: Store,
   signal: AbortSignal,
-): Promise<Applied> {
+): Promise<ApplyResult> {
   const leases = new Leases(store);
   const by = `by-hand-${systemClock.nowMs()}`;
   const holder = async (target: string) =>
@@ -133,7 +133,7 @@ async function applyStubbornly(
 /** Completes the record of an object, and logs what was changed. */
 async function audit(
   { policy, object }: InspectedItem,
-  applied: Applied,
+  applied: ApplyResult,
   { log, by, change }: AuditContext & { readonly change: BegunChange },
 ): Promise<void> {
   const { changes } = applied;
@@ -167,9 +167,9 @@ function recordedValues(changes: readonly Pick<FieldChange, "field" | "before" |
 }
 
 /** One object: its inspection, and what applying it gave, if something had to be sent. */
-type ItemReport = InspectedItem & { readonly state: ObjectState; readonly applied: Applied | undefined };
+type ItemReport = InspectedItem & { readonly state: ObjectState; readonly applied: ApplyResult | undefined };
 
-function isWell(applied: Applied): boolean {
+function isWell(applied: ApplyResult): boolean {
   return applied.end === "done" && applied.blocked.length === 0;
 }
 

@@ -1,7 +1,7 @@
 // `syncline pause` and `resume`: the scheduler skips the slots of a policy, a service, a label or
 // all. Slots skipped meanwhile stay skipped; `resume --catch-up` starts the newest of them.
 import type { Command } from "commander";
-import { pause, type Resumed, resume } from "../actions/pause.ts";
+import { pause, type ResumeResult, resume } from "../actions/pause.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showBoth, showInstant } from "../core/instant.ts";
@@ -199,7 +199,7 @@ export function resumeCommand(io: CommandIo): Command {
 
 function show(
   subject: PauseSubject,
-  { ended, caughtUp, stillPaused, isCatchingUp }: Resumed & { readonly isCatchingUp: boolean },
+  { ended, caughtUp, stillPaused, isCatchingUp }: ResumeResult & { readonly isCatchingUp: boolean },
   io: CommandIo,
 ): void {
   io.out(ended.length === 0 ? `${showSubject(subject)}: not paused` : `${showSubject(subject)} resumed`);

@@ -1,7 +1,7 @@
 // `syncline run`: runs a policy, or one sync job without a policy, by hand and now. Its tasks go
 // the same way as scheduled ones. `run --wait` and `delete --yes` show how they come along.
 import type { Command } from "commander";
-import { type Queued, type RunParts, runNow, runSyncJob } from "../actions/run.ts";
+import { type QueuedTasks, type RunParts, runNow, runSyncJob } from "../actions/run.ts";
 import { startApp } from "../app/app.ts";
 import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
@@ -129,7 +129,7 @@ function chooseRun(
   name: string | undefined,
   { service, syncJob, repository, reason }: RunOptions,
   set: PolicySet,
-): (parts: RunParts) => Promise<Queued> {
+): (parts: RunParts) => Promise<QueuedTasks> {
   if (name !== undefined && syncJob === undefined) {
     const policy = findPolicy(set, name);
     return (parts) => runNow(policy, parts);
@@ -153,7 +153,7 @@ export interface HandContext {
 }
 
 /** Waits for the outcomes of these tasks. Without a worker alive, this process works meanwhile. */
-export async function workAndWait({ tasks, workers }: Queued, context: HandContext): Promise<void> {
+export async function workAndWait({ tasks, workers }: QueuedTasks, context: HandContext): Promise<void> {
   const { redis, options, io } = context;
   if (workers > 0) return waitAndReport(tasks, context);
   // The set that Redis keeps holds no secrets: only that of the files can start requests.

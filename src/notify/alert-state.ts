@@ -42,7 +42,7 @@ export type TargetState = Readonly<z.infer<typeof targetSchema>>;
 const notifiedSchema = z.object({ health: z.enum(badHealths), sinceMs: z.int(), target: z.string() });
 
 /** Of what a sink was last notified, where that is not good: of which target, and since when. */
-export type Notified = Readonly<z.infer<typeof notifiedSchema>>;
+export type NotifiedHealth = Readonly<z.infer<typeof notifiedSchema>>;
 
 const policySchema = z.object({
   v: z.literal(1),

@@ -12,7 +12,14 @@ import type { LongRun } from "../model/notify-event.ts";
 import { findingsOf, healths } from "../model/outcome.ts";
 import { targetFromMasks } from "../model/task.ts";
 import type { Unusual } from "../model/unusual.ts";
-import type { BadHealth, Brief, Notified, PolicyAlertState, ServiceAlertState, TargetState } from "./alert-state.ts";
+import type {
+  BadHealth,
+  Brief,
+  NotifiedHealth,
+  PolicyAlertState,
+  ServiceAlertState,
+  TargetState,
+} from "./alert-state.ts";
 import { withFailure, withSignOfLife } from "./decide-service.ts";
 import { type AlertEvent, isWork, type MasksRead } from "./health.ts";
 import {
@@ -172,7 +179,7 @@ interface Cause {
 
 /** Notifies each sink that was last notified of something else, or of a removed target. */
 function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): PolicyDecision {
-  const notified: Record<string, Notified> = {};
+  const notified: Record<string, NotifiedHealth> = {};
   const notices: AddressedNotice[] = [];
   for (const rule of policy.notify ?? []) {
     const { sink } = rule;
@@ -199,7 +206,7 @@ function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): Pol
 }
 
 /** Nothing is bad any more of what a sink was notified: it ended well, or is no longer named. */
-function endNotice(policy: Policy, rule: NotifyRule, before: Notified, cause: Cause): Notice | undefined {
+function endNotice(policy: Policy, rule: NotifyRule, before: NotifiedHealth, cause: Cause): Notice | undefined {
   const { key, at, ending, removed = new Map() } = cause;
   const { health, sinceMs, target } = before;
   if (ending !== undefined && !removed.has(target))

@@ -6,7 +6,7 @@ import type { EventLog } from "../core/event-log.ts";
 
 const quietMs = 60_000;
 
-interface Dropped {
+interface DropCount {
   unlogged: number;
   total: number;
   loggedAtMs: number;
@@ -16,7 +16,7 @@ interface Dropped {
 export class DroppedNotices {
   readonly #log: EventLog;
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #sinks = new Map<string, Dropped>();
+  readonly #sinks = new Map<string, DropCount>();
 
   constructor(log: EventLog, clock: Pick<Clock, "monotonicMs">) {
     this.#log = log;
@@ -49,7 +49,7 @@ export class DroppedNotices {
     for (const [sink, dropped] of this.#sinks) this.#write(sink, dropped);
   }
 
-  #write(sink: string, dropped: Dropped): void {
+  #write(sink: string, dropped: DropCount): void {
     if (dropped.unlogged > 0) this.#log.error("sink.dropped", { sink, count: dropped.unlogged });
     dropped.unlogged = 0;
   }

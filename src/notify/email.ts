@@ -17,7 +17,7 @@ const saidCharactersMax = 200;
 const subjectCharactersMax = 300;
 const replyBytesMax = 64 * 1024;
 
-type Opened = { readonly mailer: ReturnType<typeof connect> } | { readonly reason: string };
+type OpenResult = { readonly mailer: ReturnType<typeof connect> } | { readonly reason: string };
 
 /** Makes an e-mail sink. It opens nothing yet. */
 export function createEmailSink(settings: EmailSettings): Sink {
@@ -60,7 +60,7 @@ export async function tryEmail(settings: EmailSettings): Promise<string | undefi
 }
 
 /** Reads the password and the certificates for each try: rotated ones apply at once. */
-async function open(settings: EmailSettings, tls: TlsFiles): Promise<Opened> {
+async function open(settings: EmailSettings, tls: TlsFiles): Promise<OpenResult> {
   const { user, passwordFile } = settings;
   let password = "";
   if (passwordFile !== undefined) {

@@ -9,7 +9,7 @@ import type { Notice } from "../model/notice.ts";
 import type { LongRun } from "../model/notify-event.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { type Unusual, unusualWords } from "../model/unusual.ts";
-import type { BadHealth, Brief, Notified, ServiceAlertState, TargetState } from "./alert-state.ts";
+import type { BadHealth, Brief, NotifiedHealth, ServiceAlertState, TargetState } from "./alert-state.ts";
 
 /** A notice for one sink. */
 export interface AddressedNotice {
@@ -31,10 +31,10 @@ interface LateMoment {
   readonly timezone: string;
 }
 
-type Named = Pick<Policy, "name" | "service">;
+type NoticePolicy = Pick<Policy, "name" | "service">;
 
 /** How one task ended, for sinks with `every`. */
-export function outcomeNotice({ name, service }: Named, outcome: Outcome): Notice {
+export function outcomeNotice({ name, service }: NoticePolicy, outcome: Outcome): Notice {
   const { v: _version, coveredSlots: _covered, detail, ...fields } = outcome;
   const title = `${name}: ${outcome.status} (${outcome.reason})${targetText(outcome.target)}`;
   return make("outcome", { policy: name, service, at: outcome.finishedAt, title }, [
@@ -44,7 +44,7 @@ export function outcomeNotice({ name, service }: Named, outcome: Outcome): Notic
 }
 
 /** A change by hand of a declared object was set back. */
-export function driftNotice({ name, service }: Named, outcome: Outcome): Notice {
+export function driftNotice({ name, service }: NoticePolicy, outcome: Outcome): Notice {
   const { taskId, status, reason, target, slot, finishedAt, detail } = outcome;
   const title = `${name}: drift corrected${targetText(target)}`;
   return make("drift", { policy: name, service, at: finishedAt, title }, [
@@ -54,7 +54,7 @@ export function driftNotice({ name, service }: Named, outcome: Outcome): Notice 
 }
 
 /** A run ended well, and otherwise than is usual for its sync job. */
-export function unusualNotice({ name, service }: Named, outcome: Outcome, findings: readonly Unusual[]): Notice {
+export function unusualNotice({ name, service }: NoticePolicy, outcome: Outcome, findings: readonly Unusual[]): Notice {
   const { taskId, status, reason, target, slot, finishedAt, detail, durationMs, newConflicts } = outcome;
   const title = `${name}: unusual run (${unusualWords(findings)})${targetText(target)}`;
   const unusual = findings.map((finding) => ({ ...finding }));
@@ -66,7 +66,7 @@ export function unusualNotice({ name, service }: Named, outcome: Outcome, findin
 }
 
 /** A run takes unusually long and goes on. */
-export function longRunNotice({ name, service }: Named, run: LongRun): Notice {
+export function longRunNotice({ name, service }: NoticePolicy, run: LongRun): Notice {
   const { taskId, target, slotMs, sentAtMs, atMs, usualMs } = run;
   const [took, usual] = [atMs - sentAtMs, usualMs].map((ms) => formatRoughly(ms, Math.round));
   const title = `${name}: runs for ${took}, usually ${usual}, and goes on${targetText(target)}`;
@@ -77,7 +77,7 @@ export function longRunNotice({ name, service }: Named, run: LongRun): Notice {
 }
 
 /** A missed slot, for sinks with `every`. */
-export function missedNotice({ name, service }: Named, brief: Brief): Notice {
+export function missedNotice({ name, service }: NoticePolicy, brief: Brief): Notice {
   return make("outcome", { policy: name, service, at: brief.at, title: `${name}: ${brief.detail}` }, [
     brief.key,
     dataOf(brief),
@@ -94,7 +94,7 @@ interface Failing {
 }
 
 /** A policy fares worse, or fails differently. */
-export function failingNotice({ name, service }: Named, { health, own, bad, at, causeKey }: Failing): Notice {
+export function failingNotice({ name, service }: NoticePolicy, { health, own, bad, at, causeKey }: Failing): Notice {
   const { brief, inRow, sinceMs } = own;
   const rows = health === "failing" && inRow > 1 ? `, ${inRow} slots in a row` : "";
   const why = health === "conflicts" ? `${brief.newConflicts ?? 0} new` : brief.reason;
@@ -106,7 +106,7 @@ export function failingNotice({ name, service }: Named, { health, own, bad, at, 
 
 /** A policy is good again, as this ending shows, or had a success again. */
 export function recoveredNotice(
-  { name, service }: Named,
+  { name, service }: NoticePolicy,
   { brief, before, sinceMs }: { readonly brief: Brief; readonly before: BadHealth | "stale"; readonly sinceMs: number },
 ): Notice {
   const forMs = Date.parse(brief.at) - sinceMs;
@@ -118,7 +118,7 @@ export function recoveredNotice(
 
 /** The policy no longer names `targets`; the health of `own`, one of them, is not known. */
 export function removedNotice(
-  { name, service }: Named,
+  { name, service }: NoticePolicy,
   {
     own: { brief },
     before,
@@ -127,7 +127,7 @@ export function removedNotice(
     causeKey,
   }: {
     readonly own: TargetState;
-    readonly before: Notified;
+    readonly before: NotifiedHealth;
     readonly targets: readonly string[];
     readonly at: string;
     readonly causeKey: string;
@@ -141,7 +141,7 @@ export function removedNotice(
 }
 
 /** A policy had no success for two intervals. */
-export function staleNotice({ name, service }: Named, sinceMs: number, nowMs: number): Notice {
+export function staleNotice({ name, service }: NoticePolicy, sinceMs: number, nowMs: number): Notice {
   const title = `${name}: no success for ${formatRoughly(nowMs - sinceMs, Math.round)}, two intervals or more`;
   return make("stale", { policy: name, service, at: toIso(nowMs), title }, [
     String(sinceMs),
@@ -151,7 +151,7 @@ export function staleNotice({ name, service }: Named, sinceMs: number, nowMs: nu
 
 /** A policy missed its deadline. `nowMs`: a notice long after it says so. */
 export function lateNotice(
-  { name, service }: Named,
+  { name, service }: NoticePolicy,
   { atMs, sinceMs, fromMs, why }: Late,
   { nowMs, timezone }: LateMoment,
 ): Notice {
@@ -165,7 +165,7 @@ export function lateNotice(
 
 /** A policy that was late has ended well. */
 export function madeUpNotice(
-  { name, service }: Named,
+  { name, service }: NoticePolicy,
   { atMs, sinceMs }: Late,
   { madeMs, timezone }: Pick<LateMoment, "timezone"> & { readonly madeMs: number },
 ): Notice {

@@ -34,7 +34,7 @@ class RetryLater extends Error {
 }
 
 /** Ends an item whose outcome is recorded. */
-class Cancelled extends UnrecoverableError {}
+class ItemCancelled extends UnrecoverableError {}
 
 /** Worker crashes over one item before the worker gives it up. */
 const deathsMax = 3;
@@ -68,7 +68,7 @@ export function createConsumer(given: ConsumerOptions): Consumer {
       worker.on("stalled", (id) => given.log.warn("task.stalled", { queue, taskId: id }));
       worker.on("failed", (job, error) => {
         // Every failed attempt comes here. Only the last one ends a task without an outcome.
-        if (job?.finishedOn === undefined || error instanceof Cancelled) return;
+        if (job?.finishedOn === undefined || error instanceof ItemCancelled) return;
         const failed = (reason: unknown) => log.error("task.abandoned", { queue, message: String(reason) });
         abandoned(job.data, error.message).then(
           (hasEnded) => hasEnded || failed("its start changes at every try"),
@@ -107,7 +107,7 @@ async function applyVerdict(verdict: Verdict, job: Job<unknown>, token: string |
     case "complete":
       return verdict.ending;
     case "cancel":
-      throw new Cancelled(verdict.ending);
+      throw new ItemCancelled(verdict.ending);
     case "retry":
       throw new RetryLater(verdict.ending, verdict.afterMs);
     case "snooze":

@@ -61,7 +61,7 @@ export async function serveExchange(
 }
 
 /** Runs the handler. */
-function answer(context: SandboxContext, request: IncomingMessage, admitted: Admitted): Reply {
+function answer(context: SandboxContext, request: IncomingMessage, admitted: AdmittedRequest): Reply {
   const { world, ledger } = context;
   const { route, key, target, body } = admitted;
   const { parameters } = target;
@@ -136,7 +136,7 @@ function readOrigin(context: SandboxContext, request: IncomingMessage): string {
 }
 
 /** A request that passed token, route and rights. */
-interface Admitted {
+interface AdmittedRequest {
   readonly route: Route;
   readonly key: string;
   readonly target: Target;
@@ -144,7 +144,7 @@ interface Admitted {
 }
 
 /** Checks token, path, method and rights, and reads the body; or returns the refusal. */
-async function admit(context: SandboxContext, request: IncomingMessage): Promise<Admitted | Reply> {
+async function admit(context: SandboxContext, request: IncomingMessage): Promise<AdmittedRequest | Reply> {
   const { world, ledger } = context;
   const refuse = (reply: Reply, operation: OperationName | "unknown" = "unknown"): Reply => {
     ledger.count(operation, reply.status);

@@ -8,7 +8,7 @@ import { dayMs } from "./recurrence.ts";
 import { parseWallTime } from "./zone.ts";
 
 /** Why a policy is closed at an instant. `note` names the window, the date, or the event. */
-interface Closed {
+interface Closure {
   readonly reason: "blackout" | "holiday";
   readonly note: string;
 }
@@ -18,7 +18,7 @@ export function describeSkip({ reason, note }: { readonly reason: string; readon
   return reason === "blackout" || reason === "holiday" ? `${reason} (${note})` : `${reason}: ${note}`;
 }
 
-type ClosedAt = (instantMs: number) => Closed | undefined;
+type ClosedAt = (instantMs: number) => Closure | undefined;
 
 const remembered = new WeakMap<ClosedTimes, ClosedAt>();
 

@@ -27,7 +27,7 @@ export type SimulatedPlan = { readonly slotMs: number } & (
   | { readonly state: "missed"; readonly reason: "after-within"; readonly note: string }
 );
 
-interface Started extends SimulatedTask {
+interface StartedEvent extends SimulatedTask {
   readonly event: "started";
   readonly atMs: number;
   /** When the run is over in the service. */
@@ -44,7 +44,7 @@ interface Started extends SimulatedTask {
 }
 
 /** Nothing was sent. `holder`: the task that holds the sync job. */
-interface NotStarted extends SimulatedTask {
+interface NotStartedEvent extends SimulatedTask {
   readonly event: "not-started";
   readonly atMs: number;
   readonly reason: "overlap" | "too-late";
@@ -52,7 +52,7 @@ interface NotStarted extends SimulatedTask {
 }
 
 /** A tick found due slots, or a waiting slot is resolved. */
-interface Planned {
+interface PlannedEvent {
   readonly event: "planned";
   readonly nowMs: number;
   readonly policy: Policy;
@@ -61,7 +61,7 @@ interface Planned {
 
 /** One event; `masks`: a worker reads masks. Instants are milliseconds UTC and never go back. */
 export type SimulationEvent =
-  | Planned
+  | PlannedEvent
   | (SimulatedTask & { readonly event: "masks"; readonly atMs: number })
-  | Started
-  | NotStarted;
+  | StartedEvent
+  | NotStartedEvent;

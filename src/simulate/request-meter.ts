@@ -97,7 +97,7 @@ function startRequests({ action, service }: Policy, { showsActive }: RequestAssu
   return action.kind === "delete" || (action.kind === "run" && action.activate === true) ? 2 : 1;
 }
 
-interface Followed {
+interface RepositoryWalks {
   readonly service: string;
   readonly walks: FeedWalks;
   readonly approvals: FeedWalks;
@@ -107,7 +107,7 @@ interface Followed {
 export class RequestMeter {
   readonly #assumed: RequestAssumptions;
   readonly #byService = new Map<string, Requests>();
-  readonly #walks = new Map<string, Followed>();
+  readonly #walks = new Map<string, RepositoryWalks>();
   readonly #pollPages = new Map<Policy, number>();
 
   constructor(assumed: RequestAssumptions) {

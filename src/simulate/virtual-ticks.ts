@@ -34,8 +34,8 @@ export function* virtualTicks(
   inputsAt: (nowMs: number) => ReadonlyMap<string, number>,
 ): Generator<VirtualTick, void, void> {
   const tickAt = tickTimes(time.outages);
-  const heap = new MinHeap<Planned>();
-  const wait = (planned: Planned) => {
+  const heap = new MinHeap<WaitingPolicy>();
+  const wait = (planned: WaitingPolicy) => {
     const slotMs = planned.source.next(planned.watermarkMs);
     if (slotMs !== undefined && slotMs <= time.toMs) heap.push(tickAt(slotMs), planned);
   };
@@ -58,15 +58,15 @@ export function* virtualTicks(
 }
 
 /** A policy with its next slot ahead; `place`: its place in the files. */
-interface Planned {
+interface WaitingPolicy {
   readonly place: number;
   readonly policy: Policy;
   readonly source: SlotSource;
   readonly watermarkMs: number;
 }
 
-function takeAll(heap: MinHeap<Planned>, nowMs: number): Planned[] {
-  const taken: Planned[] = [];
+function takeAll(heap: MinHeap<WaitingPolicy>, nowMs: number): WaitingPolicy[] {
+  const taken: WaitingPolicy[] = [];
   while (heap.leastRank === nowMs) taken.push(...[heap.pop()].filter((planned) => planned !== undefined));
   return taken.sort((a, b) => a.place - b.place);
 }

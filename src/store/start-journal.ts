@@ -114,7 +114,7 @@ export interface Attributable {
 }
 
 /** The answer of an attribution. */
-export interface Attributed {
+export interface JournalAttribution {
   /** Activity id → task id; no entry where no start in flight could have made the activity. */
   readonly taskOf: ReadonlyMap<string, string>;
   /** All starts of the sync job that are in flight: task id → when its request was sent. */
@@ -242,7 +242,7 @@ export class StartJournal {
   }
 
   /** Attributes each activity, oldest first, to at most one start of the task's sync job. */
-  async attribute(task: JournalTask, activities: readonly Attributable[]): Promise<Attributed> {
+  async attribute(task: JournalTask, activities: readonly Attributable[]): Promise<JournalAttribution> {
     const { key } = this.#store;
     const syncJob = [task.service, task.repository ?? "", task.target];
     const attributions = [key("attributions", ...syncJob), key("attribution-order", ...syncJob)];

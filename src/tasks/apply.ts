@@ -1,7 +1,7 @@
 // An apply task: the worker reads one declared object, PUTs what differs and reads it again
 // (apply/apply-object.ts). A PUT may be repeated, so there is no journal entry. While a run of the
 // sync job goes on, the task waits.
-import { type Applied, applyObject } from "../apply/apply-object.ts";
+import { type ApplyResult, applyObject } from "../apply/apply-object.ts";
 import { describeBlock, describeChanges, describePrecondition } from "../apply/differences.ts";
 import { readingKeptMs } from "../apply/mask-cache.ts";
 import type { Policy } from "../config/policy-set.ts";
@@ -64,7 +64,7 @@ async function stepObject(
 }
 
 interface Context {
-  readonly applied: Applied;
+  readonly applied: ApplyResult;
   readonly nowMs: number;
   /** The pause before it asks again whether the run has ended. */
   readonly againMs: number;
@@ -122,7 +122,7 @@ async function correctUnsent(
   return { ...unsent, ...open, detail: `${detail}; an update of it went out and was not answered` };
 }
 
-function goodEnding({ changes }: Applied, changed: string, unchanged: string): TaskEnding {
+function goodEnding({ changes }: ApplyResult, changed: string, unchanged: string): TaskEnding {
   const good = { status: "succeeded", evidence: "direct" } as const;
   if (changes.length === 0) return { ...good, reason: "nothing-to-do", detail: unchanged };
   return { ...good, reason: changes.some(({ isDrift }) => isDrift) ? "drift-corrected" : "applied", detail: changed };

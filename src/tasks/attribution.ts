@@ -4,7 +4,7 @@
 
 import type { Confidence } from "../model/outcome.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
-import type { Attributed } from "../store/start-journal.ts";
+import type { JournalAttribution } from "../store/start-journal.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 
 /** A start, as the journal knows it. */
@@ -47,7 +47,7 @@ export const surelyBeforeMs = 300_000;
 export function attributeTo(
   start: StartFacts,
   activities: readonly SeenItem[],
-  { taskOf, inFlight, losses }: Attributed,
+  { taskOf, inFlight, losses }: JournalAttribution,
 ): Attribution {
   const isKnown = inFlight.has(start.taskId);
   const mine = activities.filter(({ id }) => {

@@ -30,7 +30,7 @@ export interface Runtime {
 }
 
 /** What is configured now; undefined for what no longer is. */
-export interface Configured {
+export interface Configuration {
   readonly policy: (name: string) => Policy | undefined;
   readonly service: (name: string) => SyncService | undefined;
 }
@@ -46,7 +46,7 @@ export interface Limits {
 }
 
 /** What a start needs: run, activate and delete. */
-export interface StartDependencies extends Runtime, Configured, Limits {
+export interface StartDependencies extends Runtime, Configuration, Limits {
   readonly journal: StartJournal;
   readonly leases: Leases;
   /** The status of another task's job. */
@@ -80,12 +80,12 @@ export interface ReadDependencies
 }
 
 /** What a poll needs. */
-export interface PollDependencies extends ReadDependencies, Configured {
+export interface PollDependencies extends ReadDependencies, Configuration {
   readonly polls: PollStore;
 }
 
 /** What an apply task needs. */
-export interface ApplyTaskDependencies extends Runtime, Configured, Pick<Limits, "deniedBy"> {
+export interface ApplyTaskDependencies extends Runtime, Configuration, Pick<Limits, "deniedBy"> {
   readonly journal: Pick<StartJournal, "cancelled">;
   readonly leases: Pick<Leases, "holder">;
   /** For declared objects: cached masks, and the record of what was applied. */
@@ -93,14 +93,14 @@ export interface ApplyTaskDependencies extends Runtime, Configured, Pick<Limits,
 }
 
 /** What the fan-out of a task over sync jobs needs. */
-export interface FanOutDependencies extends Configured, Pick<Runtime, "nowMs"> {
+export interface FanOutDependencies extends Configuration, Pick<Runtime, "nowMs"> {
   readonly journal: StartJournal;
   readonly enqueue: EnqueueTasks;
   readonly chains: ChainProgress;
 }
 
 /** What ending a task needs. */
-export interface FinishDependencies extends Configured, KnownRuns, Pick<Runtime, "nowMs" | "log"> {
+export interface FinishDependencies extends Configuration, KnownRuns, Pick<Runtime, "nowMs" | "log"> {
   readonly polls: PollStore;
   readonly chains: ChainProgress;
   readonly journal: Pick<StartJournal, "entry">;

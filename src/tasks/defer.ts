@@ -9,7 +9,7 @@ import { waitToGoOnMsMax } from "../service/call.ts";
 import { describeDenial } from "../service/call-failure.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { Configured, Limits, Runtime, StartDependencies } from "./contracts.ts";
+import type { Configuration, Limits, Runtime, StartDependencies } from "./contracts.ts";
 import { judge } from "./judge.ts";
 import { endUnsent, type StepResult, type TaskEnding } from "./step.ts";
 
@@ -36,7 +36,7 @@ interface Deferral extends Moment {
  */
 export async function deferIfLimited(
   task: Task,
-  deps: Pick<Limits, "deniedBy"> & Pick<Configured, "service">,
+  deps: Pick<Limits, "deniedBy"> & Pick<Configuration, "service">,
   moment: Moment,
 ): Promise<StepResult | undefined> {
   let denied = await deps.deniedBy(task.service);
@@ -51,7 +51,7 @@ export async function deferIfLimited(
 }
 
 /** Sends the probe. Returns for how long the limiter denies it; 0 when it was sent. */
-async function probe(task: Task, deps: Pick<Configured, "service">): Promise<number> {
+async function probe(task: Task, deps: Pick<Configuration, "service">): Promise<number> {
   const query = inRepository(task);
   try {
     const service = deps.service(task.service);

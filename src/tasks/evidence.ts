@@ -19,7 +19,7 @@ import type { TaskEnding } from "./step.ts";
 const approvalsCheckedMax = 200;
 
 /** What appeared since a baseline. `ours`: the activities of this start. */
-export interface Appeared extends Attribution {
+export interface FeedEvidence extends Attribution {
   /** How far each of the two lists was read. */
   readonly activities: FeedStatus;
   readonly conflictDetails: FeedStatus;
@@ -41,7 +41,7 @@ export interface Appeared extends Attribution {
 }
 
 /** Reads what appeared since a baseline, and attributes it. */
-export async function appearedSince(task: Task, deps: RunDependencies, entry: StartEntry): Promise<Appeared> {
+export async function appearedSince(task: Task, deps: RunDependencies, entry: StartEntry): Promise<FeedEvidence> {
   const baseline = parseBaseline(entry.baseline);
   const mapper = deps.itemMapper(feedOf(task, "activities"));
   const conflictMapper = deps.itemMapper(feedOf(task, "conflictDetails"));
@@ -72,7 +72,7 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
 function countNew(
   { conflictDetails, conflictsKnown }: Baseline,
   count: number,
-): Pick<Appeared, "newConflicts" | "perhapsNewConflicts"> {
+): Pick<FeedEvidence, "newConflicts" | "perhapsNewConflicts"> {
   if (conflictDetails !== null) return { newConflicts: count, perhapsNewConflicts: 0 };
   const isNone = conflictsKnown !== undefined && count === 0;
   return { newConflicts: isNone ? 0 : undefined, perhapsNewConflicts: count };
@@ -178,7 +178,11 @@ export async function approvalsSince(
 export async function conflictChange(
   task: Task,
   deps: FollowedLists,
-  { entry, appeared, ending }: { readonly entry: StartEntry; readonly appeared: Appeared; readonly ending: TaskEnding },
+  {
+    entry,
+    appeared,
+    ending,
+  }: { readonly entry: StartEntry; readonly appeared: FeedEvidence; readonly ending: TaskEnding },
 ): Promise<Pick<TaskEnding, "goneConflicts" | "stillConflicts">> {
   const before = parseBaseline(entry.baseline).conflictsBefore;
   // Only for a run that is over: settle.ts has waited for a walk after its end.

@@ -71,7 +71,7 @@ const rememberedMax = 5_000;
 /** The batch that is written again at once. */
 const batchMax = 100;
 
-interface Remembered {
+interface RecentRecord {
   readonly outcome: Outcome;
   readonly from: SettleFrom | undefined;
   readonly poll: PollNote | undefined;
@@ -84,7 +84,7 @@ export class RecentOutcomes implements OutcomeHistory {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #log: EventLog;
   /** By task, the oldest first. */
-  readonly #recent = new Map<string, Remembered>();
+  readonly #recent = new Map<string, RecentRecord>();
 
   constructor(
     history: OutcomeHistory,
@@ -135,12 +135,12 @@ export class RecentOutcomes implements OutcomeHistory {
   }
 
   /** "Sent" stays true; "not sent" only while the journal still shows `from`. */
-  async #restoreOne({ outcome, from, poll }: Remembered): Promise<string[]> {
+  async #restoreOne({ outcome, from, poll }: RecentRecord): Promise<string[]> {
     const wasSent = outcome.startedAt !== null;
     return isWritten(await this.#history.record(outcome, wasSent ? undefined : from, poll)) ? [outcome.taskId] : [];
   }
 
-  #remember(one: Remembered): void {
+  #remember(one: RecentRecord): void {
     this.#recent.set(one.outcome.taskId, one);
     for (const [taskId, { atMs }] of this.#recent) {
       if (this.#recent.size <= rememberedMax && atMs >= one.atMs - rememberedMs) break;

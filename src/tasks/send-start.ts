@@ -37,7 +37,7 @@ interface KnownBefore {
 }
 
 /** A permitted request. `sentAtMs`: when, by Redis; `startedAtMs`: when the first one was. */
-interface Permitted {
+interface PermittedRequest {
   readonly service: SyncService;
   readonly isTooLate: () => boolean;
   readonly sends: number;
@@ -150,7 +150,11 @@ export function askAgain(nowMs: number): StepResult {
 type AnsweredEnding = Pick<TaskEnding, "status" | "evidence" | "reason" | "detail">;
 
 /** Sends what the journal has just permitted to this claimant, and answers the step. */
-export async function sendPermitted(task: Task, request: StartRequest, permitted: Permitted): Promise<StepResult> {
+export async function sendPermitted(
+  task: Task,
+  request: StartRequest,
+  permitted: PermittedRequest,
+): Promise<StepResult> {
   const { deps } = request;
   const { service, isTooLate, sends, sentAtMs, startedAtMs, permit } = permitted;
   let answered: AnsweredEnding;
@@ -175,7 +179,10 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
   return endAnswered(answered, { startedAtMs, sends });
 }
 
-function endAnswered(answered: AnsweredEnding, { startedAtMs, sends }: Pick<Permitted, "startedAtMs" | "sends">) {
+function endAnswered(
+  answered: AnsweredEnding,
+  { startedAtMs, sends }: Pick<PermittedRequest, "startedAtMs" | "sends">,
+) {
   const from = { state: "confirmed", isAnswer: true } as const;
   return complete({ ...answered, startedAtMs, answerLost: sends > 1, sends, from });
 }
@@ -228,7 +235,7 @@ export const goneMeanwhile: AnsweredEnding = {
 
 interface FailedStart {
   readonly request: StartRequest;
-  readonly permitted: Permitted;
+  readonly permitted: PermittedRequest;
 }
 
 /** What a failed request means (judge.ts). Only what surely was not sent may be repeated. */
@@ -261,7 +268,7 @@ async function judgeFailure(task: Task, error: ServiceError, { request, permitte
 async function noteLostAnswer(
   { policy, id: taskId, target }: Task,
   { kind, status, message: detail }: ServiceError,
-  { deps, sentAtMs }: Pick<StartRequest, "deps"> & Pick<Permitted, "sentAtMs">,
+  { deps, sentAtMs }: Pick<StartRequest, "deps"> & Pick<PermittedRequest, "sentAtMs">,
 ): Promise<StepResult> {
   await deps.journal.noteDoubt(taskId, { kind: doubtOf(kind), detail, atMs: await deps.nowMs() });
   deps.log.warn("task.in-doubt", { policy, taskId, target, kind, status });

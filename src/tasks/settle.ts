@@ -6,11 +6,11 @@ import type { Follow, Policy } from "../config/policy-set.ts";
 import { counted } from "../core/plain-text.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
-import type { Appeared, WaitingApprovals } from "./evidence.ts";
+import type { FeedEvidence, WaitingApprovals } from "./evidence.ts";
 import type { TaskEnding } from "./step.ts";
 
 /** What the feeds show of one run. */
-export interface RunEvidence extends Appeared, BlockingEvidence {
+export interface RunEvidence extends FeedEvidence, BlockingEvidence {
   readonly nowMs: number;
   /** When the request was permitted. */
   readonly sentAtMs: number;
@@ -21,7 +21,7 @@ export interface RunEvidence extends Appeared, BlockingEvidence {
 }
 
 /** The evidence for `blocked`. `approvals` undefined: not read for this run, or not yet. */
-export interface BlockingEvidence extends Pick<Appeared, "activities" | "ours" | "attributable" | "newConflicts"> {
+export interface BlockingEvidence extends Pick<FeedEvidence, "activities" | "ours" | "attributable" | "newConflicts"> {
   readonly sentAtMs: number;
   readonly approvals: WaitingApprovals | undefined;
 }

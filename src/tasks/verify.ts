@@ -12,7 +12,7 @@ import { complete, snooze } from "../model/verdict.ts";
 import type { StartDoubt, StartEntry } from "../store/start-entry.ts";
 import type { RunDependencies, StartDependencies } from "./contracts.ts";
 import { noteLimited, verifyLater } from "./defer.ts";
-import { type Appeared, appearedSince } from "./evidence.ts";
+import { appearedSince, type FeedEvidence } from "./evidence.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { feedOf, waitForLists } from "./followed-lists.ts";
 import { sendAgain } from "./send-start.ts";
@@ -145,13 +145,13 @@ function planWindow(
 }
 
 /** Whether a walk after the window could have shown an activity of the start. */
-function wasWindowRead({ activities, attributable }: Appeared, { untilMs, isWhole }: AppearanceWindow): boolean {
+function wasWindowRead({ activities, attributable }: FeedEvidence, { untilMs, isWhole }: AppearanceWindow): boolean {
   const { readSinceMs = 0, wholeSinceMs = 0 } = activities;
   return attributable && (isWhole ? wholeSinceMs : readSinceMs) >= untilMs;
 }
 
 /** Only an activity that is hardly another start's confirms a start without an answer. */
-function isConfirmed({ ours, confidence }: Appeared): boolean {
+function isConfirmed({ ours, confidence }: FeedEvidence): boolean {
   return ours.length > 0 && confidence !== "ambiguous";
 }
 
@@ -168,7 +168,7 @@ interface VerifyPatience {
  * since walks can fail.
  */
 function mayYetAppear(
-  appeared: Appeared,
+  appeared: FeedEvidence,
   window: AppearanceWindow,
   { nowMs, patientUntilMs }: VerifyPatience,
 ): boolean {
@@ -177,7 +177,7 @@ function mayYetAppear(
   return appeared.attributable && appeared.ours.length === 0 && !wasWindowRead(appeared, window) && isPatient;
 }
 
-function whatWasSeen(task: Task, appeared: Appeared, window: AppearanceWindow): string {
+function whatWasSeen(task: Task, appeared: FeedEvidence, window: AppearanceWindow): string {
   const { ours } = appeared;
   if (ours.length > 0) return `${ours.length} activities of sync job ${task.target} may be of it or of another start`;
   if (!appeared.attributable)

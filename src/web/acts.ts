@@ -4,9 +4,9 @@ import { acknowledge, endAcknowledgement } from "../actions/acknowledge.ts";
 import { cancel, findToCancel } from "../actions/cancel.ts";
 import { type ActionResult, discard, replay } from "../actions/failed.ts";
 import { once } from "../actions/once.ts";
-import { pause, type Resumed, resume } from "../actions/pause.ts";
+import { pause, type ResumeResult, resume } from "../actions/pause.ts";
 import type { By } from "../actions/record-change.ts";
-import { type policyOfSyncJob, type Queued, runNow, runSyncJob } from "../actions/run.ts";
+import { type policyOfSyncJob, type QueuedTasks, runNow, runSyncJob } from "../actions/run.ts";
 import type { LoadOptions } from "../config/load-policies.ts";
 import { someNames } from "../core/plain-text.ts";
 import { hasLabels } from "../model/label.ts";
@@ -82,7 +82,7 @@ export async function resumeSubject(
   acting: Acting,
   subject: PauseSubject,
   { reason, catchUp }: { readonly reason: string; readonly catchUp: boolean },
-): Promise<Resumed> {
+): Promise<ResumeResult> {
   checkMayPause(acting, subject);
   const { store, set, producer } = acting.context;
   const signal = AbortSignal.timeout(catchUpMsMax);
@@ -123,7 +123,11 @@ export interface StartResult {
   readonly requestId: string;
 }
 
-function started(acting: KeyedActing, asked: unknown, run: (atMs: number) => Promise<Queued>): Promise<StartResult> {
+function started(
+  acting: KeyedActing,
+  asked: unknown,
+  run: (atMs: number) => Promise<QueuedTasks>,
+): Promise<StartResult> {
   const { context, caller, key } = acting;
   return once(context.store, { caller: caller.name, key, asked }, async (atMs) => {
     const { tasks, workers } = await run(atMs);

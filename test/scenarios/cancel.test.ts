@@ -1,7 +1,7 @@
 // A person cancels: what is not sent never goes out, what is sent is not followed any more, and
 // both say so. `running` shows where each task stood.
 import { expect, it } from "vitest";
-import { type Cancelled, cancel } from "../../src/actions/cancel.ts";
+import { type CancelResult, cancel } from "../../src/actions/cancel.ts";
 import { type Task, taskId } from "../../src/model/task.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { Leases } from "../../src/store/leases.ts";
@@ -89,7 +89,7 @@ it("says of no request that arrived that nothing was sent, in 240 races (P2)", a
       return { v: 1, id: taskId(identity), ...identity, ...facts };
     }),
   );
-  const met = new Map<string, Cancelled>();
+  const met = new Map<string, CancelResult>();
   const journal = new StartJournal(store);
   const states = ["claimed", "sending", "confirmed", "settled"];
   /** Cancels at once, or in the moment in which the start has come so far. */
@@ -115,7 +115,7 @@ it("says of no request that arrived that nothing was sent, in 240 races (P2)", a
   // The race is one: in every state, cancels came.
   const seen = Map.groupBy(met.values(), (state) => state);
   for (const state of states)
-    expect({ state, count: seen.get(state as Cancelled)?.length ?? 0 }).not.toEqual({ state, count: 0 });
+    expect({ state, count: seen.get(state as CancelResult)?.length ?? 0 }).not.toEqual({ state, count: 0 });
   const inTime = seen.get("claimed")?.length ?? 0;
   expect(Math.min(inTime, tasks.length - inTime)).toBeGreaterThan(20);
   await producer.close();

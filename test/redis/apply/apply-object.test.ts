@@ -1,6 +1,6 @@
 // Applying one object (src/apply/apply-object.ts) over real HTTP and a real Redis: one story each.
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { type Applied, applyObject } from "../../../src/apply/apply-object.ts";
+import { type ApplyResult, applyObject } from "../../../src/apply/apply-object.ts";
 import type { ApplyDependencies } from "../../../src/apply/contracts.ts";
 import { MaskCache } from "../../../src/apply/mask-cache.ts";
 import type { DeclaredKind, DeclaredObject } from "../../../src/core/declared-object.ts";
@@ -28,7 +28,7 @@ function declare(kind: DeclaredKind, id: number, fields: Record<string, string>)
 }
 
 /** Each story has a service name of its own, so that it remembers nothing of the others. */
-function apply(object: DeclaredObject, more: Partial<ApplyDependencies> = {}): Promise<Applied> {
+function apply(object: DeclaredObject, more: Partial<ApplyDependencies> = {}): Promise<ApplyResult> {
   return applyObject(object, {
     owner: { service: `story-${stories}`, repository: "HR" },
     service,

@@ -1,7 +1,7 @@
 // 500 seeded rounds against a service with a mind of its own: in the end the declared state is
 // live, no field was touched that was not declared, and applying once more sends nothing.
 import { afterAll, describe, expect, it } from "vitest";
-import { type Applied, applyObject } from "../../../src/apply/apply-object.ts";
+import { type ApplyResult, applyObject } from "../../../src/apply/apply-object.ts";
 import { MaskCache } from "../../../src/apply/mask-cache.ts";
 import { type DeclaredKind, type DeclaredObject, objectName } from "../../../src/core/declared-object.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
@@ -85,7 +85,7 @@ function makeRound(seed: number): Round {
 let calls = 0;
 
 /** Applies until the service has said its last word, as a task does over its attempts. */
-async function applyUntil(object: DeclaredObject, seed: number): Promise<Applied> {
+async function applyUntil(object: DeclaredObject, seed: number): Promise<ApplyResult> {
   calls += 1;
   const parts = {
     owner: { service: `round-${seed}`, repository: null },
@@ -110,7 +110,7 @@ function isBlocked({ nature }: Round, kind: DeclaredKind, field: string): boolea
   return nature.readOnly?.[name] !== undefined || nature.ignored?.includes(name) === true;
 }
 
-function checkRound(round: Round, results: ReadonlyMap<string, Applied>): void {
+function checkRound(round: Round, results: ReadonlyMap<string, ApplyResult>): void {
   for (const object of round.declared) {
     const name = objectName(object);
     const nature = round.natures[name];
@@ -149,7 +149,7 @@ describe("declared state", { timeout: 120_000 }, () => {
     for (let seed = 1; seed <= rounds; seed += 1) {
       const round = makeRound(seed);
       fake.set(round.natures, round.nature);
-      const results = new Map<string, Applied>();
+      const results = new Map<string, ApplyResult>();
       for (const object of round.declared) results.set(objectName(object), await applyUntil(object, seed));
       try {
         checkRound(round, results);
