@@ -38,13 +38,14 @@ import { SlotLedger } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import { defaultTiming, type TaskTiming } from "../tasks/follow-pace.ts";
 import type { ProcessDependencies } from "../tasks/process-task.ts";
-import { createConsumers, MeteredFeedStore } from "./create-consumers.ts";
+import { createConsumers } from "./create-consumers.ts";
 import { createNotifier } from "./create-notifier.ts";
 import { createService } from "./create-service.ts";
 import { createWeb, type WebOptions } from "./create-web.ts";
 import { CurrentSet } from "./current-set.ts";
+import { MeteredFeedStore } from "./metered-feed-store.ts";
 import { createGaugeSource } from "./metric-gauges.ts";
-import { createInputReader, liftDroppedQuarantines } from "./read-inputs.ts";
+import { createInputReader, liftDroppedQuarantines } from "./planning-inputs.ts";
 import { RedisGuard } from "./redis-guard.ts";
 import { RunningServices, ServiceLimiters } from "./running-services.ts";
 import { RunningSinks } from "./running-sinks.ts";
@@ -175,7 +176,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
 }
 
 function createScheduler(
-  { options, current, store, guard, chains }: Pick<Built, "options" | "current" | "store" | "guard" | "chains">,
+  { options, current, store, guard, chains }: Pick<AppParts, "options" | "current" | "store" | "guard" | "chains">,
   { ledger, policy, enqueue }: Pick<ProcessDependencies, "policy" | "enqueue"> & { readonly ledger: SlotLedger },
 ): Scheduler {
   const { set, log, metrics } = options;
@@ -214,7 +215,7 @@ function createServices(options: AppOptions, limiters: ServiceLimiters): Running
   });
 }
 
-interface Built {
+interface AppParts {
   readonly options: AppOptions;
   readonly current: CurrentSet;
   readonly services: RunningServices;
@@ -226,7 +227,7 @@ interface Built {
   readonly stopping: AbortSignal;
 }
 
-function createTaskDependencies(built: Built): ProcessDependencies {
+function createTaskDependencies(built: AppParts): ProcessDependencies {
   const { options, current, services, limiters, store, producer, guard, chains, stopping } = built;
   return {
     policy: (name) => current.policy(name),

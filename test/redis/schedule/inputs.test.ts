@@ -1,6 +1,6 @@
 // A policy that needs the work of another: the scheduler on a real ledger and a real history.
 import { expect, it } from "vitest";
-import { createInputReader } from "../../../src/app/read-inputs.ts";
+import { createInputReader } from "../../../src/app/planning-inputs.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { History } from "../../../src/store/history.ts";

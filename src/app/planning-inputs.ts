@@ -1,6 +1,5 @@
 // Reads what planning depends on besides the policy: how fresh its inputs are (`needs`), and the
-// pauses, of which those quarantines are lifted first that no policy file asks for. Called by
-// app.ts.
+// pauses, of which those quarantines are lifted first that no policy file asks for.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Pause } from "../model/pause.ts";
