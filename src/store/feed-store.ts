@@ -4,7 +4,7 @@
 //   feed          hash         FeedStatus: seq, generation, knowledge, walks, failures
 //   feed-items    hash         id → FIRST_SEQ FINGERPRINT@SEEN_AT FACTS, of the newest 100,000
 //   feed-order    sorted set   id by the number of its last change
-//   feed-seen     4,096 hashes a generation: eight bytes of an id's hash → FIRST_SEQ FINGERPRINT
+//   feed-seen     4,096 hashes a generation: part of an id's digest → FIRST_SEQ FINGERPRINT
 //   feed-totals   hash         at, seq, `:FIELD` → items that the last whole walk counted,
 //                              `~FIELD` → the first of the whole walks in a row that found some
 //   feed-waiters  sorted set   task id by the instant until which it waits
@@ -283,7 +283,7 @@ export class FeedStore {
 
   #place(feed: Feed, generation: number): KnownPlace {
     const id = feedId(feed);
-    const bucket = (of: number, number: number) => this.#store.key("feed-seen", id, String(of), number.toString(36));
+    const bucket = (of: number, name: string) => this.#store.key("feed-seen", id, String(of), name);
     return { keys: this.#keys(feed), generation, bucket };
   }
 

@@ -1,21 +1,28 @@
-// Which items of a list were ever seen, in about 25 bytes each: eight bytes of an id's hash, in one
-// of 4,096 small hashes. Seen items go into the present generation; the one before is dropped after
-// a week.
+// Which items of a list were ever seen, in about 25 bytes each: ten characters of an id's digest, in
+// one of 4,096 small hashes, which two more name. Seen items go into the present generation; the one
+// before is dropped after a week.
 import { hash } from "node:crypto";
 import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
-import { asList, asOptional, asWord, createScript } from "./script.ts";
+import { asOptional, asText, asWord, batchesOf, createScript } from "./script.ts";
 
 /** `again`: first seen after the number asked about; `known`: before it. */
 export type Novelty = "new" | "again" | "known";
 
-const buckets = 4_096;
+const base64 = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"];
+/** The names of all buckets: two characters of base64url. */
+const buckets = base64.flatMap((first) => base64.map((second) => first + second));
+const digestLength = 10;
 /** Items of one call; larger pages are cut into batches. */
 const batchMax = 1_000;
 
 const takeInScript = createScript(
   "feed/take-in",
-  asOptional((answer) => asList(answer).map(asWord("new", "again", "known"))),
+  asOptional((answer) =>
+    asText(answer)
+      .split(" ")
+      .map(asWord("new", "again", "known")),
+  ),
 );
 
 /** The keys of one list's items. `keys`: status, items, order. */
@@ -24,7 +31,7 @@ export interface KnownPlace {
   /** The present generation. */
   readonly generation: number;
   /** The key of a bucket. */
-  readonly bucket: (generation: number, bucket: number) => string;
+  readonly bucket: (generation: number, bucket: string) => string;
 }
 
 /** How to take a page in. `mustKnowFirst`: only if its first item is known. */
@@ -44,11 +51,11 @@ export async function takeInItems(
 ): Promise<Novelty[] | undefined> {
   if (items.length === 0) return how.mustKnowFirst ? undefined : [];
   const novelties: Novelty[] = [];
-  for (let from = 0; from < items.length; from += batchMax) {
-    const batch = toArguments(items.slice(from, from + batchMax), place);
-    const mustKnowFirst = how.mustKnowFirst && from === 0 ? 1 : 0;
-    const args = [how.factsMax, how.sinceSeq, mustKnowFirst, how.keepForMs, place.generation, ...batch.args];
-    const taken = await takeInScript(store, [...place.keys, ...batch.keys], args);
+  for (const batch of batchesOf(items, batchMax)) {
+    const mustKnowFirst = how.mustKnowFirst && novelties.length === 0 ? 1 : 0;
+    const { buckets, keys, args } = toArguments(batch, place);
+    const limits = [how.factsMax, how.sinceSeq, mustKnowFirst, how.keepForMs, buckets];
+    const taken = await takeInScript(store, [...place.keys, ...keys], [...limits, ...args]);
     if (taken === undefined) return undefined;
     novelties.push(...taken);
   }
@@ -57,27 +64,21 @@ export async function takeInItems(
 
 /** Drops a generation. */
 export async function dropGeneration({ redis }: Store, place: KnownPlace, generation: number): Promise<void> {
-  for (let from = 0; from < buckets; from += 256) {
-    await redis.unlink(...Array.from({ length: 256 }, (_, index) => place.bucket(generation, from + index)));
-  }
+  for (const some of batchesOf(buckets, 256)) await redis.unlink(...some.map((name) => place.bucket(generation, name)));
 }
 
-function toArguments(
-  items: readonly ItemFacts[],
-  place: KnownPlace,
-): { keys: string[]; args: (string | number | Buffer)[] } {
-  const keys: string[] = [];
-  const known = new Map<number, number>();
-  const args = items.flatMap(({ id, fingerprint, ...facts }) => {
-    const digest = hash("sha256", id, "buffer");
-    const bucket = digest.readUInt16BE(0) % buckets;
-    let here = known.get(bucket);
-    if (here === undefined) {
-      keys.push(place.bucket(place.generation, bucket), place.bucket(place.generation - 1, bucket));
-      here = keys.length / 2;
-      known.set(bucket, here);
-    }
-    return [here, digest.subarray(2, 10), id, fingerprint, JSON.stringify(facts)];
-  });
-  return { keys, args };
+/** All of them texts: a buffer makes the client write each argument by itself. */
+function toArguments(items: readonly ItemFacts[], { generation, bucket }: KnownPlace) {
+  const here = new Map<string, string>();
+  const args: string[] = [];
+  for (const { id, fingerprint, ...facts } of items) {
+    const digest = hash("sha256", id, "base64url");
+    const name = digest.slice(0, 2);
+    const number = here.get(name) ?? String(here.size + 1);
+    here.set(name, number);
+    args.push(number, digest.slice(2, 2 + digestLength), id, fingerprint, JSON.stringify(facts));
+  }
+  const generations = generation === 0 ? [0] : [generation, generation - 1];
+  const keys = generations.flatMap((of) => [...here.keys()].map((name) => bucket(of, name)));
+  return { buckets: here.size, keys, args };
 }

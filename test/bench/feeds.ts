@@ -1,9 +1,9 @@
-// What reading a long list costs: feeds.ts [--items N] [--rounds N] [--answer-after MS]. Not part
-// of `npm test`.
+// What reading a long list costs: feeds.ts [--items N] [--item-bytes N] [--rounds N]
+// [--answer-after MS] [--polls]. Not part of `npm test`.
 //
-// In turns, each in a process of its own and over the same pages of the same fake service: one
-// whole walk as a worker does it (mapping, hashing, the feed book in a private Redis, a checkpoint
-// a page) and a bare got loop that keeps nothing. Then the polls: how many requests a walk makes
+// In turns, each in a process of its own and over the same pages of the same fake service: a bare
+// got loop that keeps nothing, a first walk as a worker does it (mapping, hashing, the feed book in a
+// private Redis, a checkpoint a page), and an audit, which reads the same items again. Then the polls: how many requests a walk makes
 // after k new items, in a list that grows at its end and in one with the newest first.
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
@@ -14,6 +14,7 @@ import { median, redisBytes, redisCpuMs } from "./redis-figures.ts";
 const { values: given } = parseArgs({
   options: {
     items: { type: "string", default: "1000000" },
+    "item-bytes": { type: "string", default: "512" },
     rounds: { type: "string", default: "1" },
     "answer-after": { type: "string", default: "0" },
     polls: { type: "boolean", default: false },
@@ -31,9 +32,10 @@ const serviceUrl = `http://127.0.0.1:${port}`;
 const reader = (name: string) => new BenchChild("list-reader.ts", [serviceUrl, server.url, name]);
 const requests = async () => (await service.ask("counts"))["requests"] ?? 0;
 
-const ratios: number[] = [];
+const ratios = { walk: [] as number[], audit: [] as number[] };
 for (let round = 1; round <= Number(given.rounds); round += 1) await compare(round);
-print(`walk ÷ bare: ${median(ratios).toFixed(2)} (median of ${ratios.length})`);
+for (const [how, some] of Object.entries(ratios))
+  print(`${how} ÷ bare: ${median(some).toFixed(2)} (median of ${some.length})`);
 if (given.polls) {
   await polls("grows at its end", 0);
   await polls("newest first", 1);
@@ -44,26 +46,31 @@ await server.stop();
 process.exit(0);
 
 async function compare(round: number): Promise<void> {
-  await service.ask("configure", { items, answerAfterMs: Number(given["answer-after"]), newestFirst: 0 });
-  const rates = new Map<string, number>();
-  for (const how of ["bare", "walk"]) {
-    const child = reader(`round-${round}`);
-    const { cpuMs: cpuBeforeMs = 0 } = await child.ask("cpu");
-    const before = { redisBytes: await redisBytes(redis), redisMs: await redisCpuMs(redis) };
-    const seen = await child.ask(how);
-    const { cpuMs = 0 } = await child.ask("cpu");
-    if (seen["items"] !== items) throw new Error(`${how}: ${seen["items"]} items instead of ${items}`);
-    const perSecond = items / ((seen["ms"] ?? 0) / 1_000);
-    rates.set(how, perSecond);
-    const grown = (await redisBytes(redis)) - before.redisBytes;
-    print(
-      `${how.padEnd(4)} ${items} items: ${perSecond.toFixed(0)} a second, CPU ${(((cpuMs - cpuBeforeMs) * 1_000) / items).toFixed(1)} µs an item ` +
-        `(Redis ${((((await redisCpuMs(redis)) - before.redisMs) * 1_000) / items).toFixed(1)} µs, ${(grown / items).toFixed(1)} bytes), ` +
-        `memory ${mib(seen["idle"])} idle, ${mib(seen["rssMax"])} at most`,
-    );
-    await child.stop();
+  const [answerAfterMs, itemBytes] = [Number(given["answer-after"]), Number(given["item-bytes"])];
+  await service.ask("configure", { items, itemBytes, answerAfterMs, newestFirst: 0 });
+  const bare = await measure("bare", reader(`round-${round}`));
+  for (const how of ["walk", "audit"] as const) {
+    // Each in a process of its own: what the first one compiled must not help the second.
+    ratios[how].push((await measure(how, reader(`round-${round}`))) / bare);
   }
-  ratios.push((rates.get("walk") ?? Number.NaN) / (rates.get("bare") ?? Number.NaN));
+}
+
+/** Items a second. */
+async function measure(how: string, child: BenchChild): Promise<number> {
+  const { cpuMs: cpuBeforeMs = 0 } = await child.ask("cpu");
+  const before = { redisBytes: await redisBytes(redis), redisMs: await redisCpuMs(redis) };
+  const seen = await child.ask(how);
+  const { cpuMs = 0 } = await child.ask("cpu");
+  if (seen["items"] !== items) throw new Error(`${how}: ${seen["items"]} items instead of ${items}`);
+  const perSecond = items / ((seen["ms"] ?? 0) / 1_000);
+  const grown = (await redisBytes(redis)) - before.redisBytes;
+  print(
+    `${how.padEnd(5)} ${items} items: ${perSecond.toFixed(0)} a second, CPU ${(((cpuMs - cpuBeforeMs) * 1_000) / items).toFixed(1)} µs an item ` +
+      `(Redis ${((((await redisCpuMs(redis)) - before.redisMs) * 1_000) / items).toFixed(1)} µs, ${(grown / items).toFixed(1)} bytes), ` +
+      `memory ${mib(seen["idle"])} idle, ${mib(seen["rssMax"])} at most`,
+  );
+  await child.stop();
+  return perSecond;
 }
 
 async function polls(what: string, newestFirst: number): Promise<void> {

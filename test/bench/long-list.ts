@@ -11,6 +11,7 @@ const startMs = Date.parse("2020-01-01T00:00:00Z");
 let items = 0;
 let answerAfterMs = 0;
 let newestFirst = false;
+let itemBytes = 0;
 let requests = 0;
 
 const server = createServer((request, response) => {
@@ -34,6 +35,7 @@ answerParent(
     configure: (figures) => {
       items = figures["items"] ?? items;
       answerAfterMs = figures["answerAfterMs"] ?? answerAfterMs;
+      itemBytes = figures["itemBytes"] ?? itemBytes;
       newestFirst = (figures["newestFirst"] ?? (newestFirst ? 1 : 0)) > 0;
       return {};
     },
@@ -54,7 +56,10 @@ function page(pathname: string, from: number): string {
   return `{"value":[${rows.join(",")}]${link}}`;
 }
 
+/** Four texts make an item as long as asked for. */
 function item(number: number): string {
   const at = new Date(startMs + number * 60_000).toISOString();
-  return `{"activityId":${number},"syncJobId":${number % 500},"state":"Finished","startedAt":"${at}","finishedAt":"${at}","itemsProcessed":${number % 977}}`;
+  const plain = `"activityId":${number},"syncJobId":${number % 500},"state":"Finished","startedAt":"${at}","finishedAt":"${at}","itemsProcessed":${number % 977}`;
+  const text = "Übertragen ".repeat(itemBytes / 44 + 1).slice(0, Math.max(0, itemBytes - plain.length - 62) / 4);
+  return `{${plain},"sourcePath":"${text}","targetPath":"${text}","message":"${text}","details":"${text}"}`;
 }

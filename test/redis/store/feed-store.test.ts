@@ -51,14 +51,12 @@ describe("the feed book", () => {
     ]);
   });
 
-  it("knows in its first generation what was seen before buckets, from the facts", async () => {
-    const one = feed("older");
-    await store.redis.hset(store.key("feed-items", feedId(one)), "there", '1 x {"label":"a b c"}');
-    await store.redis.hset(store.key("feed", feedId(one)), "seq", 1);
-    const page = [item("there", "x"), item("fresh", "x")];
-    expect(await takeIn(one, page, { sinceSeq: 1, mustKnowFirst: true })).toEqual(["known", "new"]);
-    expect((await book.status(one)).seq).toBe(2);
-    expect(await takeIn(feed("older-2"), page)).toEqual(["new", "new"]);
+  it("counts an item that stands twice on a page once, with the age of its discovery", async () => {
+    const one = feed("twice");
+    expect(await takeIn(one, [item("1", "x"), item("1", "y")])).toEqual(["new", "again"]);
+    const [found, ...others] = await book.discoveredSince(one, 0);
+    expect(found).toMatchObject({ firstSeq: 1, seq: 2, fingerprint: "y", seenAtMs: expect.any(Number) });
+    expect(others).toEqual([]);
   });
 
   it("begins a generation after a week and three whole walks, and drops the third last", async () => {

@@ -1,49 +1,46 @@
 -- Takes items in.
--- KEYS: status, items, order, then for each bucket the present and the previous one
--- ARGV: factsMax, sinceSeq, '1' when the first item must be known, keptMs, generation; then of each
--- item its bucket here, digest, id, fingerprint, facts
--- Answers 'new', 'again' (first seen after sinceSeq) or 'known' for each item; nothing: the first
--- item had to be known and was not.
+-- KEYS: status, items, order, the present buckets, then the previous ones where there are any
+-- ARGV: factsMax, sinceSeq, '1' when the first item must be known, keptMs, number of buckets; then
+-- of each item its bucket here, digest, id, fingerprint, facts
+-- Answers 'new', 'again' (first seen after sinceSeq) or 'known' for each item, in one text;
+-- nothing: the first item had to be known and was not.
 local statusKey, itemsKey, orderKey = unpack(KEYS, 1, 3)
-local factsMax, sinceSeq, mustKnowFirst, keptMs, generation = unpack(ARGV, 1, 5)
+local factsMax, sinceSeq, mustKnowFirst, keptMs, buckets = unpack(ARGV, 1, 5)
 --- @include "now"
 --- @include "drop-oldest"
-local function find(bucket, digest, id)
-  local presentKey, previousKey = KEYS[2 * bucket + 2], KEYS[2 * bucket + 3]
+local function find(bucket, digest)
+  local presentKey, previousKey = KEYS[3 + bucket], KEYS[3 + buckets + bucket]
   local value = redis.call('HGET', presentKey, digest)
-  if value then return value end
+  if value or not previousKey then return value end
   value = redis.call('HGET', previousKey, digest)
-  if not value and generation == '0' then
-    -- Items with facts count as seen, too.
-    local first, fingerprint = string.match(redis.call('HGET', itemsKey, id) or '', '^(%d+) (%S+)')
-    value = first and first .. ' ' .. string.sub(fingerprint, 1, 8)
-  end
   if value then redis.call('HSET', presentKey, digest, value) end
   return value
 end
-local function isFirstKnown() return ARGV[6] and find(tonumber(ARGV[6]), ARGV[7], ARGV[8]) end
-if mustKnowFirst == '1' and not isFirstKnown() then return false end
-local novelties, grew = {}, false
+if mustKnowFirst == '1' and not (ARGV[6] and find(ARGV[6], ARGV[7])) then return false end
+local seqBefore = tonumber(redis.call('HGET', statusKey, 'seq') or 0)
+local seq, novelties, facts, order, seenAt = seqBefore, {}, {}, {}, {}
 for i = 6, #ARGV, 5 do
-  local bucket, digest, id, fingerprint, facts = unpack(ARGV, i, i + 4)
+  local bucket, digest, id, fingerprint, text = unpack(ARGV, i, i + 4)
   local short = string.sub(fingerprint, 1, 8)
-  local value = find(tonumber(bucket), digest, id)
+  local value = find(bucket, digest)
   local first, seen = string.match(value or '', '^(%d+) (.*)')
   novelties[#novelties + 1] = not first and 'new' or (tonumber(first) > tonumber(sinceSeq) and 'again' or 'known')
   if seen ~= short then
-    local seq = redis.call('HINCRBY', statusKey, 'seq', 1)
+    seq = seq + 1
     first = first or seq
-    redis.call('HSET', KEYS[2 * bucket + 2], digest, first .. ' ' .. short)
-    local seenAt = now
-    if value then seenAt = string.match(redis.call('HGET', itemsKey, id) or '', '^%d+ [^ @]*@(%d+) ') or '' end
-    redis.call('HSET', itemsKey, id, first .. ' ' .. fingerprint .. '@' .. seenAt .. ' ' .. facts)
-    redis.call('ZADD', orderKey, seq, id)
-    grew = true
+    redis.call('HSET', KEYS[3 + bucket], digest, first .. ' ' .. short)
+    if not value then seenAt[id] = now end
+    seenAt[id] = seenAt[id] or string.match(redis.call('HGET', itemsKey, id) or '', '^%d+ [^ @]*@(%d+) ') or ''
+    facts[#facts + 1], facts[#facts + 2] = id, first .. ' ' .. fingerprint .. '@' .. seenAt[id] .. ' ' .. text
+    order[#order + 1], order[#order + 2] = seq, id
   end
 end
-if grew then
-  redis.call('HSET', statusKey, 'grewAtMs', now)
+if seq > seqBefore then
+  redis.call('HSET', statusKey, 'seq', seq, 'grewAtMs', now)
+  redis.call('HSET', itemsKey, unpack(facts))
+  redis.call('ZADD', orderKey, unpack(order))
   dropOldest(orderKey, itemsKey, factsMax)
 end
-for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], keptMs) end
-return novelties
+-- What is left of the previous generation lasts as long as it did when it was the present one.
+for i = 1, 3 + buckets do redis.call('PEXPIRE', KEYS[i], keptMs) end
+return table.concat(novelties, ' ')
