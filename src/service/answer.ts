@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { type Answer, WrongShape } from "./call.ts";
-import { type Identity, identitySchema } from "./entities.ts";
+import { type Identity, identitiesSchema } from "./entities.ts";
 
 /** The most items of one page; the interface speaks of 100. Source: service-interface §8. */
 const itemsPerPageMax = 10_000;
@@ -24,7 +24,7 @@ export type DeleteResult = "deleted" | "not-deleted" | "deleted-no-content";
 export function readUpdated<Schema extends z.ZodType>(answer: Answer, schema: Schema): z.infer<Schema> {
   if (answer.status === 204) {
     const { etag } = answer.headers;
-    return check(schema, etag === undefined ? {} : { "@odata.etag": etag }, "");
+    return check(schema, etag === undefined ? {} : { "@odata.etag": etag });
   }
   if (answer.status === 201) {
     throw new WrongShape("201 means that something new was created where an existing entity was meant");
@@ -38,11 +38,11 @@ export function readEntity<Schema extends z.ZodType>(answer: Answer, schema: Sch
   if (!isJsonObject(body)) throw new WrongShape("the body is not a JSON object");
   const { etag } = answer.headers;
   const entity = refuseErrorBody(body);
-  return check(schema, etag === undefined || "@odata.etag" in entity ? entity : { ...entity, "@odata.etag": etag }, "");
+  return check(schema, etag === undefined || "@odata.etag" in entity ? entity : { ...entity, "@odata.etag": etag });
 }
 
-/** Reads a page: `{"value": […]}` or a bare array. Source: service-interface §2. */
-export function readPage<Schema extends z.ZodType>(answer: Answer, schema: Schema): RawPage<z.infer<Schema>> {
+/** Reads a page: `{"value": […]}` or a bare array of items. Source: service-interface §2. */
+export function readPage<Item>(answer: Answer, schema: z.ZodType<Item[]>): RawPage<Item> {
   const body = readJson(answer);
   if (Array.isArray(body)) return { items: readItems(body, schema), link: undefined, contextUrl: undefined };
   if (!isJsonObject(body)) throw new WrongShape("the body is neither a JSON object nor an array");
@@ -60,7 +60,7 @@ export function readPage<Schema extends z.ZodType>(answer: Answer, schema: Schem
 export function readIdentities(answer: Answer): readonly Identity[] {
   const body = readJson(answer);
   const value = isJsonObject(body) ? (refuseErrorBody(body)["value"] ?? body) : body;
-  return readItems(Array.isArray(value) ? value : [value], identitySchema);
+  return readItems(Array.isArray(value) ? value : [value], identitiesSchema);
 }
 
 /** Reads the boolean of a deletion, bare or in `value`; 204 is a third answer. */
@@ -92,13 +92,23 @@ export function readCount(answer: Answer): number {
 
 function readJson(answer: Answer): unknown {
   if (answer.text.trim() === "") throw new WrongShape("the body is empty");
-  if (isNestedDeeper(answer.text, nestingMax))
-    throw new WrongShape(`the body is nested deeper than ${nestingMax} levels`);
+  const plain = answer.text.replace(/^\uFEFF/, "");
   try {
-    return parseExactJson(answer.text);
-  } catch {
+    const body: unknown = JSON.parse(plain);
+    return hasLostDigits(body, nestingMax) ? JSON.parse(plain, keepDigits) : body;
+  } catch (error) {
+    if (error instanceof WrongShape) throw error;
     throw new WrongShape(`the body is not JSON (${answer.text.length} characters): cut short, or not from the service`);
   }
+}
+
+/** Whether a number in it was too large to be read exactly. Throws WrongShape below `levels`. */
+function hasLostDigits(value: unknown, levels: number): boolean {
+  if (typeof value === "number") return Math.abs(value) > Number.MAX_SAFE_INTEGER;
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) throw new WrongShape(`the body is nested deeper than ${nestingMax} levels`);
+  const parts: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  return parts.reduce<boolean>((found, part) => hasLostDigits(part, levels - 1) || found, false);
 }
 
 /** Refuses a list with an `error` beside its items: the server failed midway. */
@@ -124,19 +134,18 @@ function looksLikeError(text: string): boolean {
   }
 }
 
-function readItems<Schema extends z.ZodType>(items: readonly unknown[], schema: Schema): z.infer<Schema>[] {
+function readItems<Item>(items: readonly unknown[], schema: z.ZodType<Item[]>): Item[] {
   if (items.length > itemsPerPageMax) {
     throw new WrongShape(`the page holds ${items.length} items, more than the ${itemsPerPageMax} that are read`);
   }
-  return items.map((item, index) => check(schema, item, `item ${index}`));
+  return check(schema, items);
 }
 
-function check<Schema extends z.ZodType>(schema: Schema, value: unknown, where: string): z.infer<Schema> {
+function check<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  const field = issue === undefined || issue.path.length === 0 ? "" : `field "${issue.path.map(String).join(".")}"`;
-  const place = [where, field].filter((part) => part !== "").join(", ");
+  const path = parsed.error.issues[0]?.path ?? [];
+  const place = path.map((part) => (typeof part === "number" ? `item ${part}` : `field "${String(part)}"`)).join(", ");
   throw new WrongShape(`${place === "" ? "the body" : place} has the wrong type`);
 }
 
@@ -152,7 +161,7 @@ export function parseCount(text: string): number | undefined {
   if (!/^["{]/.test(plain)) return undefined;
   let parsed: unknown;
   try {
-    parsed = parseExactJson(plain);
+    parsed = JSON.parse(plain, keepDigits);
   } catch {
     return undefined;
   }
@@ -169,24 +178,7 @@ function toCount(value: unknown): number | undefined {
   return Number.isSafeInteger(count) ? count : undefined;
 }
 
-/** Parses JSON and keeps the digits of large numbers. @throws SyntaxError */
-function parseExactJson(text: string): unknown {
-  const plain = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-  // The reviver is slow; only numbers of sixteen digits and more need it.
-  return /\d{16}/.test(plain) ? JSON.parse(plain, keepDigits) : JSON.parse(plain);
-}
-
-/** Whether a text nests deeper than `levels` if it is JSON. */
-function isNestedDeeper(text: string, levels: number): boolean {
-  let depth = 0;
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
-    if (token === "[" || token === "{") depth += 1;
-    else if (token === "]" || token === "}") depth -= 1;
-    if (depth > levels) return true;
-  }
-  return false;
-}
-
+/** For JSON.parse: keeps the digits of large numbers. Slow. */
 function keepDigits(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
   if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
   const source = context?.source ?? "";

@@ -1,6 +1,7 @@
 // The service's entities: documented fields are checked, unknown ones kept, and any may be missing.
 // Called by answer.ts; the types are part of the library. Source: service-interface §2.
 import { z } from "zod";
+import { isJsonObject } from "../core/json.ts";
 
 const digits = /^-?\d{1,19}$/;
 
@@ -38,12 +39,14 @@ export const syncTargetSchema = z.looseObject({
 /** ApprovalEntity. */
 const approvalSchema = z.looseObject({ approvalId: optionalWholeNumber, itemName: text, itemId: text });
 /** EcmIdentityEntity: a user or group of the repository. */
-export const identitySchema = z.looseObject({
+const identitySchema = z.looseObject({
   id: text,
   idAsNumber: optionalWholeNumber,
   name: text,
   isAdministrator: flag,
 });
+/** Some identities. */
+export const identitiesSchema = z.array(identitySchema);
 /** TriggerEntity. */
 const triggerSchema = z.looseObject({ triggerId: optionalWholeNumber, isActive: flag });
 /** AuthAccountActivityEntity; it has more fields. */
@@ -52,8 +55,8 @@ const authActivitySchema = z.looseObject({
   accountIdentifier: flag,
   accountObjectId: flag,
 });
-/** An entity without known fields: activities and conflict details (§2, Gaps). */
-const unknownEntitySchema = z.looseObject({});
+/** An entity without known fields: activities and conflict details (§2, Gaps). Not copied. */
+const unknownEntitySchema = z.custom<Record<string, unknown>>(isJsonObject);
 
 /** A sync job as the service answers it. */
 export type SyncJob = z.infer<typeof syncJobSchema>;
@@ -72,17 +75,15 @@ export type AuthActivity = z.infer<typeof authActivitySchema>;
 /** An entity without known fields. */
 export type UnknownEntity = z.infer<typeof unknownEntitySchema>;
 
-const schemas = {
-  GetJobMasks: maskSchema,
-  GetApprovals: approvalSchema,
-  GetTriggers: triggerSchema,
-  GetAuthActivities: authActivitySchema,
-  GetActivities: unknownEntitySchema,
-  GetConflictDetails: unknownEntitySchema,
+/** The schema of the items of one page of each list. */
+export const itemSchemas = {
+  GetJobMasks: z.array(maskSchema),
+  GetApprovals: z.array(approvalSchema),
+  GetTriggers: z.array(triggerSchema),
+  GetAuthActivities: z.array(authActivitySchema),
+  GetActivities: z.array(unknownEntitySchema),
+  GetConflictDetails: z.array(unknownEntitySchema),
 };
 
 /** The item type of a list operation. */
-export type ItemOf<List extends keyof typeof schemas> = z.infer<(typeof schemas)[List]>;
-
-/** The schema of one item of each list. */
-export const itemSchemas: { readonly [List in keyof typeof schemas]: z.ZodType<ItemOf<List>> } = schemas;
+export type ItemOf<List extends keyof typeof itemSchemas> = z.infer<(typeof itemSchemas)[List]>[number];

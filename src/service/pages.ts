@@ -123,6 +123,7 @@ class Guard<Item> {
   readonly #walk: Walk<Item>;
   readonly #options: WalkOptions;
   readonly #seenLinks = new Set<string>();
+  readonly #seenEnds = new Set<string>();
   readonly #seenPages = new Map<string, number>();
   readonly #deadline = new AbortController();
   readonly #ended = new AbortController();
@@ -172,8 +173,14 @@ class Guard<Item> {
       throw this.#error("empty-pages-max", `more than ${emptyPagesMax} empty pages in a row`);
     }
     if (items.length === 0 || this.#walk.isShortened) return;
+    // Pages with other ends are other pages: the whole page is hashed only when its ends came before.
+    const ends = hashText(JSON.stringify([items.length, items[0], items.at(-1)]), 32);
+    if (!this.#seenEnds.has(ends)) {
+      this.#seenEnds.add(ends);
+      return;
+    }
     const key = hashText(JSON.stringify(items), 32);
-    const times = (this.#seenPages.get(key) ?? 0) + 1;
+    const times = (this.#seenPages.get(key) ?? 1) + 1;
     if (times > samePageMax) {
       throw this.#error("repeated-items", `the same page came ${times} times under different links: the links loop`);
     }
