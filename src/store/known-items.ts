@@ -1,5 +1,5 @@
 // Which items of a list were ever seen, in about 25 bytes each: ten characters of an id's digest, in
-// one of 4,096 small hashes, which two more name. Seen items go into the present generation; the one
+// one of 4,096 small hashes. Seen items go into the present generation; the one
 // before is dropped after a week.
 import { hash } from "node:crypto";
 import type { ItemFacts } from "../model/feed.ts";
@@ -67,18 +67,27 @@ export async function dropGeneration({ redis }: Store, place: KnownPlace, genera
   for (const some of batchesOf(buckets, 256)) await redis.unlink(...some.map((name) => place.bucket(generation, name)));
 }
 
-/** All of them texts: a buffer makes the client write each argument by itself. */
+/**
+ * All of them texts: a buffer makes the client write each argument by itself. Ids that differ in
+ * their last character share a bucket: a page of numbers needs ten, not 100.
+ */
 function toArguments(items: readonly ItemFacts[], { generation, bucket }: KnownPlace) {
   const here = new Map<string, string>();
   const args: string[] = [];
-  for (const { id, fingerprint, ...facts } of items) {
-    const digest = hash("sha256", id, "base64url");
-    const name = digest.slice(0, 2);
+  let start: string | undefined;
+  let name = "";
+  for (const item of items) {
+    const { id, fingerprint } = item;
+    if (start !== id.slice(0, -1)) {
+      start = id.slice(0, -1);
+      name = hash("sha256", start, "base64url").slice(0, 2);
+    }
     const number = here.get(name) ?? String(here.size + 1);
     here.set(name, number);
-    args.push(number, digest.slice(2, 2 + digestLength), id, fingerprint, JSON.stringify(facts));
+    const facts = JSON.stringify({ ...item, id: undefined, fingerprint: undefined });
+    args.push(number, hash("sha256", id, "base64url").slice(0, digestLength), id, fingerprint, facts);
   }
   const generations = generation === 0 ? [0] : [generation, generation - 1];
-  const keys = generations.flatMap((of) => [...here.keys()].map((name) => bucket(of, name)));
+  const keys = generations.flatMap((of) => [...here.keys()].map((one) => bucket(of, one)));
   return { buckets: here.size, keys, args };
 }

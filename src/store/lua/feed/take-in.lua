@@ -8,32 +8,43 @@ local statusKey, itemsKey, orderKey = unpack(KEYS, 1, 3)
 local factsMax, sinceSeq, mustKnowFirst, keptMs, buckets = unpack(ARGV, 1, 5)
 --- @include "now"
 --- @include "drop-oldest"
-local function find(bucket, digest)
-  local presentKey, previousKey = KEYS[3 + bucket], KEYS[3 + buckets + bucket]
-  local value = redis.call('HGET', presentKey, digest)
-  if value or not previousKey then return value end
-  value = redis.call('HGET', previousKey, digest)
-  if value then redis.call('HSET', presentKey, digest, value) end
-  return value
+local digests, written, values = {}, {}, {}
+for bucket = 1, buckets do digests[bucket], written[bucket] = {}, {} end
+for i = 6, #ARGV, 5 do table.insert(digests[tonumber(ARGV[i])], ARGV[i + 1]) end
+local function write(bucket, digest, value)
+  values[digest] = value
+  table.insert(written[bucket], digest)
+  table.insert(written[bucket], value)
 end
-if mustKnowFirst == '1' and not (ARGV[6] and find(ARGV[6], ARGV[7])) then return false end
+for bucket, some in ipairs(digests) do
+  local present = redis.call('HMGET', KEYS[3 + bucket], unpack(some))
+  local previousKey = KEYS[3 + buckets + bucket]
+  for at, digest in ipairs(some) do
+    values[digest] = present[at]
+    local previous = not present[at] and previousKey and redis.call('HGET', previousKey, digest)
+    if previous then write(bucket, digest, previous) end
+  end
+end
+if mustKnowFirst == '1' and not values[ARGV[7]] then return false end
 local seqBefore = tonumber(redis.call('HGET', statusKey, 'seq') or 0)
 local seq, novelties, facts, order, seenAt = seqBefore, {}, {}, {}, {}
 for i = 6, #ARGV, 5 do
   local bucket, digest, id, fingerprint, text = unpack(ARGV, i, i + 4)
-  local short = string.sub(fingerprint, 1, 8)
-  local value = find(bucket, digest)
+  local value, short = values[digest], string.sub(fingerprint, 1, 8)
   local first, seen = string.match(value or '', '^(%d+) (.*)')
-  novelties[#novelties + 1] = not first and 'new' or (tonumber(first) > tonumber(sinceSeq) and 'again' or 'known')
+  table.insert(novelties, not first and 'new' or (tonumber(first) > tonumber(sinceSeq) and 'again' or 'known'))
   if seen ~= short then
     seq = seq + 1
     first = first or seq
-    redis.call('HSET', KEYS[3 + bucket], digest, first .. ' ' .. short)
+    write(tonumber(bucket), digest, first .. ' ' .. short)
     if not value then seenAt[id] = now end
     seenAt[id] = seenAt[id] or string.match(redis.call('HGET', itemsKey, id) or '', '^%d+ [^ @]*@(%d+) ') or ''
     facts[#facts + 1], facts[#facts + 2] = id, first .. ' ' .. fingerprint .. '@' .. seenAt[id] .. ' ' .. text
     order[#order + 1], order[#order + 2] = seq, id
   end
+end
+for bucket, pairs in ipairs(written) do
+  if pairs[1] then redis.call('HSET', KEYS[3 + bucket], unpack(pairs)) end
 end
 if seq > seqBefore then
   redis.call('HSET', statusKey, 'seq', seq, 'grewAtMs', now)
