@@ -173,7 +173,7 @@ class Guard<Item> {
       throw this.#error("empty-pages-max", `more than ${emptyPagesMax} empty pages in a row`);
     }
     if (items.length === 0 || this.#walk.isShortened) return;
-    // Pages with other ends are other pages: the whole page is hashed only when its ends came before.
+    // Pages with other ends differ: the whole page is hashed only when its ends came before.
     const ends = hashText(JSON.stringify([items.length, items[0], items.at(-1)]), 32);
     if (!this.#seenEnds.has(ends)) {
       this.#seenEnds.add(ends);

@@ -2,9 +2,10 @@
 // [--answer-after MS] [--polls]. Not part of `npm test`.
 //
 // In turns, each in a process of its own and over the same pages of the same fake service: a bare
-// got loop that keeps nothing, a first walk as a worker does it (mapping, hashing, the feed book in a
-// private Redis, a checkpoint a page), and an audit, which reads the same items again. Then the polls: how many requests a walk makes
-// after k new items, in a list that grows at its end and in one with the newest first.
+// got loop that keeps nothing, a first walk as a worker does it (mapping, hashing, the feed store
+// in a private Redis, a checkpoint a page), and an audit, which reads the same items again. Then
+// the polls: how many requests a walk makes after k new items, in a list that grows at its end and
+// in one with the newest first.
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";

@@ -1,6 +1,6 @@
 // Reads a long list in a process of its own, for feeds.ts: list-reader.ts SERVICE_URL REDIS_URL
-// NAME. `walk` is one walk as a worker does it, `audit` one of the whole list; `bare` is what anyone
-// would write with got, and keeps nothing. All answer how long it took, and the most memory meanwhile.
+// NAME. `walk` is one walk as a worker does it, `audit` one of the whole list; `bare` is what
+// anyone would write with got, and keeps nothing. All answer how long it took, and the most memory.
 import got from "got";
 import { silentLog } from "../../src/core/event-log.ts";
 import { createItemMapper } from "../../src/feeds/mapping.ts";
