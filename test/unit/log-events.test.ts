@@ -7,19 +7,27 @@ const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf
   .filter((file) => file.endsWith(".ts"))
   .map((file) => readFileSync(join(root, "src", file), "utf8"))
   .join("\n");
-const inCode = new Set(
-  [...sources.matchAll(/(?:\.(?:info|warn|error)|\[level\])\(\s*"([a-z]+\.[a-z-]+)"/g)].map(([, event]) => event),
+const inCode = new Map(
+  [...sources.matchAll(/(?:\.|\[)(info|warn|error|level)\]?\(\s*"([a-z]+\.[a-z-]+)"/g)].map(
+    ([, level = "", event = ""]) => [event, level],
+  ),
 );
-const inDocs = new Set(
-  // The names at the beginning of a line, or in the first cell of a row.
-  [
-    ...readFileSync(join(root, "docs/log-events.md"), "utf8").matchAll(/^(?:\| )?((?:`[a-z]+\.[a-z-]+`[ ,]*)+)/gm),
-  ].flatMap(([, names = ""]) => names.match(/[a-z]+\.[a-z-]+/g) ?? []),
-);
+const page = readFileSync(join(root, "docs/log-events.md"), "utf8");
+// The names at the beginning of a line, or in the first cell of a row.
+const rowsOf = (text: string) =>
+  [...text.matchAll(/^(?:\| )?((?:`[a-z]+\.[a-z-]+`[ ,]*)+)/gm)].map(
+    ([, names = ""]) => names.match(/[a-z]+\.[a-z-]+/g) ?? [],
+  );
 
 describe("docs/log-events.md", () => {
   it("names every event that the code writes, and no other", () => {
     expect(inCode.size).toBeGreaterThan(20);
-    expect([...inDocs].sort()).toEqual([...inCode].sort());
+    expect(rowsOf(page).flat().sort()).toEqual([...inCode.keys()].sort());
+  });
+
+  it.each(["Error", "Warn", "Info"])("names under %s what has that level", (level) => {
+    const rows = rowsOf(page.split(`\n### ${level}\n`)[1]?.split("\n### ")[0] ?? "");
+    expect(rows.length).toBeGreaterThan(10);
+    expect(rows.filter(([first = ""]) => inCode.get(first) !== level.toLowerCase())).toEqual([]);
   });
 });
