@@ -14,7 +14,6 @@ import type { Component } from "../core/component.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import type { EnqueueNotices, Notice } from "../model/notice.ts";
 import { createSink } from "../notify/create-sink.ts";
-import { DroppedNotices } from "../notify/dropped-notices.ts";
 import { createDeliveryProcess, type SinkInForce } from "../notify/process-delivery.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { createNoticeConsumer } from "../queue/notice-consumer.ts";
@@ -48,6 +47,8 @@ const drainMsMax = 3_000;
 const stopMsMax = 4_000;
 const seenEveryMs = 60_000;
 const startAgainMs = 5_000;
+/** How often dropped notices are logged. */
+const droppedQuietMs = 60_000;
 const keptUnseenMs = 7 * 86_400_000;
 
 /** Takes notices in, and in a worker delivers them. */
@@ -70,7 +71,7 @@ export class RunningSinks implements Component {
     this.#isWorker = options.roles.includes("worker");
     this.#queues = new NoticeQueues(options.redis, options.log);
     this.#sinkStore = new SinkStore(options.store);
-    this.#dropped = new DroppedNotices(options.log, systemClock);
+    this.#dropped = new DroppedNotices(options.log);
     this.#limitedLog = createRateLimitedLog(options.log, systemClock, "sink");
     for (const settings of options.set.sinks.values()) this.#add(settings);
   }
@@ -229,5 +230,55 @@ export class RunningSinks implements Component {
       .catch((error: unknown) => this.#limitedLog.warn("sink.change-failed", { sink: "", message: String(error) }))
       .finally(() => this.#background.delete(noted));
     this.#background.add(noted);
+  }
+}
+
+interface DropCount {
+  unlogged: number;
+  total: number;
+  loggedAtMs: number;
+}
+
+/**
+ * Logs notices that a sink's queue had no room for: at the first, then once a minute with their
+ * number, and when there is room again. The sum of the lines is exact.
+ */
+class DroppedNotices {
+  readonly #log: EventLog;
+  readonly #sinks = new Map<string, DropCount>();
+
+  constructor(log: EventLog) {
+    this.#log = log;
+  }
+
+  /** Counts notices without room. */
+  dropped(sink: string, count: number): void {
+    const nowMs = systemClock.monotonicMs();
+    const dropped = this.#sinks.get(sink) ?? { unlogged: 0, total: 0, loggedAtMs: Number.NEGATIVE_INFINITY };
+    dropped.unlogged += count;
+    dropped.total += count;
+    this.#sinks.set(sink, dropped);
+    if (nowMs - dropped.loggedAtMs < droppedQuietMs) return;
+    dropped.loggedAtMs = nowMs;
+    this.#write(sink, dropped);
+  }
+
+  /** Notes that all notices had room. */
+  hadRoom(sink: string): void {
+    const dropped = this.#sinks.get(sink);
+    if (dropped === undefined) return;
+    this.#write(sink, dropped);
+    this.#sinks.delete(sink);
+    this.#log.info("sink.has-room", { sink, dropped: dropped.total });
+  }
+
+  /** Logs what is not logged yet. */
+  flush(): void {
+    for (const [sink, dropped] of this.#sinks) this.#write(sink, dropped);
+  }
+
+  #write(sink: string, dropped: DropCount): void {
+    if (dropped.unlogged > 0) this.#log.error("sink.dropped", { sink, count: dropped.unlogged });
+    dropped.unlogged = 0;
   }
 }

@@ -6,7 +6,7 @@ import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { counted } from "../core/plain-text.ts";
 import { selectorOf } from "../model/label.ts";
-import { withContext } from "../notify/context.ts";
+import { withContext } from "../notify/notices.ts";
 import { type Digest, digestNotice, readDigest } from "../queries/digest.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { redisTimeMs } from "../store/redis.ts";

@@ -5,7 +5,7 @@ import { Command, Option } from "commander";
 import { policyJsonSchemaText } from "../config/json-schema.ts";
 import { policyReference } from "../config/policy-reference.ts";
 import { errorText, UsageError } from "../core/errors.ts";
-import { metricReference } from "../ops/metric-page.ts";
+import { metricReference } from "../ops/metric-table.ts";
 import type { CommandIo } from "./command-io.ts";
 
 interface SchemaOptions {

@@ -9,7 +9,7 @@ import { hashText } from "../core/stable-hash.ts";
 import type { Notice } from "../model/notice.ts";
 import { TlsFiles, TlsFilesError, tlsHint } from "../service/tls-files.ts";
 import { readBounded } from "../service/token.ts";
-import { mailText } from "./chat.ts";
+import { mailText } from "./render-notice.ts";
 import type { Receipt, Sink } from "./sink.ts";
 
 const passwordBytesMax = 4_096;

@@ -4,7 +4,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import type { FileSinkSettings } from "../config/policy-set.ts";
-import { toCloudEvent } from "./bodies.ts";
+import { toCloudEvent } from "./render-notice.ts";
 import type { Sink } from "./sink.ts";
 
 /** Reading is for the last byte, to see whether the line before it is whole. */

@@ -12,10 +12,10 @@ import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { EnqueueNotices, Notice } from "../model/notice.ts";
 import type { NotifyBatch, NotifyChanges, NotifyEvent, NotifyPart, NotifyTexts } from "../model/notify-event.ts";
 import { parsePolicyState, parseServiceState, policyText } from "./alert-state.ts";
-import { withContext } from "./context.ts";
 import { type Breaker, Evaluation, notifiedServices, policyOf } from "./evaluate.ts";
 import { isMuted, parseWaiting, releaseWaiting, sortNotices, waitingField, waitingText } from "./mute.ts";
 import type { AddressedNotice } from "./notices.ts";
+import { withContext } from "./notices.ts";
 
 /** Where notices wait: for the hand-over after a save, or for the end of mute timing. */
 type Waiting = Extract<NotifyPart, "outbox" | "muted">;

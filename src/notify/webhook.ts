@@ -12,7 +12,7 @@ import { defaultTimeouts } from "../service/service-options.ts";
 import { tlsHint } from "../service/tls-files.ts";
 import { readBounded } from "../service/token.ts";
 import { type ExchangeResult, Transport } from "../service/transport.ts";
-import { toBody } from "./bodies.ts";
+import { toBody } from "./render-notice.ts";
 import type { Receipt, Sink } from "./sink.ts";
 
 const answerBytesMax = 64 * 1024;

@@ -1,6 +1,16 @@
-// The table of Syncline's metrics: name, type, help, labels, buckets. metrics.ts registers exactly
-// these, metric-page.ts documents them, and tests compare the alerts and the dashboard with them.
-import type { LabelName } from "./metric-labels.ts";
+// The table of Syncline's metrics: name, type, help, labels, buckets; and its reference page,
+// docs/reference/metrics.md. metrics.ts registers exactly these, and tests compare the alerts and
+// the dashboard with them.
+import {
+  closedLabels,
+  isNameLabel,
+  isOpenLabel,
+  type LabelName,
+  namesMax,
+  otherValue,
+  shownLabel,
+  worstPoliciesMax,
+} from "./metric-labels.ts";
 
 /** The facts about one metric. */
 export interface MetricFacts {
@@ -30,7 +40,7 @@ const sharedGauge = <const L extends Labels>(labels: L, help: string) =>
 const histogram = <const L extends Labels>(labels: L, help: string, buckets: readonly number[]) =>
   ({ type: "histogram", scope: "process", labels, help, buckets }) as const;
 
-/** All metrics by name. Node's own metrics come on top (metric-page.ts). */
+/** All metrics by name. Node's own metrics come on top. */
 export const metricTable = {
   syncline_slots_total: counter(["policy", "slotOutcome"], "Slots by outcome."),
   syncline_slot_delay_seconds: histogram(
@@ -196,3 +206,40 @@ export type NameOf<Type extends MetricFacts["type"]> = {
 
 /** The labels of a metric with their values. */
 export type LabelsOf<Name extends MetricName> = Readonly<Record<(typeof metricTable)[Name]["labels"][number], string>>;
+
+const pageHead = `# Metrics
+
+Made by \`syncline schema --metrics\`. \`serve --health-port\` answers them under \`/metrics\`; alerts: [runbooks](../runbooks/README.md).
+
+- Seconds and counts; instants are seconds since 1970. Counters begin at 0 with the process.
+- Each replica reports its own: add up. What is (shared) comes from Redis, the same from every replica: take \`max by (…)\`. Without Redis these are absent and \`syncline_redis_up\` is 0; a gauge is also absent where there is nothing to tell (no schedule, no pause).
+- The first ${namesMax.policy} policies, ${namesMax.service} services and ${namesMax.sink} sinks have series of their own until the process ends. The others share \`${otherValue}\` in counters and have no gauges; \`syncline_policies_in_trouble\` counts all policies.
+- A replica asks Redis once in 5 s at most, and a scrape waits 2 s for it.
+- \`_total\` is a counter, all else a gauge, unless it says (histogram). A label's values stand where it comes first; \`owner\` may be empty, \`labels\` are sorted: \`stage=prod,team=hr\`.
+- prom-client adds Node's own, such as \`syncline_process_resident_memory_bytes\` and \`syncline_nodejs_eventloop_lag_p99_seconds\`.
+
+| metric{labels} | what it says |
+|---|---|
+`;
+
+/** The reference page, as Markdown. */
+export function metricReference(): string {
+  const told = new Set<LabelName>();
+  const rows = Object.entries<MetricFacts>(metricTable).map(([name, { type, labels, scope, help }]) => {
+    const values = labels.filter((label) => !told.has(label)).map(valuesOf);
+    for (const label of labels) told.add(label);
+    const shown = labels.length > 0 ? `{${labels.map(shownLabel).join(", ")}}` : "";
+    return `| \`${name}${shown}\` | ${type === "histogram" ? "(histogram) " : scope === "shared" ? "(shared) " : ""}${help}${values.join("")} |`;
+  });
+  return `${pageHead}${rows.join("\n")}\n`;
+}
+
+/** What a label may hold, with a space in front; nothing for names, and for what the head tells. */
+function valuesOf(label: LabelName): string {
+  if (label === "worstPolicy") return ` ${worstPoliciesMax} for each service and trouble at most.`;
+  if (label === "operation") return " `operation`: see the [interface](../service-interface.md#41-summary).";
+  if (label === "webOperation") return " `operation`: method and route, such as `GET /api/v1/policies/:name`.";
+  if (label === "breakerCause") return " `cause`: none, or an `outcome` of calls.";
+  if (isNameLabel(label) || isOpenLabel(label) || label === "version" || label === "node") return "";
+  return ` \`${shownLabel(label)}\`: ${closedLabels[label].join(", ")}.`;
+}

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { Feed } from "../../../src/model/feed.ts";
 import { parseNotice } from "../../../src/model/notice.ts";
-import { itemNotices, type NewItem } from "../../../src/notify/item-notices.ts";
+import { itemNotices, type NewItem } from "../../../src/notify/notices.ts";
 
 const feed: Feed = { service: "main", repository: "HR", list: "activities" };
 const nowMs = Date.parse("2026-11-21T12:00:00.000Z");

@@ -11,8 +11,7 @@ import {
   namesMax,
   worstPoliciesMax,
 } from "../../../src/ops/metric-labels.ts";
-import { metricReference } from "../../../src/ops/metric-page.ts";
-import { type MetricFacts, metricTable } from "../../../src/ops/metric-table.ts";
+import { type MetricFacts, metricReference, metricTable } from "../../../src/ops/metric-table.ts";
 import { type GaugeSource, Metrics } from "../../../src/ops/metrics.ts";
 import { parseMetrics, type Sample, sumOf } from "../../support/metrics-text.ts";
 import { TestLog } from "../../support/test-log.ts";

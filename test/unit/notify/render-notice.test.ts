@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
 import type { Notice } from "../../../src/model/notice.ts";
-import { toBody } from "../../../src/notify/bodies.ts";
-import { withContext } from "../../../src/notify/context.ts";
+import { withContext } from "../../../src/notify/notices.ts";
+import { toBody } from "../../../src/notify/render-notice.ts";
 import { noticeOf } from "../../support/receiver.ts";
 
 const slack = (notice: Notice): string[] => JSON.parse(toBody(notice, "slack").text).text.split("\n");

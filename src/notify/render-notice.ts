@@ -1,9 +1,44 @@
-// Renders a notice for people: a text for Slack, a card for Teams, an e-mail. All show the title,
-// the detail, what it is about, when in the policy's zone and UTC, and the link. Pure; called by
-// bodies.ts and email.ts.
+// Renders a notice: a CloudEvents 1.0 event for programs; for people a text for Slack, a card for
+// Teams, an e-mail. Those show the title, the detail, what it is about, when in the policy's zone
+// and UTC, and the link. Pure: the same notice gives the same text on every retry and replica.
+// Documented in docs/notifications.md.
+import type { WebhookSettings } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted, cutText, toPlainText } from "../core/plain-text.ts";
 import type { Notice } from "../model/notice.ts";
+
+/** A body and its media type. */
+export interface Body {
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/** Renders a notice in a format. */
+export function toBody(notice: Notice, format: WebhookSettings["format"]): Body {
+  switch (format) {
+    case "cloudevents":
+      return { contentType: "application/cloudevents+json; charset=utf-8", text: toCloudEvent(notice) };
+    case "slack":
+      return { contentType: "application/json; charset=utf-8", text: JSON.stringify({ text: slackText(notice) }) };
+    case "teams":
+      return { contentType: "application/json; charset=utf-8", text: JSON.stringify(teamsMessage(notice)) };
+  }
+}
+
+/** A notice as a CloudEvents 1.0 event, one line of JSON. The event has the notice's id. */
+export function toCloudEvent({ id, kind, at, orderKey, policy, service, title, data, link }: Notice): string {
+  return JSON.stringify({
+    specversion: "1.0",
+    id,
+    source: service === null ? "/syncline" : `/syncline/services/${service}`,
+    type: `syncline.${kind}`,
+    ...(policy === null ? {} : { subject: policy }),
+    time: at,
+    partitionkey: orderKey,
+    datacontenttype: "application/json",
+    data: { ...data, title, policy, service, ...(link === undefined ? {} : { link }) },
+  });
+}
 
 const detailCharactersMax = 1_000;
 const otherLinesMax = 10;
@@ -73,7 +108,7 @@ function describeItem(item: unknown): string {
 }
 
 /** The text for Slack, which reads `&`, `<` and `>` as markup. */
-export function slackText(notice: Notice): string {
+function slackText(notice: Notice): string {
   const { title, detail, lines, facts, link } = toMessage(notice);
   const { policy, owner, service, repository, slot, time } = facts;
   const about = [
@@ -114,7 +149,7 @@ function escapeSlack(text: string): string {
 }
 
 /** The message that a Teams workflow ("when a webhook request is received") posts as a card. */
-export function teamsMessage(notice: Notice): object {
+function teamsMessage(notice: Notice): object {
   const { title, detail, lines, facts, link } = toMessage(notice);
   return {
     type: "message",
