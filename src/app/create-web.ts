@@ -73,7 +73,7 @@ export function createWeb(
       };
       const isOpen = tokens === undefined && auth === undefined;
       const access = isOpen ? undefined : await Access.open(files, new WebSessions(store), { clock, log });
-      const readVersion = () => readLiveVersion(store, namesOf(context()));
+      const readVersion = async () => `${context().set.contentHash} ${await readLiveVersion(store)}`;
       const live = new LiveHub(readVersion, clock, log, (streams) => metrics?.set("syncline_web_streams", {}, streams));
       server = await startWebServer(
         { host, port },
@@ -101,10 +101,6 @@ function meterOf(metrics: Metrics): WebMeter {
     },
     read: () => metrics.add("syncline_web_reads_total", {}),
   };
-}
-
-function namesOf({ set }: QueryContext): string[] {
-  return set.policies.map(({ name }) => name);
 }
 
 /** A file that is followed. `option`: what names it. */

@@ -201,7 +201,7 @@ export function policyStateKey({ key }: Pick<Store, "key">, policy: string): str
 
 /**
  * Key of the policies by the number of their newest outcome or acknowledgement; the member '' has
- * the newest number of all.
+ * the newest number of all, and moves on with recorded slots, too.
  */
 export function changedPoliciesKey({ key }: Pick<Store, "key">): string {
   return key("changed-policies");

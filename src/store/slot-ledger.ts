@@ -7,6 +7,7 @@ import { type PlannedSlots, readSlotRecord, type ScheduledPolicy, type SlotRecor
 import { parseTask, type Task } from "../model/task.ts";
 import { slotDay, unskippedDay } from "./day-summaries.ts";
 import { notifyStreamKey } from "./notify-store.ts";
+import { changedPoliciesKey } from "./policy-states.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
 import { asFlag, asList, asNothing, asTexts, asWord, batchesOf, createScript, pairsOf } from "./script.ts";
 import { troublesKey } from "./troubles.ts";
@@ -72,7 +73,7 @@ export class SlotLedger {
     const answers: RecordAnswer[] = [];
     for (const batch of batchesOf(planned, batchMax)) {
       const shared = [key("watermarks"), key("outbox"), key("kept-since"), key("waiting")];
-      const noted = [notifyStreamKey(this.#store), troublesKey(this.#store)];
+      const noted = [notifyStreamKey(this.#store), troublesKey(this.#store), changedPoliciesKey(this.#store)];
       const keys = [...shared, ...noted, ...batch.flatMap(this.#keysOf)];
       const args = [slotRecordsMax, slotRecordsForMs, ...batch.flatMap(this.#argumentsOf)];
       answers.push(...(await recordScript(this.#store, keys, args)));

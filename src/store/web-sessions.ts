@@ -4,7 +4,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { changedPoliciesKey } from "./policy-states.ts";
 import type { Store } from "./redis.ts";
-import { batchesOf } from "./script.ts";
 
 /** The sessions in Redis. */
 export class WebSessions {
@@ -36,13 +35,15 @@ export class WebSessions {
   }
 }
 
-/** A text that differs after an outcome, a planned slot, a pause or a quarantine. */
-export async function readLiveVersion(store: Store, policies: readonly string[]): Promise<string> {
+/** A text that differs after an outcome, a recorded slot, a pause or a quarantine. */
+export async function readLiveVersion(store: Store): Promise<string> {
   const { redis, key } = store;
-  const hash = createHash("sha256");
-  const take = (texts: readonly (string | null)[]) => hash.update(texts.join("\n"));
-  take([await redis.zscore(changedPoliciesKey(store), "")]);
-  for (const batch of batchesOf(policies, 200)) take(await redis.hmget(key("watermarks"), ...batch));
-  for (const name of ["pauses", "quarantines"]) take(await redis.hvals(key(name)));
-  return hash.digest("hex");
+  const [newest, pauses, quarantines] = await Promise.all([
+    redis.zscore(changedPoliciesKey(store), ""),
+    redis.hvals(key("pauses")),
+    redis.hvals(key("quarantines")),
+  ]);
+  return createHash("sha256")
+    .update(JSON.stringify([newest, pauses, quarantines]))
+    .digest("hex");
 }

@@ -83,15 +83,7 @@ export async function webForTest({
     recordRefusal: async (refusal) => void refusals.push(refusal),
     isReadOnly,
     pace: isPaced ? undefined : { burst: 10_000, perSecond: 1_000 },
-    live: new LiveHub(
-      () =>
-        readLiveVersion(
-          store,
-          set.policies.map(({ name }) => name),
-        ),
-      clock,
-      silentLog,
-    ),
+    live: new LiveHub(() => readLiveVersion(store), clock, silentLog),
     // However slow the machine is, a page waits for what it shows.
     clock: { ...clock, sleep: () => new Promise(() => {}) },
     log: silentLog,

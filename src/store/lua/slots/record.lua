@@ -1,15 +1,15 @@
 -- Records planned slots, each policy on its own: only if its watermark is where the plan expects
 -- it. A follower's slot waits only from its own watermark on, which moves along.
--- KEYS: watermarks, outbox, kept-since, waiting, event stream, troubles; then for each policy
--- slots, slot-index, the join counter of each slot when it has followers, and the month of each
--- slot that the day summaries count
+-- KEYS: watermarks, outbox, kept-since, waiting, event stream, troubles, changed policies; then for
+-- each policy slots, slot-index, the join counter of each slot when it has followers, and the month
+-- of each slot that the day summaries count
 -- ARGV: most records of a policy, their retention (ms); then for each policy its name, expected
 -- watermark, new watermark, tasks (JSON), number of records, number of followers, '1' to notify
 -- sinks of missed slots; slot, record (JSON) and change of the day's summary ('' for none) of each
 -- record; pairs of follower and waiting slot (JSON)
 -- Answers for each policy 'recorded', 'moved' or 'fault', the watermark that stands ('' for none)
 -- and Redis's refusal. The slots of the others are recorded all the same.
-local watermarksKey, outboxKey, keptSinceKey, waitingKey, streamKey, troublesKey = unpack(KEYS, 1, 6)
+local watermarksKey, outboxKey, keptSinceKey, waitingKey, streamKey, troublesKey, changedKey = unpack(KEYS, 1, 7)
 local most, retentionMs = unpack(ARGV, 1, 2)
 --- @include "slot-record"
 --- @include "join-counter"
@@ -50,11 +50,13 @@ local function record(plan)
   redis.call('HSET', watermarksKey, plan.policy, plan.new)
 end
 
+local hasRecorded = false
 local function run(plan)
   local watermark = redis.call('HGET', watermarksKey, plan.policy)
   if watermark ~= plan.expected then return { 'moved', watermark or '', '' } end
   local isDone, why = pcall(record, plan)
   if not isDone then return { 'fault', plan.expected, type(why) == 'table' and why.err or tostring(why) } end
+  hasRecorded = true
   if plan.isNotified then
     for i, slot in ipairs(plan.slots) do
       -- The notifier reports a broken stream. No slot waits for it.
@@ -64,7 +66,7 @@ local function run(plan)
   return { 'recorded', plan.new, '' }
 end
 
-local atArg, atKey = 3, 7
+local atArg, atKey = 3, 8
 local function nextArg()
   atArg = atArg + 1
   return ARGV[atArg - 1]
@@ -95,4 +97,6 @@ end
 
 local answers = {}
 while atArg <= #ARGV do answers[#answers + 1] = run(readPlan()) end
+-- Open pages show the slots. No policy gets this number: none has ended a task.
+if hasRecorded then redis.call('ZINCRBY', changedKey, 1, '') end
 return answers
