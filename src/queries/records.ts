@@ -37,10 +37,21 @@ interface End {
   readonly endedMs: number;
 }
 
-/** Reads when all policies with outcomes ended last, also those that are gone; newest first. */
-export async function readNewestEnds({ store, readStates }: QueryContext): Promise<readonly End[]> {
-  const names = [...(await new History(store).keptSince()).keys()];
-  return newestFirst(names, await readStates(names));
+/** Reads the names of all policies that have had outcomes, also of those that are gone. */
+export async function readNamesWithOutcomes({ store }: QueryContext): Promise<readonly string[]> {
+  return [...(await new History(store).keptSince()).keys()];
+}
+
+/**
+ * Reads when policies ended last, newest first: those of the set that have ended, and `known` ones.
+ */
+export async function readNewestEnds(
+  { set, readStates }: QueryContext,
+  known: readonly string[],
+): Promise<readonly End[]> {
+  const own = set.policies.map(({ name }) => name);
+  const states = await readStates([...new Set([...known, ...own])]);
+  return newestFirst([...new Set([...known, ...own.filter((name) => states.get(name)?.targets.length)])], states);
 }
 
 /**

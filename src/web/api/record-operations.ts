@@ -5,7 +5,16 @@ import type { Policy } from "../../config/policy-set.ts";
 import { hasLabels } from "../../model/label.ts";
 import { type Outcome, outcomeStatuses } from "../../model/outcome.ts";
 import { readAudits } from "../../queries/audit-policy.ts";
-import { readChanges, readDeclared, readFailedTasks, readNewestEnds, readOutcomes } from "../../queries/records.ts";
+import type { QueryContext } from "../../queries/query-context.ts";
+import {
+  readChanges,
+  readDeclared,
+  readFailedTasks,
+  readNamesWithOutcomes,
+  readNewestEnds,
+  readOutcomes,
+} from "../../queries/records.ts";
+import { heldLong } from "../looks.ts";
 import { badRequest } from "../problem.ts";
 import { toAuditAnswer } from "./answers.ts";
 import {
@@ -152,6 +161,9 @@ async function readOutcomePage(
     span: { fromMs: since, toMs: until },
     from: taskId === undefined ? undefined : { atMs: Number(atMs), taskId },
   };
-  const { outcomes, next } = await readOutcomes(context, asked, () => looks.of("newest ends", context, readNewestEnds));
+  // Those that are gone change rarely, and to find them costs Redis more than all else.
+  const ends = async (at: QueryContext) =>
+    readNewestEnds(at, await looks.of("names with outcomes", at, readNamesWithOutcomes, heldLong));
+  const { outcomes, next } = await readOutcomes(context, asked, () => looks.of("newest ends", context, ends));
   return { items: outcomes, next: next === undefined ? null : `${next.atMs}~${next.taskId}` };
 }
