@@ -3,7 +3,7 @@
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";
-import { feedId } from "../model/feed.ts";
+import type { Feed } from "../model/feed.ts";
 import { type AllTotals, FeedStore } from "../store/feed-store.ts";
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
@@ -20,29 +20,29 @@ export interface OpenConflicts {
   readonly sinceMs: number;
 }
 
-/** Reads them. The answer asks for one policy; undefined: not known. `known`: its sync jobs. */
-export async function readOpenConflicts(
-  policies: readonly Policy[],
-  store: Store,
-): Promise<(policy: Policy, known: readonly string[]) => OpenConflicts | undefined> {
-  const feeds = new FeedStore(store);
-  const lists = feedsOf({ policies: policies.filter(({ action }) => action.kind === "run") });
-  const totals = new Map<string, ConflictTotals>();
-  for (const batch of batchesOf(lists.filter(({ list }) => list === "conflictDetails")))
-    for (const [id, found] of await Promise.all(
-      batch.map(async (feed) => [feedId(feed), await feeds.allTotals(feed)] as const),
-    ))
-      if (found !== undefined) totals.set(id, { ...found, areNamed: areNamed(found) });
-  return ({ action, service, repository = null }, known) => {
-    const found = totals.get(feedId({ service, repository, list: "conflictDetails" }));
-    if (found === undefined || action.kind !== "run") return undefined;
-    return openOf(targetsOf(action) ?? known, found);
-  };
+/** What the last whole walk of a list counted. `areNamed`: each conflict names its sync job. */
+export interface ConflictTotals extends AllTotals {
+  readonly areNamed: boolean;
 }
 
-/** `areNamed`: each of its conflicts names its sync job. */
-interface ConflictTotals extends AllTotals {
-  readonly areNamed: boolean;
+/** Reads what was counted; the answer asks for the list of one policy. */
+export async function readConflictTotals(
+  policies: readonly Policy[],
+  store: Store,
+): Promise<(policy: Policy) => ConflictTotals | undefined> {
+  const feeds = new FeedStore(store);
+  const lists = feedsOf({ policies: policies.filter(({ action }) => action.kind === "run") });
+  const totals = new Map<string, Map<string | null, ConflictTotals>>();
+  const read = async (feed: Feed) => {
+    const found = await feeds.allTotals(feed);
+    const ofService = totals.get(feed.service) ?? new Map<string | null, ConflictTotals>();
+    totals.set(feed.service, ofService);
+    if (found !== undefined) ofService.set(feed.repository, { ...found, areNamed: areNamed(found) });
+  };
+  for (const batch of batchesOf(lists.filter(({ list }) => list === "conflictDetails")))
+    await Promise.all(batch.map(read));
+  return ({ action, service, repository = null }) =>
+    action.kind === "run" ? totals.get(service)?.get(repository) : undefined;
 }
 
 function areNamed({ counts }: AllTotals): boolean {
@@ -50,11 +50,13 @@ function areNamed({ counts }: AllTotals): boolean {
   return [...counts.values()].reduce((sum, count) => sum + count, 0) === 2 * all;
 }
 
-function openOf(
-  named: readonly string[],
+/** The conflicts of a policy; undefined: not known. `known`: its sync jobs, where it names none. */
+export function openConflictsOf(
+  { action }: Policy,
+  known: readonly string[],
   { atMs, counts, sinceMs, areNamed: isCertain }: ConflictTotals,
 ): OpenConflicts | undefined {
-  const all = named.map((id) => ({ id, count: counts.get(totalOfSyncJob(id)) ?? 0 }));
+  const all = (targetsOf(action) ?? known).map((id) => ({ id, count: counts.get(totalOfSyncJob(id)) ?? 0 }));
   const syncJobs = all.filter((job) => job.count > 0);
   const count = syncJobs.reduce((sum, job) => sum + job.count, 0);
   // Conflicts that name no sync job may be those of any.

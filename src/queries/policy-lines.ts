@@ -26,7 +26,13 @@ import { SlotLedger } from "../store/slot-ledger.ts";
 import { runsInFlight } from "../store/start-entry.ts";
 import { readTroubles } from "../store/troubles.ts";
 import { readLate } from "./deadlines.ts";
-import { describeOpen, type OpenConflicts, readOpenConflicts } from "./open-conflicts.ts";
+import {
+  type ConflictTotals,
+  describeOpen,
+  type OpenConflicts,
+  openConflictsOf,
+  readConflictTotals,
+} from "./open-conflicts.ts";
 import { targetWords } from "./task-words.ts";
 
 /**
@@ -120,34 +126,41 @@ export async function readPolicyLines(
   store: Store,
   { nowMs, pauses, services, readStates = (names) => readPolicyStates(store, names) }: LineInputs,
 ): Promise<readonly PolicyLine[]> {
-  const names = policies.map(({ name }) => name);
   const down = new Set(services.flatMap(({ service, breaker }) => (breaker === "open" ? [service] : [])));
-  const [states, plannedUpTo, troubles, allLate, openOf] = await Promise.all([
-    readStates(names),
-    new SlotLedger(store).plannedUpTo(names),
+  const [states, troubles, allLate, totalsOf] = await Promise.all([
+    readStates(policies.map(({ name }) => name)),
     readTroubles(store),
     readLate(policies, store),
-    readOpenConflicts(policies, store),
+    readConflictTotals(policies, store),
   ]);
   const missed = new Map(
     troubles.flatMap(({ trouble, policy, atMs }) => (trouble === "missed" ? [[policy, atMs]] : [])),
   );
   const inForce = pauses.filter((pause) => isInForce(pause, nowMs));
-  const held = policies.filter(({ name, service }) => down.has(service) || allLate.has(name));
-  const unendedSlots = await readUnendedSlots(held, store, { states, plannedUpTo, nowMs });
-  const lines = policies.map((policy) => {
+  const textOfAll = JSON.stringify(inForce);
+  const all = policies.map((policy) => {
+    const { name, service } = policy;
     const own = inForce.filter((pause) => isAbout(pause, policy));
-    const { name } = policy;
-    const state = states.get(name);
     const facts = {
-      state,
-      counted: openOf(policy, state?.targets.map(({ target }) => target) ?? []),
-      plannedMs: plannedUpTo.get(name),
-      unendedMs: unendedSlots.get(name),
-      missedMs: missed.get(name),
+      state: states.get(name),
+      totals: totalsOf(policy),
+      missedMs: missed.get(name) ?? 0,
       late: allLate.get(name),
+      pauses: own,
+      pausesText: own.length === 0 ? "" : textOfAll,
+      isServiceDown: down.has(service),
+      nowMs,
     };
-    return toLine(policy, { ...facts, nowMs, pauses: own, isServiceDown: down.has(policy.service) });
+    return { policy, facts, kept: keptLine(policy, facts) };
+  });
+  const anew = all.flatMap(({ policy, kept }) => (kept === undefined ? [policy] : []));
+  const plannedUpTo = await new SlotLedger(store).plannedUpTo(anew.map(({ name }) => name));
+  const held = anew.filter(({ name, service }) => down.has(service) || allLate.has(name));
+  const unendedSlots = await readUnendedSlots(held, store, { states, plannedUpTo, nowMs });
+  const lines = all.map(({ policy, facts, kept }) => {
+    if (kept !== undefined) return kept;
+    const { name } = policy;
+    return toLine(policy, facts, { plannedMs: plannedUpTo.get(name), unendedMs: unendedSlots.get(name) });
   });
   const rank = ({ health, acknowledged }: PolicyLine) =>
     rankOf(health) + (acknowledged !== undefined || !needsPerson[health] ? policyHealths.length : 0);
@@ -164,24 +177,54 @@ export async function withSlots(lines: readonly PolicyLine[], store: Store, nowM
 interface Facts extends Pick<LineInputs, "nowMs" | "pauses"> {
   readonly isServiceDown: boolean;
   readonly state: PolicyState | undefined;
-  readonly plannedMs: number | undefined;
-  readonly unendedMs: number | undefined;
-  readonly missedMs: number | undefined;
+  readonly missedMs: number;
   readonly late: Late | undefined;
-  readonly counted: OpenConflicts | undefined;
+  readonly totals: ConflictTotals | undefined;
+  /** Another text where other pauses are in force; empty where none is the policy's. */
+  readonly pausesText: string;
+}
+
+interface KeptLine extends Pick<Facts, "missedMs" | "pausesText"> {
+  readonly line: PolicyLine;
+  readonly countedMs: number | undefined;
+  /** From then on a slot is due: only its watermark tells whether it is planned. */
+  readonly untilMs: number;
+}
+
+/**
+ * Lines by the state that they show. Where states are remembered, a look draws those anew that have
+ * news, are late or were due since, and reads their watermarks only.
+ */
+const keptLines = new WeakMap<PolicyState, KeptLine>();
+
+function keptLine(policy: Policy, { state, late, isServiceDown, ...facts }: Facts): PolicyLine | undefined {
+  const kept = state && keptLines.get(state);
+  const isSame =
+    kept?.line.policy === policy &&
+    late === undefined &&
+    !isServiceDown &&
+    kept.missedMs === facts.missedMs &&
+    kept.pausesText === facts.pausesText &&
+    kept.countedMs === facts.totals?.atMs &&
+    facts.nowMs < kept.untilMs;
+  return isSame ? kept.line : undefined;
 }
 
 function toLine(
   policy: Policy,
-  { state, plannedMs, unendedMs, missedMs = 0, late, counted, nowMs, pauses, isServiceDown }: Facts,
+  facts: Facts,
+  { plannedMs, unendedMs }: { readonly plannedMs: number | undefined; readonly unendedMs: number | undefined },
 ): PolicyLine {
+  const { state, missedMs, late, totals, nowMs, pauses, pausesText, isServiceDown } = facts;
   const targets = targetsOf(policy.action);
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
   const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
   const source = createChainSource(policy);
   const dueMs = policy.schedule === undefined || plannedMs === undefined ? undefined : source?.next(plannedMs);
+  const known = state?.targets.map(({ target }) => target) ?? [];
+  const counted = totals && openConflictsOf(policy, known, totals);
   const isWaiting = isServiceDown && pauses.length === 0;
-  const line = {
+  const found = {
     policy,
     worst,
     endedMs: state?.targets[0]?.last.finishedMs,
@@ -203,10 +246,14 @@ function toLine(
     open: counted !== undefined && counted.count > (policy.follow.conflictsMax ?? 0) ? counted : undefined,
   };
   // None was open any more after the run that left some.
-  const areConflictsOver = line.open === undefined && counted !== undefined && counted.atMs > (line.endedMs ?? 0);
-  const own = healthOf(line, areConflictsOver);
+  const areConflictsOver = found.open === undefined && counted !== undefined && counted.atMs > (found.endedMs ?? 0);
+  const own = healthOf(found, areConflictsOver);
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
-  return { ...line, health, acknowledged: acknowledgementOf(health, state?.acknowledged, { missedMs, late }) };
+  const line = { ...found, health, acknowledged: acknowledgementOf(health, state?.acknowledged, { missedMs, late }) };
+  const untilMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, line.nextMs ?? Number.POSITIVE_INFINITY);
+  if (state !== undefined && late === undefined && !isServiceDown)
+    keptLines.set(state, { line, missedMs, pausesText, countedMs: totals?.atMs, untilMs });
+  return line;
 }
 
 const slotsSeenMax = 100;
