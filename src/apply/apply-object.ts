@@ -9,7 +9,7 @@
 //                                              └─▶ no answer: the caller tries again later, and inspects first
 
 import type { DeclaredObject } from "../core/declared-object.ts";
-import { type AppliedRecord, type FieldChange, noRecord, type Refusal } from "../model/applied-record.ts";
+import { type AppliedRecord, type FieldChange, type FieldRefusal, noRecord } from "../model/applied-record.ts";
 import { ServiceError } from "../service/client.ts";
 import type { ApplyDependencies } from "./contracts.ts";
 import { type FieldDifference, type Knowledge, knownValue } from "./differences.ts";
@@ -293,7 +293,7 @@ function noteTaken(
 }
 
 /** Notes that the service refused this field. */
-function noteRefused(record: AppliedRecord, { field }: FieldChange, refusal: Refusal): AppliedRecord {
+function noteRefused(record: AppliedRecord, { field }: FieldChange, refusal: FieldRefusal): AppliedRecord {
   const { [field]: _applied, ...applied } = record.applied;
   const changed = record.changed.filter((change) => change.field !== field);
   return {

@@ -4,7 +4,7 @@
 
 import { type DeclaredObject, showObject } from "../core/declared-object.ts";
 import { withoutSecrets } from "../core/secrets.ts";
-import type { AppliedRecord, FieldChange, ReadOnlyField, Refusal } from "../model/applied-record.ts";
+import type { AppliedRecord, FieldChange, FieldRefusal, ReadOnlyField } from "../model/applied-record.ts";
 import { escapeControls } from "../service/error-body.ts";
 
 /** What is known of one field. `live`: read just now. `remembered`: as last applied or returned. */
@@ -14,7 +14,7 @@ export type KnownValue =
 
 /** Why a differing field is not sent. */
 interface Block {
-  readonly how: "read-only" | Refusal["how"];
+  readonly how: "read-only" | FieldRefusal["how"];
   /** The service's own words; empty when it gave none. */
   readonly said: string;
 }

@@ -30,7 +30,7 @@ export interface ReportOptions {
 }
 
 /** Reports a problem about the value (or key) at a path. */
-export type Report = (path: Path, message: string, options?: ReportOptions) => void;
+export type ReportProblem = (path: Path, message: string, options?: ReportOptions) => void;
 
 /** With the number of the line, it fits into 80 columns. */
 const sourceCharactersMax = 68;

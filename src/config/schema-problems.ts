@@ -5,7 +5,7 @@ import type { z } from "zod";
 import { isJsonObject } from "../core/json.ts";
 import { didYouMean, nearestWord, zoneHint } from "../core/nearest-word.ts";
 import { keysThatHold, knownKeysAt } from "./json-schema.ts";
-import type { Path, Problem, Report, ReportOptions } from "./problem.ts";
+import type { Path, Problem, ReportOptions, ReportProblem } from "./problem.ts";
 import {
   type PolicyFileDraft,
   type PolicyFileInput,
@@ -35,19 +35,19 @@ export interface CheckedFile {
   readonly draft: PolicyFileDraft;
   /** The whole file; undefined when the schema refuses something. */
   readonly input: PolicyFileInput | undefined;
-  readonly report: Report;
+  readonly report: ReportProblem;
 }
 
 /** Checks a file against the schema; its report adds to `problems`. */
 export function checkFile(yaml: YamlFile, problems: Problem[]): CheckedFile {
   const { input, draft, complaints } = checkSchema(yaml.value);
-  const add: Report = (path, message, options) => {
+  const add: ReportProblem = (path, message, options) => {
     const problem = yaml.problemAt(path, message, options);
     if (problem !== undefined) problems.push(problem);
   };
   for (const { path, message, ...options } of complaints) add(path, message, options);
   const isDoubted = doubtedBy(complaints.map(({ path }) => path));
-  const report: Report = (path, message, options) => {
+  const report: ReportProblem = (path, message, options) => {
     if (!isDoubted(path)) add(path, message, options);
   };
   return { yaml, input, draft, report };

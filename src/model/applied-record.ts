@@ -33,7 +33,7 @@ const appliedRecordSchema = z.object({
 export type FieldChange = Readonly<z.infer<typeof changeSchema>>;
 
 /** A value that the service refused (400), or ignored: a good answer, but `before` stayed. */
-export type Refusal = Readonly<z.infer<typeof refusalSchema>>;
+export type FieldRefusal = Readonly<z.infer<typeof refusalSchema>>;
 
 /**
  * `applied`: the declared fields as last seen in place. `returned`, `etag`: of the last PUT's

@@ -37,7 +37,7 @@ const targetSchema = z.object({
  * One target of a policy, by its last ending (`brief`). `sinceMs`: since when it ends so. `inRow`:
  * in how many slots in a row it failed. `outage`: the start of the outage that it counts to.
  */
-export type TargetState = Readonly<z.infer<typeof targetSchema>>;
+export type TargetAlertState = Readonly<z.infer<typeof targetSchema>>;
 
 const notifiedSchema = z.object({ health: z.enum(badHealths), sinceMs: z.int(), target: z.string() });
 

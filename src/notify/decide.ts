@@ -18,7 +18,7 @@ import type {
   NotifiedHealth,
   PolicyAlertState,
   ServiceAlertState,
-  TargetState,
+  TargetAlertState,
 } from "./alert-state.ts";
 import { withFailure, withSignOfLife } from "./decide-service.ts";
 import { type AlertEvent, isWork, type MasksRead } from "./health.ts";
@@ -70,7 +70,7 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
 
 /** Notifies what waited since the window began: the failures were not the service's fault. */
 export function releasePolicy(policy: Policy, before: PolicyAlertState, sinceMs: number): PolicyDecision {
-  const released = ({ outage, ...target }: TargetState): TargetState =>
+  const released = ({ outage, ...target }: TargetAlertState): TargetAlertState =>
     outage === undefined || outage === sinceMs ? target : { ...target, outage };
   const targets = Object.entries(before.targets).map(([name, target]) => [name, released(target)]);
   return updateSinks(policy, { ...before, targets: Object.fromEntries(targets) }, { key: `released/${sinceMs}` });
@@ -174,7 +174,7 @@ interface Cause {
   /** When it happened; not set when it is the ending of the notified target. */
   readonly at?: string;
   readonly ending?: Brief;
-  readonly removed?: ReadonlyMap<string, TargetState>;
+  readonly removed?: ReadonlyMap<string, TargetAlertState>;
 }
 
 /** Notifies each sink that was last notified of something else, or of a removed target. */
@@ -220,7 +220,7 @@ function endNotice(policy: Policy, rule: NotifyRule, before: NotifiedHealth, cau
 
 interface BadTarget {
   readonly health: BadHealth;
-  readonly own: TargetState;
+  readonly own: TargetAlertState;
 }
 
 /** The bad targets that a rule wants. `isHidden`: something is wrong that it does not want. */
@@ -246,7 +246,7 @@ function worstOf(bad: readonly BadTarget[], ended: string | undefined): BadTarge
 }
 
 /** The health under which a sink is notified of a target; undefined when it is not. */
-function wantedHealth(rule: NotifyRule, { health, conflicts, inRow }: TargetState): BadHealth | undefined {
+function wantedHealth(rule: NotifyRule, { health, conflicts, inRow }: TargetAlertState): BadHealth | undefined {
   const { conflicts: most } = rule;
   const isMany = typeof most === "number" ? conflicts > most : most === "judged" && health === "conflicts";
   const otherwise = isMany ? "conflicts" : undefined;

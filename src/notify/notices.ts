@@ -12,7 +12,7 @@ import type { Notice } from "../model/notice.ts";
 import type { LongRun } from "../model/notify-event.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { type Unusual, unusualWords } from "../model/unusual.ts";
-import type { BadHealth, Brief, NotifiedHealth, ServiceAlertState, TargetState } from "./alert-state.ts";
+import type { BadHealth, Brief, NotifiedHealth, ServiceAlertState, TargetAlertState } from "./alert-state.ts";
 
 /** A notice for one sink. */
 export interface AddressedNotice {
@@ -90,7 +90,7 @@ export function missedNotice({ name, service }: NoticePolicy, brief: Brief): Not
 /** `own`: the target that the notice describes; `bad`: all of which the sink is notified. */
 interface Failing {
   readonly health: BadHealth;
-  readonly own: TargetState;
+  readonly own: TargetAlertState;
   readonly bad: readonly string[];
   readonly at: string;
   readonly causeKey: string;
@@ -129,7 +129,7 @@ export function removedNotice(
     at,
     causeKey,
   }: {
-    readonly own: TargetState;
+    readonly own: TargetAlertState;
     readonly before: NotifiedHealth;
     readonly targets: readonly string[];
     readonly at: string;

@@ -17,7 +17,7 @@ import { type FailedItem, readFailed, type Selection, selectFailed } from "../qu
 import type { QueryContext } from "../queries/query-context.ts";
 import { policyOf } from "./api/operation.ts";
 import { type Caller, checkScope, checkWhole, notYours } from "./identity.ts";
-import { conflict, notFound, type Problem } from "./problem.ts";
+import { conflict, notFound, type ProblemDetails } from "./problem.ts";
 
 /** Who acts, on what they may see. `by`: with their reason. */
 export interface Acting {
@@ -25,7 +25,7 @@ export interface Acting {
   readonly caller: Caller;
   readonly by: (reason: string) => By;
   /** Notes what a part of the request tried and may not: it is recorded as a refusal. */
-  readonly refuse: (problem: Problem) => void;
+  readonly refuse: (problem: ProblemDetails) => void;
   /** How policy files are checked. */
   readonly load: LoadOptions;
 }

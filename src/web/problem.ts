@@ -10,7 +10,7 @@ export interface PartProblem {
 }
 
 /** What a problem says. docs/dashboard.md lists the names. */
-export interface Problem {
+export interface ProblemDetails {
   readonly status: ContentfulStatusCode;
   readonly name: string;
   readonly title: string;
@@ -22,9 +22,9 @@ export interface Problem {
 /** An error that becomes an answer. */
 export class WebError extends Error {
   override readonly name = "WebError";
-  readonly problem: Problem;
+  readonly problem: ProblemDetails;
 
-  constructor(problem: Problem) {
+  constructor(problem: ProblemDetails) {
     super(problem.detail);
     this.problem = problem;
   }
@@ -46,7 +46,7 @@ const notPossible: Told = told(422, "not-possible", "This cannot be done");
 export const conflict: Told = told(409, "conflict", "Not as things are now");
 
 /** What a wrong use of actions/ or queries/ answers. */
-export function useProblem(error: UsageError): Problem {
+export function useProblem(error: UsageError): ProblemDetails {
   return (error instanceof ConflictError ? conflict : notPossible)(error.message).problem;
 }
 
@@ -66,7 +66,7 @@ export function badRequest(errors: readonly PartProblem[]): WebError {
 }
 
 /** Answers a problem as JSON. */
-export function answerProblem(c: Context, { name, ...problem }: Problem, instance: string): Response {
+export function answerProblem(c: Context, { name, ...problem }: ProblemDetails, instance: string): Response {
   const body = JSON.stringify({
     type: `urn:syncline:problem:${name}`,
     ...problem,

@@ -19,7 +19,7 @@ import { Looks } from "./looks.ts";
 import { problemPage } from "./pages/problem-page.ts";
 import { addPages } from "./pages/routes.ts";
 import { comeAgainPage } from "./pages/sign-in.ts";
-import { answerProblem, type Problem, unauthenticated, useProblem, WebError } from "./problem.ts";
+import { answerProblem, type ProblemDetails, unauthenticated, useProblem, WebError } from "./problem.ts";
 import { send } from "./representation.ts";
 import { addSigning, pathFrom } from "./sign-in.ts";
 import type { WebEnv } from "./web-env.ts";
@@ -60,7 +60,7 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
     if (caller === undefined) return askToSignIn(c);
     const context = narrowTo(parts.context(), caller);
     c.set("query", context);
-    const refuse = (problem: Problem) => c.set("problem", problem);
+    const refuse = (problem: ProblemDetails) => c.set("problem", problem);
     c.set("acting", { context, caller, by: byOf(c, caller, parts.log), refuse, load: parts.load });
     await next();
     // Those who changed something see it on their next page.
@@ -96,7 +96,7 @@ const headers = {
   strictTransportSecurity: false,
 };
 
-const unknownPath: Problem = {
+const unknownPath: ProblemDetails = {
   status: 404,
   name: "not-found",
   title: "Not found",
@@ -108,7 +108,7 @@ function isApi(c: Context<WebEnv>): boolean {
   return c.req.path.startsWith("/api/");
 }
 
-function answerAs(c: Context<WebEnv>, problem: Problem): Response | Promise<Response> {
+function answerAs(c: Context<WebEnv>, problem: ProblemDetails): Response | Promise<Response> {
   c.set("problem", problem);
   if (problem.status === 401) c.header("www-authenticate", 'Bearer realm="syncline"');
   const requestId = c.get("requestId") ?? "";

@@ -3,7 +3,7 @@ import type { HttpBindings } from "@hono/node-server";
 import type { QueryContext } from "../queries/query-context.ts";
 import type { Acting } from "./acts.ts";
 import type { Caller } from "./identity.ts";
-import type { Problem } from "./problem.ts";
+import type { ProblemDetails } from "./problem.ts";
 
 /**
  * Set by web-app.ts and guard.ts, read by the routes. `query`: what the caller may see.
@@ -12,5 +12,11 @@ import type { Problem } from "./problem.ts";
  */
 export interface WebEnv {
   Bindings: Partial<HttpBindings>;
-  Variables: { requestId: string; caller: Caller | undefined; query: QueryContext; acting: Acting; problem?: Problem };
+  Variables: {
+    requestId: string;
+    caller: Caller | undefined;
+    query: QueryContext;
+    acting: Acting;
+    problem?: ProblemDetails;
+  };
 }

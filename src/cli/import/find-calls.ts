@@ -3,24 +3,24 @@
 // it runs nothing and guesses nothing. Pure; called by job-policies.ts.
 
 /** Where a command takes its access token from; `literal`: it stands there in plain text. */
-export type TokenSource =
+export type TokenOrigin =
   | { readonly kind: "env"; readonly variable: string }
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "literal" };
 
 /** One request. `baseUrl` may hold variables whose values are not known. */
-export interface Call {
+export interface FoundCall {
   readonly kind: "run" | "activate";
   readonly syncJob: number;
   readonly baseUrl: string;
   readonly repository: string | undefined;
   readonly pathForm: "parentheses" | "segment";
-  readonly token: TokenSource | undefined;
+  readonly token: TokenOrigin | undefined;
 }
 
 /** What a command does. `lost`: parts that a policy does not keep; `refused`: calls left out. */
 export interface FoundCalls {
-  readonly calls: readonly Call[];
+  readonly calls: readonly FoundCall[];
   readonly lost: readonly string[];
   readonly refused: readonly string[];
 }
@@ -35,9 +35,9 @@ const prefix = /^(do|then|else|if|exec|command|time|nice|\{|\()$/;
 const idle = /^(set|echo|date|logger|exit|true|:|cd|printf|done|fi|\}|\)|\d*[<>].*)$/;
 
 /** Finds the calls of a command. `given`: the variables that its surroundings set. */
-export function findCalls(command: string, given: Variables): FoundCalls {
+export function findCalls(command: string, given: ScriptVariables): FoundCalls {
   const { commands, variables } = readScript(command, given);
-  const found = { calls: [] as Call[], lost: new Set<string>(), refused: [] as string[] };
+  const found = { calls: [] as FoundCall[], lost: new Set<string>(), refused: [] as string[] };
   for (const text of commands) {
     const raw = wordsOf(text).map((word) => word.replace(/^(?:[({]+(?=\w)|--url=)/, ""));
     const words = raw.map((word) => fillIn(word, variables));
@@ -58,7 +58,7 @@ export function findCalls(command: string, given: Variables): FoundCalls {
 }
 
 /** A request of one simple command, or why there is none. `raw`: before variables are filled in. */
-function toCall(url: string, words: readonly string[], raw: readonly string[]): Call | string {
+function toCall(url: string, words: readonly string[], raw: readonly string[]): FoundCall | string {
   const [, base = "", action = "", inParentheses, segment, query = ""] = callUrl.exec(url) ?? [];
   const kind = action.toLowerCase() === "run" ? "run" : "activate";
   const id = inParentheses ?? segment ?? "";
@@ -104,7 +104,7 @@ function methodOf(tool: string, words: readonly string[]): string {
 }
 
 /** Where the token comes from. Variables are not filled in: their values are secrets. */
-function tokenOf(raw: readonly string[]): TokenSource | undefined {
+function tokenOf(raw: readonly string[]): TokenOrigin | undefined {
   const text = raw.join(" ");
   const header = /\bAuthorization:\s*Bearer\s+(\$\(cat\s+[^)]+\)|`cat\s+[^`]+`|\S+)/i.exec(text)?.[1];
   const option = /--oauth2-bearer[ =](\S+)/.exec(text)?.[1];
@@ -180,12 +180,12 @@ function withHint(what: string): string {
 }
 
 /** The text of every variable whose value is known. */
-export type Variables = ReadonlyMap<string, string>;
+export type ScriptVariables = ReadonlyMap<string, string>;
 
 /** A script as simple commands, in order, and the variables that it sets by itself. */
 interface Script {
   readonly commands: readonly string[];
-  readonly variables: Variables;
+  readonly variables: ScriptVariables;
 }
 
 const quoted = `'[^']*'|"(?:\\\\.|[^"\\\\])*"`;
@@ -197,7 +197,7 @@ const assignment = new RegExp(`^(?:export\\s+)?([A-Za-z_]\\w*)=(${quoted}|[^\\s'
 const loopRoundsMax = 1_000;
 
 /** Reads a script. `given`: what its surroundings set. */
-function readScript(text: string, given: Variables): Script {
+function readScript(text: string, given: ScriptVariables): Script {
   const flat = unrollLoops(
     text
       .replaceAll(/\\\r?\n/g, " ")
@@ -216,7 +216,7 @@ function readScript(text: string, given: Variables): Script {
 }
 
 /** Puts in the variables that are known: `$NAME`, `${NAME}`, `${NAME:-other}`, `$(NAME)`. */
-function fillIn(text: string, variables: Variables): string {
+function fillIn(text: string, variables: ScriptVariables): string {
   return text.replaceAll(
     /\$(?:\{(\w+)(?::?-([^}]*))?\}|\((\w+)\)|(\w+))/g,
     (whole, braced?: string, other?: string, inPod?: string, bare?: string) =>

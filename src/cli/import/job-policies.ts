@@ -3,7 +3,7 @@
 import type { PolicySet } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { checkCron } from "../../schedule/cron-pattern.ts";
-import { type Call, findCalls, type TokenSource, type Variables } from "./find-calls.ts";
+import { type FoundCall, findCalls, type ScriptVariables, type TokenOrigin } from "./find-calls.ts";
 import { comment, flow, policyName, quoted } from "./policy-text.ts";
 
 /** One scheduled command. `where`: what people call it; `notes`: what of it is not kept. */
@@ -14,7 +14,7 @@ export interface ScheduledJob {
   readonly schedule: string;
   readonly timezone: string | undefined;
   readonly command: string;
-  readonly variables: Variables;
+  readonly variables: ScriptVariables;
   readonly settings: { readonly overlap?: "skip" | "allow"; readonly catchUpWindow?: string };
   readonly isSuspended: boolean;
   readonly notes: readonly string[];
@@ -53,7 +53,7 @@ export interface JobPolicies {
 /** A service that only the commands describe. */
 interface FoundService {
   readonly name: string;
-  readonly calls: Call[];
+  readonly calls: FoundCall[];
 }
 
 interface Making extends JobPolicies {
@@ -81,7 +81,7 @@ function policiesOf(job: ScheduledJob, making: Making): string[] {
     say(`${what}: left out`);
   };
   for (const what of refused) leaveOut(what);
-  const places = new Map<string, { service: string; calls: Call[] }>();
+  const places = new Map<string, { service: string; calls: FoundCall[] }>();
   for (const call of calls) {
     const service = serviceOf(call, making);
     if ("refusal" in service) leaveOut(`${call.kind}(${call.syncJob}): ${service.refusal}`);
@@ -123,10 +123,10 @@ type ScheduleText =
 /** One policy a place; two where a command activates other sync jobs than it starts. */
 function placePolicies(
   job: ScheduledJob,
-  { service, calls }: { readonly service: string; readonly calls: readonly Call[] },
+  { service, calls }: { readonly service: string; readonly calls: readonly FoundCall[] },
   { making, schedule }: { readonly making: Making; readonly schedule: ScheduleText },
 ): string[] {
-  const idsOf = (wanted: Call["kind"]) => [
+  const idsOf = (wanted: FoundCall["kind"]) => [
     ...new Set(calls.filter(({ kind }) => kind === wanted).map(({ syncJob }) => syncJob)),
   ];
   const [runs, activations] = [idsOf("run"), idsOf("activate")];
@@ -179,7 +179,7 @@ function everyOf(schedule: string): string | undefined {
 
 type ServiceOf = { readonly name: string; readonly note?: string } | { readonly refusal: string };
 
-function serviceOf(call: Call, { given, found }: Making): ServiceOf {
+function serviceOf(call: FoundCall, { given, found }: Making): ServiceOf {
   const { service } = given;
   const services = given.set?.services;
   const address = addressOf(call.baseUrl);
@@ -223,6 +223,6 @@ function serviceLine(baseUrl: string, { name, calls }: FoundService, making: Mak
   return `  ${name}: ${flow({ baseUrl, token, ...form })}`;
 }
 
-function showToken(source: Exclude<TokenSource, { kind: "literal" }>): string {
+function showToken(source: Exclude<TokenOrigin, { kind: "literal" }>): string {
   return source.kind === "env" ? `the environment variable ${source.variable}` : `the file ${source.path}`;
 }

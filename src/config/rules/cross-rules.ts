@@ -1,7 +1,7 @@
 // The rules over all files: names that are used but not defined, and what may stand only once.
 import { didYouMean } from "../../core/nearest-word.ts";
 import { labelsOf } from "../../model/label.ts";
-import { type Path, type Problem, problemOfFile, type Report } from "../problem.ts";
+import { type Path, type Problem, problemOfFile, type ReportProblem } from "../problem.ts";
 import type { PolicyDraft } from "../schema/policy-file.ts";
 import type { CheckedFile } from "../schema-problems.ts";
 import { checkChains } from "./chain-rules.ts";
@@ -75,7 +75,7 @@ function checkNames(files: readonly CheckedFile[]): void {
 }
 
 /** Reports a label that no policy has: a typo would choose nothing. */
-function checkLabel(labels: readonly string[], label: string, path: Path, report: Report): void {
+function checkLabel(labels: readonly string[], label: string, path: Path, report: ReportProblem): void {
   if (labels.includes(label)) return;
   const hint = didYouMean(label, labels.slice(0, policyLimits.servicesMax)) ?? "give it to a policy under labels";
   report(path, `no policy has the label ${label}`, { hint });

@@ -3,7 +3,7 @@
 import { formatDuration, parseDuration } from "../../core/duration.ts";
 import { policyDefaults } from "../defaults.ts";
 import { type CalendarEvent, dailyCron, type ItemMapping, type Policy } from "../policy-set.ts";
-import type { Path, Report } from "../problem.ts";
+import type { Path, ReportProblem } from "../problem.ts";
 import type { DefaultsInput, PolicyDraft } from "../schema/policy-file.ts";
 import { orList } from "../schema-problems.ts";
 import { policyLimits } from "./policy-limits.ts";
@@ -46,7 +46,7 @@ export interface RuleContext {
   /** The merged `defaults` of all files. */
   readonly defaults: DefaultsInput;
   readonly checks: PolicyChecks;
-  readonly report: Report;
+  readonly report: ReportProblem;
 }
 
 type Rule = (policy: PolicyDraft, path: Path, context: RuleContext) => void;
@@ -77,7 +77,7 @@ const policyRules: readonly Rule[] = [
 ];
 
 /** Reports an object that has none, or several, of these keys. */
-export function exactlyOne(subject: object, keys: readonly string[], path: Path, report: Report): void {
+export function exactlyOne(subject: object, keys: readonly string[], path: Path, report: ReportProblem): void {
   const [first, ...more] = keys.filter((key) => Object.hasOwn(subject, key));
   if (first === undefined) report(path, `needs exactly one of ${orList(keys)}`, { place: "key" });
   for (const key of more) report([...path, key], `${first} and ${key} exclude each other`, { place: "key" });
@@ -174,7 +174,7 @@ function blackoutRule(
   }
 }
 
-function reportCron(problem: string | undefined, label: string, path: Path, report: Report): void {
+function reportCron(problem: string | undefined, label: string, path: Path, report: ReportProblem): void {
   const hint = "five fields: minute hour day month weekday; six: second first";
   if (problem !== undefined) report(path, `${label}: ${problem}`, { hint });
 }

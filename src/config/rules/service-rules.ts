@@ -2,7 +2,7 @@
 // together. Opens no file and no socket: policies are also checked where the secrets are not.
 import { isLoopback } from "../../core/loopback.ts";
 import { dailyCron } from "../policy-set.ts";
-import type { Path, Report } from "../problem.ts";
+import type { Path, ReportProblem } from "../problem.ts";
 import type { PolicyFileDraft } from "../schema/policy-file.ts";
 import { labelOf } from "../schema-problems.ts";
 import { exactlyOne, problemOfUrl, type RuleContext } from "./policy-rules.ts";
@@ -33,7 +33,7 @@ export function checkService(service: ServiceDraft, path: Path, { checks, report
   }
 }
 
-function reportAt(problem: string | undefined, path: Path, report: Report): void {
+function reportAt(problem: string | undefined, path: Path, report: ReportProblem): void {
   if (problem !== undefined) report(path, `${labelOf(path)}: ${problem}`);
 }
 
@@ -60,7 +60,7 @@ function problemOfSecretUrl(text: string, words: SecretUrlWords): string | undef
   return `must start with https://, for ${words.why} (allowHttp: true lets it go over http)`;
 }
 
-function checkTls({ tls, baseUrl = "" }: ServiceDraft, path: Path, report: Report): void {
+function checkTls({ tls, baseUrl = "" }: ServiceDraft, path: Path, report: ReportProblem): void {
   if (tls === undefined) return;
   const at = [...path, "tls"];
   const needs = (key: keyof typeof tls, other: keyof typeof tls) => {
@@ -76,7 +76,7 @@ function checkTls({ tls, baseUrl = "" }: ServiceDraft, path: Path, report: Repor
 }
 
 /** Applies the rules to one sink. */
-export function checkSink(sink: SinkDraft, path: Path, report: Report): void {
+export function checkSink(sink: SinkDraft, path: Path, report: ReportProblem): void {
   exactlyOne(sink, ["webhook", "file", "email"], path, report);
   const { webhook, email } = sink;
   for (const [key, other] of [

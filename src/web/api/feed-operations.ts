@@ -5,7 +5,7 @@ import { type Feed, type ListName, listNames } from "../../model/feed.ts";
 import { feedsOf, type OpenItems, readFeedItems, readFeeds } from "../../queries/feeds.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { notFound } from "../problem.ts";
-import { nameOf, type Operation, type OperationRequest, operation, pages } from "./operation.ts";
+import { type ApiOperation, nameOf, type OperationRequest, operation, pages } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 /** The list of these names. @throws WebError when no policy of the asker may follow it. */
@@ -18,7 +18,7 @@ export function feedOf({ set }: QueryContext, { service, repository, list }: Rec
 }
 
 /** Lists and what is open in them. */
-export const feedOperations: readonly Operation[] = [
+export const feedOperations: readonly ApiOperation[] = [
   operation({
     path: "/feeds",
     name: "listFeeds",
@@ -68,7 +68,7 @@ export const feedOperations: readonly Operation[] = [
   openOperation("/approvals", "listApprovals", "Open approvals per sync job, most first", "approvals"),
 ];
 
-function openOperation(path: string, name: string, summary: string, list: ListName & OpenItems["list"]): Operation {
+function openOperation(path: string, name: string, summary: string, list: ListName & OpenItems["list"]): ApiOperation {
   const read = async ({ context, looks }: OperationRequest) => {
     const { open } = await looks.of("feeds", context, readFeeds);
     const items = open.filter((one) => one.list === list);

@@ -7,11 +7,11 @@ import { readAttention } from "../../queries/attention.ts";
 import { lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import { toAttentionAnswer, toPlanAnswer, toServiceAnswer } from "./answers.ts";
-import { nameOf, type Operation, type OperationRequest, operation } from "./operation.ts";
+import { type ApiOperation, nameOf, type OperationRequest, operation } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 /** Attention, services and configuration. */
-export const installationOperations: readonly Operation[] = [
+export const installationOperations: readonly ApiOperation[] = [
   operation({
     path: "/attention",
     name: "listAttention",

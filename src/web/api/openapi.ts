@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { version } from "../../core/version.ts";
 import { type ChangeOperation, changeOperations } from "./change-operations.ts";
-import type { Operation } from "./operation.ts";
+import type { ApiOperation } from "./operation.ts";
 import { operations } from "./operations.ts";
 import * as schemas from "./schemas.ts";
 
@@ -26,7 +26,7 @@ const changeProblems = {
   422: "this cannot be done at any time, or the key stands for another request",
 };
 
-type OperationSchemas = Pick<Operation, "name" | "summary" | "inPath" | "query" | "answer" | "isList">;
+type OperationSchemas = Pick<ApiOperation, "name" | "summary" | "inPath" | "query" | "answer" | "isList">;
 
 /** The description, as an object that JSON can hold. */
 export function describeApi() {

@@ -18,7 +18,7 @@ export interface OperationRequest {
  * One operation. `isList`: also as NDJSON and CSV, one item a line. `isOfPolicies`: it tells of the
  * policies of the caller's view alone; without it, callers who are held to labels are refused.
  */
-export interface Operation {
+export interface ApiOperation {
   readonly path: string;
   readonly name: string;
   readonly summary: string;
@@ -69,7 +69,7 @@ export const label = z
 
 /** One operation with the types of its parameters. */
 export function operation<Path extends z.ZodObject, Query extends z.ZodObject>(
-  options: Pick<Operation, "path" | "name" | "summary"> & {
+  options: Pick<ApiOperation, "path" | "name" | "summary"> & {
     readonly in?: Path;
     readonly query?: Query;
     readonly answer: z.ZodType;
@@ -77,11 +77,11 @@ export function operation<Path extends z.ZodObject, Query extends z.ZodObject>(
     readonly isOfPolicies?: true;
     readonly read: (request: OperationRequest, given: z.output<Path> & z.output<Query>) => Promise<unknown>;
   },
-): Operation {
+): ApiOperation {
   const { in: path, query: given = nothing, isList = false, isOfPolicies = false, read, ...rest } = options;
   const query = isList ? given.extend({ format: z.enum(["json", "ndjson", "csv"]).optional() }) : given;
   // The routes parse both before they call: what comes in is what the schemas give.
-  return { ...rest, inPath: path ?? nothing, query, isList, isOfPolicies, read: read as Operation["read"] };
+  return { ...rest, inPath: path ?? nothing, query, isList, isOfPolicies, read: read as ApiOperation["read"] };
 }
 
 /** A page of `items`, each named by `keyOf`; a cursor is the name of the last one before it. */

@@ -2,12 +2,12 @@
 // application, openapi.ts describes them.
 import { feedOperations } from "./feed-operations.ts";
 import { installationOperations } from "./installation-operations.ts";
-import type { Operation } from "./operation.ts";
+import type { ApiOperation } from "./operation.ts";
 import { policyOperations } from "./policy-operations.ts";
 import { recordOperations } from "./record-operations.ts";
 
 /** All operations. */
-export const operations: readonly Operation[] = [
+export const operations: readonly ApiOperation[] = [
   ...installationOperations,
   ...policyOperations,
   ...recordOperations,

@@ -17,7 +17,7 @@ import { readPolicyDays, readSlotStrips, readSlots } from "../../queries/slot-st
 import { checkWhole } from "../identity.ts";
 import { notFound } from "../problem.ts";
 import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
-import { instant, label, listOf, nameOf, type Operation, operation, pageOf, pages, policyOf } from "./operation.ts";
+import { type ApiOperation, instant, label, listOf, nameOf, operation, pageOf, pages, policyOf } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 const slotsMax = 200;
@@ -26,7 +26,7 @@ const daysKept = 400;
 const maxTimeMs = 8.64e15;
 
 /** Policies, slots and pauses. */
-export const policyOperations: readonly Operation[] = [
+export const policyOperations: readonly ApiOperation[] = [
   operation({
     path: "/policies",
     name: "listPolicies",

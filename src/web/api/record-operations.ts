@@ -18,11 +18,11 @@ import { heldLong } from "../looks.ts";
 import { badRequest } from "../problem.ts";
 import { toAuditAnswer } from "./answers.ts";
 import {
+  type ApiOperation,
   instant,
   label,
   listOf,
   nameOf,
-  type Operation,
   type OperationRequest,
   operation,
   pageOf,
@@ -33,7 +33,7 @@ import {
 import * as schemas from "./schemas.ts";
 
 /** Outcomes, the failed list and changes. */
-export const recordOperations: readonly Operation[] = [
+export const recordOperations: readonly ApiOperation[] = [
   operation({
     path: "/outcomes",
     name: "listOutcomes",

@@ -13,7 +13,7 @@ import { Representation, send } from "../representation.ts";
 import type { WebEnv } from "../web-env.ts";
 import { type ChangeOperation, changeOperations } from "./change-operations.ts";
 import { describeApi } from "./openapi.ts";
-import type { Operation } from "./operation.ts";
+import type { ApiOperation } from "./operation.ts";
 import { operations } from "./operations.ts";
 
 /** The forms of a list, by the media type that asks for them. */
@@ -82,7 +82,7 @@ function readKey(c: Context<WebEnv>): string {
   throw badRequest([{ pointer: "/Idempotency-Key", detail }]);
 }
 
-type ParameterSchemas = Pick<Operation, "inPath" | "query" | "path">;
+type ParameterSchemas = Pick<ApiOperation, "inPath" | "query" | "path">;
 
 function readPath(c: Context<WebEnv>, { inPath, path }: ParameterSchemas): Record<string, unknown> {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
@@ -107,7 +107,7 @@ function parse(schema: z.ZodObject, given: unknown): Record<string, unknown> {
   );
 }
 
-function answer(c: Context<WebEnv>, { isList, path }: Operation, body: object, looks: Looks): Promise<Response> {
+function answer(c: Context<WebEnv>, { isList, path }: ApiOperation, body: object, looks: Looks): Promise<Response> {
   const next = isJsonObject(body) && typeof body["next"] === "string" ? body["next"] : undefined;
   if (next !== undefined) {
     const { searchParams } = new URL(c.req.url);

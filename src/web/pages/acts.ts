@@ -34,7 +34,7 @@ import { subjectOf } from "../api/change-operations.ts";
 import { policyOf } from "../api/operation.ts";
 import { hasSession } from "../guard.ts";
 import { checkScope, checkWhole } from "../identity.ts";
-import { badRequest, conflict, notFound, type Problem, useProblem, WebError } from "../problem.ts";
+import { badRequest, conflict, notFound, type ProblemDetails, useProblem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { page } from "./layout.ts";
 import { type Html, mark, tag } from "./marks.ts";
@@ -249,7 +249,7 @@ export function doneLine(change: Change | undefined, policies: readonly Policy[]
 }
 
 /** What a person can correct in the form; undefined: another page says it. */
-function wrongForm(error: unknown): Problem | undefined {
+function wrongForm(error: unknown): ProblemDetails | undefined {
   if (error instanceof UsageError) return useProblem(error);
   return error instanceof WebError && [400, 409, 422].includes(error.problem.status) ? error.problem : undefined;
 }
@@ -267,7 +267,7 @@ function aboutOf(c: Context<WebEnv>): string {
 async function showForm(
   c: Context<WebEnv>,
   one: ActPage,
-  { form, wrong }: { readonly form: Form; readonly wrong?: Problem } = { form: {} },
+  { form, wrong }: { readonly form: Form; readonly wrong?: ProblemDetails } = { form: {} },
 ) {
   const { title, lead, fields = "" } = await one.view(actingOf(c), aboutOf(c), form);
   const said = wrong?.errors?.map(({ detail }) => detail).join("; ") ?? wrong?.detail;

@@ -1,12 +1,12 @@
 // A problem as a page.
 import { html } from "hono/html";
-import type { Problem } from "../problem.ts";
+import type { ProblemDetails } from "../problem.ts";
 import { type Frame, page } from "./layout.ts";
 import type { Html } from "./marks.ts";
 
 /** Shows what is wrong, and what to do. `who`: who asked, as far as that is known. */
 export function problemPage(
-  { status, name, title, detail, hint }: Problem,
+  { status, name, title, detail, hint }: ProblemDetails,
   requestId: string,
   who: Pick<Frame, "caller" | "canSignOut">,
 ): Html {
