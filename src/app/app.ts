@@ -71,7 +71,7 @@ export interface AppOptions {
   /** How long stopping may take. */
   readonly drainMs: number;
   /** Aborts when the process is told to stop: from then on nothing starts. */
-  readonly toldToStop?: AbortSignal;
+  readonly stopSignal?: AbortSignal;
   /** Where `set` came from, to follow its changes. Without it the set stays as it is. */
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
   /** Where the role `web` listens; without it the role does nothing. */
@@ -112,7 +112,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   limiters.connect(store);
   const producer = new Producer(redis, log);
   const stopping = new AbortController();
-  linkAbort(stopping, options.toldToStop);
+  linkAbort(stopping, options.stopSignal);
   const guard = new RedisGuard({ store, log, roles: options.roles, owner: options.owner });
   const ledger = new SlotLedger(store);
   const chains = new Chains({

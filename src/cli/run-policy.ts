@@ -173,7 +173,7 @@ export async function workAndWait({ tasks, workers }: QueuedTasks, context: Hand
     log: silentLog,
     takeOverAfterMs: 60_000,
     drainMs: 25_000,
-    toldToStop: io.signal,
+    stopSignal: io.signal,
   });
   try {
     await waitAndReport(tasks, context);

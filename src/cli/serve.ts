@@ -123,7 +123,7 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
       takeOverAfterMs,
       drainMs,
       web: webOptions(options),
-      toldToStop: io.signal,
+      stopSignal: io.signal,
       watch: { path: options.config, checks: policyChecks },
     });
     health.started(app);

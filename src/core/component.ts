@@ -30,14 +30,14 @@ export function together(name: string, components: readonly Component[]): Compon
  */
 export async function startInOrder(components: readonly Component[], stopping?: AbortSignal): Promise<void> {
   const started: Component[] = [];
-  const isToldToStop = () => stopping?.aborted === true;
+  const isStopping = () => stopping?.aborted === true;
   for (const component of components) {
-    if (isToldToStop()) return;
+    if (isStopping()) return;
     try {
       await untilAborted(component.start(), stopping);
       started.push(component);
     } catch (error) {
-      if (isToldToStop()) return;
+      if (isStopping()) return;
       await stopInReverse(started);
       throw error;
     }

@@ -51,8 +51,8 @@ export interface StartEntry {
   readonly finishSeenAtMs: number | undefined;
   /** From when on the run is unusually long; Infinity: that cannot be said. */
   readonly longAtMs: number | undefined;
-  /** When it was told that the run is unusually long and goes on. */
-  readonly toldLongAtMs: number | undefined;
+  /** When sinks were notified that the run is unusually long and goes on. */
+  readonly longNotifiedAtMs: number | undefined;
   /** Until when limits block the verification of the start. */
   readonly limitedUntilMs: number | undefined;
   /** The sync jobs of a run over masks, from the plan until their tasks replace this one. */
@@ -103,7 +103,7 @@ export function toEntry(fields: readonly string[]): StartEntry {
     readyAtMs: instant("readyAtMs"),
     finishSeenAtMs: instant("finishSeenAtMs"),
     longAtMs: instant("longAtMs"),
-    toldLongAtMs: instant("toldLongAtMs"),
+    longNotifiedAtMs: instant("longNotifiedAtMs"),
     limitedUntilMs: instant("limitedUntilMs"),
     targets: toTexts(entry.get("targets")),
     cancelled: entry.get("cancelled"),

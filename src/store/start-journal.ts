@@ -303,7 +303,7 @@ export class StartJournal {
     return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["longAtMs", longAtMs]));
   }
 
-  /** Notes that the run is unusually long and goes on, and notifies sinks; false: it was told. */
+  /** Notes that the run is unusually long and goes on, and notifies sinks; false: it was noted. */
   async noteLong({ policy, taskId, slotMs, ...run }: LongRun, isNotified: boolean): Promise<boolean> {
     const keys = [this.#key(taskId), notifyStreamKey(this.#store)];
     const text = JSON.stringify({ taskId, ...run });

@@ -133,7 +133,7 @@ async function followRun(
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
   const sent = {
     ...{ startedAtMs: sentAtMs, answerLost: hasLostAnswer(entry), sends: entry.sends },
-    toldLong: entry.toldLongAtMs === undefined ? undefined : true,
+    toldLong: entry.longNotifiedAtMs === undefined ? undefined : true,
     from: { state: "confirmed" },
   } as const;
   if (policy.follow.until === "accepted")
@@ -172,7 +172,7 @@ async function noteIfLong(
   }: { readonly deps: RunDependencies; readonly entry: StartEntry; readonly nowMs: number; readonly sentAtMs: number },
 ): Promise<void> {
   const { unusual: rule, name } = policy;
-  if (rule === undefined || entry.toldLongAtMs !== undefined || nowMs - sentAtMs < rule.floorMs) return;
+  if (rule === undefined || entry.longNotifiedAtMs !== undefined || nowMs - sentAtMs < rule.floorMs) return;
   const readUsual = () => deps.runsOf(task);
   const longAtMs =
     entry.longAtMs ??
