@@ -54,7 +54,7 @@ export const metricTable = {
   ),
   syncline_heartbeat_timestamp_seconds: ownGauge(
     ["role"],
-    "When the role last did its work: a scheduler ended a tick, a worker or web server ran with Redis answering.",
+    "When a scheduler last ended a tick, a worker or web server ran with Redis answering.",
   ),
   syncline_tasks_total: counter(["policy", "status"], "Ended tasks by their outcome."),
   syncline_unknown_starts_total: counter(["policy"], "Ended tasks, except polls, whose effect is not known."),
@@ -89,7 +89,7 @@ export const metricTable = {
   syncline_policy_paused: sharedGauge(["policy", "cause"], "1 while a pause or a quarantine skips the policy's slots."),
   syncline_policies_in_trouble: sharedGauge(
     ["service", "trouble"],
-    "Policies by what is wrong: stale, failing though not stale yet, late, with conflicts, in quarantine, or with an unknown start or a missed slot in the last hour. A paused one is neither stale nor failing, and shows no conflicts.",
+    "Policies by what is wrong; failing: not stale yet; unknown, missed: in the last hour. A paused one is neither stale nor failing, and shows no conflicts.",
   ),
   syncline_policy_trouble_timestamp_seconds: sharedGauge(
     ["worstPolicy", "service", "trouble"],
@@ -147,7 +147,7 @@ export const metricTable = {
   ),
   syncline_token_renewals_total: counter(
     ["service", "renewal"],
-    "Token renewals after a 401; failed early renewals and re-reads of a token file.",
+    "Token renewals after a 401; failed early renewals and readings of a token file.",
   ),
   syncline_links_total: counter(
     ["service", "link"],
@@ -212,11 +212,11 @@ const pageHead = `# Metrics
 Made by \`syncline schema --metrics\`. \`serve --health-port\` answers them under \`/metrics\`; alerts: [runbooks](../runbooks/README.md).
 
 - Seconds and counts; instants are seconds since 1970. Counters begin at 0 with the process.
-- Each replica reports its own: add up. What is (shared) comes from Redis, the same from every replica: take \`max by (…)\`. Without Redis these are absent and \`syncline_redis_up\` is 0; a gauge is also absent where there is nothing to tell (no schedule, no pause).
+- Each replica reports its own: add up. What is (shared) comes from Redis, the same from every replica: take \`max by (…)\`. Without Redis these are absent; so is a gauge where there is nothing to tell (no schedule, no pause).
 - The first ${namesMax.policy} policies, ${namesMax.service} services and ${namesMax.sink} sinks have series of their own until the process ends. The others share \`${otherValue}\` in counters and have no gauges; \`syncline_policies_in_trouble\` counts all policies.
 - A replica asks Redis once in 5 s at most, and a scrape waits 2 s for it.
-- \`_total\` is a counter, all else a gauge, unless it says (histogram). A label's values stand where it comes first; \`owner\` may be empty, \`labels\` are sorted: \`stage=prod,team=hr\`.
-- prom-client adds Node's own, such as \`syncline_process_resident_memory_bytes\` and \`syncline_nodejs_eventloop_lag_p99_seconds\`.
+- \`_total\` is a counter, all else a gauge, unless it says (histogram). A label's values stand where it comes first; \`labels\` are sorted: \`stage=prod,team=hr\`.
+- Node's own come on top, such as \`syncline_nodejs_eventloop_lag_p99_seconds\`.
 
 | metric{labels} | what it says |
 |---|---|

@@ -26,7 +26,7 @@ const followSchema = z.strictObject({
   ),
   unreadableFor: optional(
     durationSchema("1s", "1d"),
-    "A run whose activities or conflict details cannot be read for so long ends as `unknown`; so does a start without an answer.",
+    "A run whose activities or conflict details cannot be read for so long is `unknown`; so is a start without an answer.",
     "15m",
     "5m",
   ),
@@ -109,7 +109,7 @@ export const behaviourFields = {
   ),
   overlap: optional(
     z.enum(["skip", "queue", "allow"]),
-    "While a run of the sync job goes on, of whichever policy: `skip` the slot, `queue` behind it (any number may wait), or `allow` both.",
+    "While a run of the sync job goes on, of any policy: `skip` the slot, `queue` behind it (any number may wait), or `allow` both.",
     "queue",
     "skip",
   ),

@@ -112,7 +112,7 @@ export const notificationsSchema = z.strictObject({
   ),
   groupWait: optional(
     durationSchema("1s", "1h"),
-    "How long failures that may be the service's wait to become one notice; also how long a service must be healthy until its outage is over.",
+    "How long failures that may be the service's wait to become one notice, and how long a service must be well until its outage is over.",
     "1m",
     "30s",
   ),

@@ -57,13 +57,13 @@ export const scheduleSchema = z
     every: optional(durationSchema("1s", "366d"), "An interval of elapsed time, 1s to 366d.", "10m"),
     once: optional(
       wallTimeSchema,
-      "One local date and time in `timezone`. If it is over when the policy is first seen, it never comes due.",
+      "One local date and time. If it is over when the policy is first seen, it never comes due.",
       "2026-12-01T06:00",
     ),
     timezone: optional(timezoneSchema, "The zone of cron and once, or the one in `defaults`.", "Europe/Vienna", "UTC"),
     spread: optional(
       durationSchema("0s", "1d"),
-      "Delays every slot by a fixed part of this time, which follows from the policy's name.",
+      "Delays every slot by a part of this time that follows from the policy's name.",
       "10m",
       "0s",
     ),

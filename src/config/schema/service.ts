@@ -96,7 +96,7 @@ const itemMappingSchema = z.strictObject({
   label: optional(expressionSchema, "Its name for people. Default: its id.", "item.name"),
   sample: optional(
     textSchema,
-    "A JSON file on whose items loading tries each expression (docs/outcomes.md#mappings-that-fail).",
+    "A JSON file with items on which loading tries each expression (docs/outcomes.md#mappings-that-fail).",
     "samples/activities.json",
   ),
 });
