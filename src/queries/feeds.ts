@@ -42,12 +42,18 @@ const feedsMax = 600;
 /** Items of one list that are looked at, at first and at most, and lists read at a time. */
 const [itemsFirst, itemsMax, feedsAtOnce] = [200, 5_000, 20];
 
-/** The lists that the policies of a set may follow. */
+const feedsOfPolicies = new WeakMap<PolicySet["policies"], readonly Feed[]>();
+
+/** The lists that the policies of a set may follow; kept as long as the set. */
 export function feedsOf({ policies }: Pick<PolicySet, "policies">): readonly Feed[] {
+  const known = feedsOfPolicies.get(policies);
+  if (known !== undefined) return known;
   const places = new Map(
     policies.map(({ service, repository = null }) => [JSON.stringify([service, repository]), { service, repository }]),
   );
-  return [...places.values()].flatMap((place) => listNames.map((list) => ({ ...place, list })));
+  const feeds = [...places.values()].flatMap((place) => listNames.map((list) => ({ ...place, list })));
+  feedsOfPolicies.set(policies, feeds);
+  return feeds;
 }
 
 /** Reads the lists; those never read are left out. */

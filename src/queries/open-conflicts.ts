@@ -31,7 +31,6 @@ export async function readConflictTotals(
   store: Store,
 ): Promise<(policy: Policy) => ConflictTotals | undefined> {
   const feeds = new FeedStore(store);
-  const lists = feedsOf({ policies: policies.filter(({ action }) => action.kind === "run") });
   const totals = new Map<string, Map<string | null, ConflictTotals>>();
   const read = async (feed: Feed) => {
     const found = await feeds.allTotals(feed);
@@ -39,7 +38,7 @@ export async function readConflictTotals(
     totals.set(feed.service, ofService);
     if (found !== undefined) ofService.set(feed.repository, { ...found, areNamed: areNamed(found) });
   };
-  for (const batch of batchesOf(lists.filter(({ list }) => list === "conflictDetails")))
+  for (const batch of batchesOf(feedsOf({ policies }).filter(({ list }) => list === "conflictDetails")))
     await Promise.all(batch.map(read));
   return ({ action, service, repository = null }) =>
     action.kind === "run" ? totals.get(service)?.get(repository) : undefined;

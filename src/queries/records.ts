@@ -37,21 +37,21 @@ interface End {
   readonly endedMs: number;
 }
 
-/** Reads the names of all policies that have had outcomes, also of those that are gone. */
-export async function readNamesWithOutcomes({ store }: QueryContext): Promise<readonly string[]> {
-  return [...(await new History(store).keptSince()).keys()];
+/** Reads the names of policies that have outcomes and are gone. */
+export async function readGonePolicies({ store, set }: QueryContext): Promise<readonly string[]> {
+  const own = new Set(set.policies.map(({ name }) => name));
+  return [...(await new History(store).keptSince()).keys()].filter((name) => !own.has(name));
 }
 
-/**
- * Reads when policies ended last, newest first: those of the set that have ended, and `known` ones.
- */
+/** Reads when the policies that have ended a task did so last, newest first; also `gone` ones. */
 export async function readNewestEnds(
   { set, readStates }: QueryContext,
-  known: readonly string[],
+  gone: readonly string[],
 ): Promise<readonly End[]> {
-  const own = set.policies.map(({ name }) => name);
-  const states = await readStates([...new Set([...known, ...own])]);
-  return newestFirst([...new Set([...known, ...own.filter((name) => states.get(name)?.targets.length)])], states);
+  const names = set.policies.map(({ name }) => name);
+  const states = await readStates([...names, ...gone]);
+  const ended = names.filter((name) => states.get(name)?.targets.length);
+  return newestFirst([...ended, ...gone], states);
 }
 
 /**

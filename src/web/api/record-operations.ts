@@ -10,7 +10,7 @@ import {
   readChanges,
   readDeclared,
   readFailedTasks,
-  readNamesWithOutcomes,
+  readGonePolicies,
   readNewestEnds,
   readOutcomes,
 } from "../../queries/records.ts";
@@ -161,9 +161,9 @@ async function readOutcomePage(
     span: { fromMs: since, toMs: until },
     from: taskId === undefined ? undefined : { atMs: Number(atMs), taskId },
   };
-  // Those that are gone change rarely, and to find them costs Redis more than all else.
+  // To find those that are gone costs Redis more than all else, and they change rarely.
   const ends = async (at: QueryContext) =>
-    readNewestEnds(at, await looks.of("names with outcomes", at, readNamesWithOutcomes, heldLong));
+    readNewestEnds(at, await looks.of("gone policies", at, readGonePolicies, heldLong));
   const { outcomes, next } = await readOutcomes(context, asked, () => looks.of("newest ends", context, ends));
   return { items: outcomes, next: next === undefined ? null : `${next.atMs}~${next.taskId}` };
 }

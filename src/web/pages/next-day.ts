@@ -221,8 +221,12 @@ function slotTable({ line, timezone, nowMs }: NextDay, hour: HourAhead | undefin
   return section("slots", "Slots", html`${form}${open}`);
 }
 
-/** When a clock of the zone shows this quarter of an hour in the time ahead; undefined: never. */
+/**
+ * When a clock of the zone shows this quarter of an hour in the time ahead; undefined: never, or no
+ * time was given.
+ */
 export function instantAt({ range, timezone }: NextDay, clock: string): number | undefined {
+  if (clock === "") return undefined;
   const [, hour = "", minute = ""] = /^(\d\d):(\d\d)$/.exec(clock) ?? [];
   const quarter = `${hour}:${String(Math.floor(Number(minute) / 15) * 15).padStart(2, "0")}`;
   const quarters = Array.from({ length: hoursAhead * 4 }, (_, index) => range.fromMs + index * 900_000);

@@ -138,7 +138,8 @@ async function now({ context, looks, may }: PageRequest): Promise<Page> {
 async function policies({ context, looks, query, may, caller }: PageRequest): Promise<Page> {
   const attention = await looks.of("attention", context, readAttention);
   const filter = readFilter(query);
-  const selected = selectLines(attention.lines, filter);
+  const asked = JSON.stringify(query);
+  const selected = looks.made(attention, `selected ${asked}`, () => selectLines(attention.lines, filter));
   const names = selected.shown.map(({ policy: { name } }) => name);
   const strips = await looks.of(`strips ${names.join()}`, context, (at) => readSlotStrips(at, names, stripSlots));
   const isHeld = caller.labels !== undefined;
@@ -148,7 +149,7 @@ async function policies({ context, looks, query, may, caller }: PageRequest): Pr
   const mayPause = isHeld ? mayPauseLabel(caller, selector) : may("admin") && !context.view.isNarrowed;
   const more = { strips, isHeld, pausable: mayPause ? subject : undefined };
   const show = () => policiesPage(attention, filter, selected, more);
-  const content = looks.made(attention, `policies ${caller.scope} ${JSON.stringify(query)}`, show);
+  const content = looks.made(attention, `policies ${caller.scope} ${asked}`, show);
   return { title: "Policies", here: "policies", content };
 }
 

@@ -269,6 +269,14 @@ it("says why a policy is in quarantine, also while a person pauses it", async ()
     .toMatchObject({ name: "archive", state: "quarantined", what: expect.stringContaining("the disk is full") });
 });
 
+it("lists the outcomes of policies that are gone, too", async () => {
+  const own = await webForTest({ story: { kept: { endings: ["ok"] }, unused: { endings: [] } } });
+  await new History(own.store).recordAlone(testOutcome({ policy: "retired", taskId: "retired__run__42__1" }));
+  const text = await (await own.ask("/api/v1/outcomes")).text();
+  expect(text).toContain('"policy":"kept"');
+  expect(text).toContain('"policy":"retired"');
+});
+
 function times<Item>(count: number, item: Item): Item[] {
   return Array.from({ length: count }, () => item);
 }
