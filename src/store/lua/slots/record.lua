@@ -97,6 +97,6 @@ end
 
 local answers = {}
 while atArg <= #ARGV do answers[#answers + 1] = run(readPlan()) end
--- Open pages show the slots. No policy gets this number: none has ended a task.
-if hasRecorded then redis.call('ZINCRBY', changedKey, 1, '') end
+-- For open pages; no slot waits for them. No policy gets this number: none has ended a task.
+if hasRecorded then redis.pcall('ZINCRBY', changedKey, 1, '') end
 return answers
