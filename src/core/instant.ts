@@ -1,6 +1,8 @@
 // Shows instants: to machines as ISO 8601, to people with their zone.
 
 /** An instant for machines: ISO 8601 in UTC; null if there is none. */
+export function toIso(instantMs: number): string;
+export function toIso(instantMs: number | undefined): string | null;
 export function toIso(instantMs: number | undefined): string | null {
   return instantMs === undefined ? null : new Date(instantMs).toISOString();
 }

@@ -52,6 +52,14 @@ export interface PlannedSlots {
   readonly plannedAtMs?: number;
 }
 
+/** What became of planned slots: recorded or not, and the watermark that stands. */
+export interface RecordAnswer {
+  readonly recorded: boolean;
+  readonly watermarkMs: number | undefined;
+  /** Why these slots were refused for good: a mistake, and not another replica. */
+  readonly fault?: string;
+}
+
 /** A policy whose slots are those of `after`. `followers`: how many follow it directly. */
 export interface Follower {
   readonly policy: string;

@@ -3,7 +3,7 @@
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { fillLink } from "../config/schema/notify.ts";
 import { formatRoughly } from "../core/duration.ts";
-import { showClock } from "../core/instant.ts";
+import { showClock, toIso } from "../core/instant.ts";
 import { cutText, toPlainText } from "../core/plain-text.ts";
 import { hashText } from "../core/stable-hash.ts";
 import type { Late } from "../model/deadline.ts";
@@ -237,10 +237,6 @@ function targetText(target: string): string {
 
 function subjectOf(target: string): string {
   return /^\d+$/.test(target) ? `sync job ${target}` : target;
-}
-
-function toIso(instantMs: number): string {
-  return new Date(instantMs).toISOString();
 }
 
 /** A new item, and its place in the order of discovery. */

@@ -1,10 +1,14 @@
-// One try of a delivery: from the sink's receipt to what the queue does next. It logs once that a
-// sink fails, and once that it works again. The consumers of the sinks' queues call it.
+// One sink, and one try of a delivery to it: from the sink's receipt to what the queue does next.
+// It logs once that a sink fails, and once that it works again. The consumers of the sinks' queues
+// call it.
 import type { SinkSettings } from "../config/policy-set.ts";
 import { type Backoff, backoffMs, type Clock, systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Delivery, DeliveryTry, DeliveryVerdict } from "../model/notice.ts";
+import { createEmailSink } from "./email.ts";
+import { createFileSink } from "./file-sink.ts";
 import type { Receipt, Sink } from "./sink.ts";
+import { createWebhook } from "./webhook.ts";
 
 /** How a try ended, for metrics. */
 type DeliveryResult = "delivered" | "refused" | "retried" | "given-up";
@@ -85,4 +89,10 @@ function resultOf(receipt: Receipt, verdict: DeliveryVerdict): DeliveryResult | 
   if (verdict.verdict === "later") return "retried";
   if (verdict.verdict === "delivered") return "delivered";
   return receipt.type === "refused" ? "refused" : "given-up";
+}
+
+/** Makes a sink. It opens neither file nor socket yet, so it cannot fail. */
+export function createSink({ to }: Pick<SinkSettings, "to">): Sink {
+  if (to.kind === "email") return createEmailSink(to);
+  return to.kind === "webhook" ? createWebhook(to) : createFileSink(to);
 }

@@ -4,8 +4,8 @@ import { randomUUID } from "node:crypto";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Notice } from "../model/notice.ts";
-import { createSink } from "./create-sink.ts";
 import { withContext } from "./notices.ts";
+import { createSink } from "./process-delivery.ts";
 import type { Receipt } from "./sink.ts";
 
 /** What was sent, and what came of it. `cure`: what to do; only where it was not taken. */

@@ -4,6 +4,8 @@
 //   ids divisible by 5 always leave 1 or 2 conflicts, others in 1 of 20 runs;
 //   ids divisible by 7 fail in 1 of 3 runs, others never;
 //   ids divisible by 11 always leave an approval, others never.
+
+import { toIso } from "../core/instant.ts";
 import { type Chance, chanceUuid, createChance } from "./chance.ts";
 import type { SandboxSettings } from "./options.ts";
 import type { OpenRun, Row, Store, SyncJob } from "./store.ts";
@@ -51,7 +53,7 @@ export function startRun(store: Store, settings: SandboxSettings, job: Row<SyncJ
       activityId: store.activities.length + 1,
       syncJobId,
       state: "Running",
-      startedAt: new Date(nowMs).toISOString(),
+      startedAt: toIso(nowMs),
       finishedAt: null,
       itemsProcessed: 0,
     },
@@ -104,7 +106,7 @@ function endRun(store: Store, settings: SandboxSettings, run: OpenRun, nowMs: nu
   const luck = planRun(createChance(settings.seed), syncJobId, runNumber, settings.runMs);
   // A blocked run ends at the first look after its approval has gone, the others when their time
   // was up.
-  const endedAt = new Date(run.waitsFor === undefined ? run.endsAtMs : nowMs).toISOString();
+  const endedAt = toIso(run.waitsFor === undefined ? run.endsAtMs : nowMs);
   row.entity = {
     ...row.entity,
     state: luck.fails ? "Failed" : "Finished",

@@ -4,6 +4,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
+import { toIso } from "../core/instant.ts";
 import { chanceUuid, createChance, pickBy } from "./chance.ts";
 import { replaceFaults, type SandboxContext, serveExchange } from "./exchange.ts";
 import { type Fault, FaultPlan } from "./faults.ts";
@@ -189,10 +190,10 @@ function addHistory(store: Store, settings: SandboxSettings, nowMs: number): voi
     const repository = repositoryOfJob(settings, syncJobId);
     const startMs = nowMs - (settings.activities - activityId + 1) * activityEveryMs;
     const failed = syncJobId % 7 === 0 && chance("history-fails", activityId) < 1 / 3;
-    const finishedAt = isoText(startMs + 1_000 + Math.floor(chance("history-takes", activityId) * 60_000));
+    const finishedAt = toIso(startMs + 1_000 + Math.floor(chance("history-takes", activityId) * 60_000));
     const itemsProcessed = failed ? 0 : Math.floor(chance("history-items", activityId) * 500);
     const state = failed ? "Failed" : "Finished";
-    const entity = { activityId, syncJobId, state, startedAt: isoText(startMs), finishedAt, itemsProcessed } as const;
+    const entity = { activityId, syncJobId, state, startedAt: toIso(startMs), finishedAt, itemsProcessed } as const;
     store.activities.push({ repository, entity });
     // One past conflict for each job that leaves conflicts, from its first activity.
     if (syncJobId % 5 !== 0 || activityId > settings.jobs) continue;
@@ -200,8 +201,4 @@ function addHistory(store: Store, settings: SandboxSettings, nowMs: number): voi
     const conflict = { conflictId, syncJobId, itemName: `Old draft ${syncJobId}.docx`, detectedAt: finishedAt };
     store.conflicts.push({ repository, entity: conflict });
   }
-}
-
-function isoText(instantMs: number): string {
-  return new Date(instantMs).toISOString();
 }

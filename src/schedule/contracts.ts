@@ -1,7 +1,7 @@
 // What the scheduler and the chains use of Redis: the slot ledger (store/slot-ledger.ts; tests keep
 // it in memory) and the inputs of policies (`needs`).
 import type { Policy } from "../config/policy-set.ts";
-import type { PlannedSlots, ScheduledPolicy } from "../model/slot-record.ts";
+import type { PlannedSlots, RecordAnswer, ScheduledPolicy } from "../model/slot-record.ts";
 
 /** The slot ledger. Every method takes any number of policies and works in bounded batches. */
 export interface SlotLedgerPort {
@@ -12,11 +12,7 @@ export interface SlotLedgerPort {
    * Records the slots of each policy whole, or not at all when its watermark has moved. `fault`: a
    * mistake in them.
    */
-  record(
-    planned: readonly PlannedSlots[],
-  ): Promise<
-    readonly { readonly recorded: boolean; readonly watermarkMs: number | undefined; readonly fault?: string }[]
-  >;
+  record(planned: readonly PlannedSlots[]): Promise<readonly RecordAnswer[]>;
   confirmQueued(planned: readonly Pick<PlannedSlots, "policy" | "newWatermarkMs">[]): Promise<void>;
   unqueued(olderThanMs: number): Promise<readonly Pick<PlannedSlots, "policy" | "newWatermarkMs" | "tasks">[]>;
   /** Drops the watermarks of policies that are no longer scheduled. */

@@ -3,7 +3,13 @@
 // stand in the outbox until they are queued; the sweep repairs a crash in between.
 import { isJsonObject } from "../core/json.ts";
 import { isOutageReply } from "../core/redis-outage.ts";
-import { type PlannedSlots, readSlotRecord, type ScheduledPolicy, type SlotRecord } from "../model/slot-record.ts";
+import {
+  type PlannedSlots,
+  type RecordAnswer,
+  readSlotRecord,
+  type ScheduledPolicy,
+  type SlotRecord,
+} from "../model/slot-record.ts";
 import { parseTask, type Task } from "../model/task.ts";
 import { slotDay, unskippedDay } from "./day-summaries.ts";
 import { notifyStreamKey } from "./notify-store.ts";
@@ -263,13 +269,6 @@ function toRecord(slot: string, text: string | null, parsed = new Map<string, Sl
   }
   const record = parsed.get(text);
   return record === undefined ? [] : [{ ...record, slotMs }];
-}
-
-interface RecordAnswer {
-  readonly recorded: boolean;
-  readonly watermarkMs: number | undefined;
-  /** Why these slots were refused for good: a mistake, and not another replica. */
-  readonly fault?: string;
 }
 
 /** Key of the join counter of one slot: its tasks, while another policy waits for them. */

@@ -2,6 +2,7 @@
 // recorded.
 
 import { errorText } from "../core/errors.ts";
+import { toIso } from "../core/instant.ts";
 import { coveredSlotsMax, figuresOf, type Outcome, withFindings } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { judgeRun } from "../model/unusual.ts";
@@ -115,9 +116,9 @@ export function toOutcome(task: Task, ending: TaskEnding, { finishedAtMs, attemp
     ...{ v: 1, taskId, policy, service, repository, kind, target, origin },
     slot: toIso(task.slotMs),
     covers: task.covers.length,
-    ...(task.covers.length === 0 ? {} : { coveredSlots: task.covers.slice(-coveredSlotsMax).map(toIso) }),
+    ...(task.covers.length === 0 ? {} : { coveredSlots: task.covers.slice(-coveredSlotsMax).map((ms) => toIso(ms)) }),
     ...{ status, evidence, reason, detail },
-    startedAt: startedAtMs === undefined ? null : toIso(startedAtMs),
+    startedAt: toIso(startedAtMs),
     finishedAt: toIso(finishedAtMs),
     durationMs: startedAtMs === undefined ? null : Math.max(0, finishedAtMs - startedAtMs),
     attempts,
@@ -134,10 +135,6 @@ export function toOutcome(task: Task, ending: TaskEnding, { finishedAtMs, attemp
     ...(offending === undefined ? {} : { offending }),
     ...(offendingItems === undefined ? {} : { offendingItems: [...offendingItems] }),
   };
-}
-
-function toIso(instantMs: number): string {
-  return new Date(instantMs).toISOString();
 }
 
 /** How a cancelled start ends; undefined when it is not cancelled, or is over. */
