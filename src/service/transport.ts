@@ -96,6 +96,8 @@ interface Held {
   connection?: Connection;
   stream?: Request;
   socket?: Socket;
+  /** The answer, when it was a status that is none. */
+  refused?: ExchangeResult;
 }
 
 /** Sends requests over pooled connections, or each over a dedicated one. */
@@ -155,13 +157,14 @@ export class Transport {
       const options = toGotOptions(exchange, { requestMs: leftMs(), signal: stop.signal });
       const stream = client.stream(exchange.url, { ...options, ...connection.options });
       held.stream = stream;
-      const noAnswer = untilNoAnswer(stream, held);
+      refuseNoAnswer(stream, held);
       // Without a body, the request is not sent before this line.
       if (exchange.method !== "GET" && exchange.body === undefined) stream.end();
-      const result = await Promise.race([readAnswer(stream, exchange, stop), noAnswer]);
+      const result = await readAnswer(stream, exchange, stop);
       isWhole = result.type === "answer" && result.status >= 200;
       return result;
     } catch (error) {
+      if (held.refused !== undefined) return held.refused;
       // Some servers only reset the connection when they refuse a certificate.
       this.#tls?.expire();
       return toFailure(error, { exchange, signal: stop.signal, isUnsent: connection?.isOpen !== true });
@@ -214,27 +217,28 @@ function cut({ stop, connection, stream, socket }: Held): void {
 }
 
 /**
- * Resolves early with a 1xx status that is no answer: got listens to `upgrade`, so Node leaves the
- * connection to it. Also hears errors when got has stopped: an unheard one ends the process.
+ * Ends an exchange early at a 1xx status that is no answer: got listens to `upgrade`, so Node
+ * leaves the connection to it. Also hears errors when got has stopped: an unheard one ends the
+ * process. A promise to race with would keep each request in memory for many collections.
  */
-function untilNoAnswer(stream: Request, held: Held): Promise<ExchangeResult> {
+function refuseNoAnswer(stream: Request, held: Held): void {
   const ignore = () => {};
   stream.on("error", ignore);
   stream.on("response", (response: PlainResponse) => void response.on("error", ignore));
-  return new Promise((resolve) => {
-    const refuse = ({ statusCode, headers }: Pick<InformationEvent, "headers"> & { readonly statusCode?: number }) =>
-      resolve({ type: "answer", status: statusCode ?? 0, headers: toHeaders({ headers }), text: "" });
-    let passed = 0;
-    stream.on("request", (request: ClientRequest) => {
-      request.on("error", ignore);
-      request.on("socket", (socket) => {
-        held.socket = socket;
-      });
-      request.on("upgrade", refuse);
-      request.on("information", (information) => {
-        passed += 1;
-        if (passed > passingMax || !passingStatuses.has(information.statusCode)) refuse(information);
-      });
+  const refuse = ({ statusCode, headers }: Pick<InformationEvent, "headers"> & { readonly statusCode?: number }) => {
+    held.refused ??= { type: "answer", status: statusCode ?? 0, headers: toHeaders({ headers }), text: "" };
+    cut(held);
+  };
+  let passed = 0;
+  stream.on("request", (request: ClientRequest) => {
+    request.on("error", ignore);
+    request.on("socket", (socket) => {
+      held.socket = socket;
+    });
+    request.on("upgrade", refuse);
+    request.on("information", (information) => {
+      passed += 1;
+      if (passed > passingMax || !passingStatuses.has(information.statusCode)) refuse(information);
     });
   });
 }
