@@ -9,7 +9,7 @@ import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type OutcomeStatus } from "../model/outcome.ts";
 import { runByHand } from "../model/task.ts";
 import { addCounts, type DateSpan, type DayCounts, type DaySums, readSpans, toSums } from "../store/day-summaries.ts";
-import { readPolicyStates } from "../store/policy-states.ts";
+import { readFirstEnds } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 
 /** How many days are kept, at least (store/day-summaries.ts). */
@@ -71,9 +71,9 @@ export interface Report {
 /** Makes a report. */
 export async function readReport(store: Store, question: ReportQuestion): Promise<Report> {
   const { span, before, notes } = clampSpan(question);
-  const states = await readPolicyStates(store);
+  const firstEnds = await readFirstEnds(store);
   const configured = new Map(question.policies.map((policy) => [policy.name, policy]));
-  const names = new Set([...configured.keys(), ...(question.withRemoved ? states.keys() : [])]);
+  const names = new Set([...configured.keys(), ...(question.withRemoved ? firstEnds.keys() : [])]);
   const total: readonly [DayCounts, DayCounts] = [new Map(), new Map()];
   const policies: PolicyRow[] = [];
   for await (const { policy, counts } of readSpans(store, [...names], [span, before])) {
@@ -82,7 +82,7 @@ export async function readReport(store: Store, question: ReportQuestion): Promis
     addCounts(total[1], then);
     const known = configured.get(policy);
     if (known === undefined && now.size + then.size === 0) continue;
-    const firstMs = states.get(policy)?.firstMs;
+    const firstMs = firstEnds.get(policy);
     const first =
       firstMs === undefined ? undefined : localDate(firstMs, known === undefined ? "UTC" : timezoneOf(known));
     const youngerThan = first !== undefined && first > span.first ? first : undefined;

@@ -62,11 +62,6 @@ interface DayChange {
   readonly change: string;
 }
 
-interface MonthPart {
-  readonly month: string;
-  readonly days: readonly string[];
-}
-
 /** Adds counts to others. */
 export function addCounts(sum: DayCounts, other: ReadonlyMap<string, number>): void {
   for (const [name, count] of other) addCount(sum, name, count);
@@ -78,16 +73,20 @@ export async function* readSpans(
   policies: readonly string[],
   spans: readonly DateSpan[],
 ): AsyncGenerator<{ readonly policy: string; readonly counts: readonly DayCounts[] }, void, void> {
-  const months = spans.map(monthsOf);
-  const readSpan = async (policy: string, parts: readonly MonthPart[]) => {
-    const read = parts.map(({ month, days }) => store.redis.hmget(daysKey(store, policy, month), ...days));
-    const sum: DayCounts = new Map();
-    for (const texts of await Promise.all(read)) for (const text of texts) addText(sum, text ?? "");
-    return sum;
+  const days = spans.flatMap((span, index) => datesOf(span).map((date) => ({ date, index })));
+  const months = [...Map.groupBy(days, ({ date }) => date.slice(0, 7))];
+  const readPolicy = async (policy: string) => {
+    const sums = spans.map((): DayCounts => new Map());
+    const readMonth = async ([month, some]: (typeof months)[number]) => {
+      const texts = await store.redis.hmget(daysKey(store, policy, month), ...some.map(({ date }) => date.slice(8)));
+      for (const [at, { index }] of some.entries()) addText(sums[index] ?? new Map(), texts[at] ?? "");
+    };
+    await Promise.all(months.map(readMonth));
+    return sums;
   };
   for (const batch of batchesOf(policies, 100)) {
-    const read = batch.map((policy) => Promise.all(months.map((parts) => readSpan(policy, parts))));
-    for (const [index, counts] of (await Promise.all(read)).entries()) yield { policy: batch[index] ?? "", counts };
+    const read = await Promise.all(batch.map(readPolicy));
+    for (const [index, counts] of read.entries()) yield { policy: batch[index] ?? "", counts };
   }
 }
 
@@ -151,12 +150,12 @@ function daysKey({ key }: Pick<Store, "key">, policy: string, month: string): st
   return key("days", policy, month);
 }
 
-/** The months of a span, each with its days. */
-function monthsOf({ first, last }: DateSpan): readonly MonthPart[] {
+/** Each day of a span, such as 2026-11-22. */
+function datesOf({ first, last }: DateSpan): readonly string[] {
   const dates: string[] = [];
-  for (let ms = Date.parse(first); ms <= Date.parse(last); ms += dayMs) dates.push(new Date(ms).toISOString());
-  const byMonth = Map.groupBy(dates, (date) => date.slice(0, 7));
-  return [...byMonth].map(([month, some]) => ({ month, days: some.map((date) => date.slice(8, 10)) }));
+  for (let ms = Date.parse(first); ms <= Date.parse(last); ms += dayMs)
+    dates.push(new Date(ms).toISOString().slice(0, 10));
+  return dates;
 }
 
 /** Adds a day's text. It scans by hand: a pattern takes half of the time of a long report. */

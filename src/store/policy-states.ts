@@ -97,6 +97,16 @@ export async function readPolicyStates(
   return states;
 }
 
+/** When the first task that Redis knows of ended, of each policy with an outcome. */
+export async function readFirstEnds(store: Store): Promise<ReadonlyMap<string, number>> {
+  const first = new Map<string, number>();
+  for (const batch of batchesOf(await store.redis.hkeys(store.key("outcomes-kept")))) {
+    const heads = await Promise.all(batch.map((policy) => store.redis.hget(policyStateKey(store, policy), "policy")));
+    for (const [index, policy] of batch.entries()) if (heads[index] != null) first.set(policy, firstMsOf(heads[index]));
+  }
+  return first;
+}
+
 /** Reads the states of these policies, as `readPolicyStates` does. */
 export type ReadStates = (policies: readonly string[]) => Promise<ReadonlyMap<string, PolicyState>>;
 
@@ -233,11 +243,15 @@ function parseState(
   const cutMs = Number(head?.slice(13, 26) ?? 0);
   return {
     policy,
-    firstMs: head === undefined ? undefined : Number(head.slice(0, 13)),
+    firstMs: head === undefined ? undefined : firstMsOf(head),
     targets: targets.toSorted((a, b) => b.last.finishedMs - a.last.finishedMs),
     cutMs: cutMs === 0 ? undefined : cutMs,
     acknowledged: acknowledged === undefined ? undefined : acknowledgementSchema.parse(JSON.parse(acknowledged)),
   };
+}
+
+function firstMsOf(head: string): number {
+  return Number(head.slice(0, 13));
 }
 
 /** How many digits to the base of 36 each figure has: a duration of up to two years. */
