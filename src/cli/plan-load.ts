@@ -1,11 +1,9 @@
 // `syncline plan --peaks` and `--requests`: when most slots are due at once, and how many requests
 // a service gets a day. Peaks count due slots, before a busy sync job skips any; requests are an
 // estimate from a simulation. Called by plan.ts.
-import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
-import { isFromMasks } from "../model/task.ts";
-import { toTasks } from "../schedule/slot-tasks.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
 import { type BusyMinute, MinuteMeter, minuteToJson, showMinute } from "../simulate/load-meter.ts";
@@ -61,10 +59,8 @@ function addDue(
   assumptions: Assumptions,
 ): void {
   const started = plans.filter((plan) => plan.state === "started");
-  for (const task of toTasks(policy, started)) {
-    const starts = isFromMasks(task) ? valueFor(assumptions.maskJobs, policy) : 1;
-    for (let start = 0; start < starts; start += 1) peaks.add(nowMs, policy.name);
-  }
+  const starts = started.length * (targetsOf(policy.action)?.length ?? valueFor(assumptions.maskJobs, policy));
+  for (let start = 0; start < starts; start += 1) peaks.add(nowMs, policy.name);
 }
 
 /** The busiest minutes for people. */

@@ -45,11 +45,11 @@ export function* simulate(
   if (intervalSlots(policies, options.time) > options.slotsMax) throw new UsageError(tooMany(options.slotsMax));
   const simulation = new Simulation(policies, options);
   for (const tick of virtualTicks(policies, options.time, (nowMs) => simulation.inputsAt(nowMs))) {
-    yield* simulation.advance(tick.nowMs);
+    simulation.advance(tick.nowMs);
     simulation.plan(tick);
     yield* simulation.takeEvents();
   }
-  yield* simulation.advance(Number.POSITIVE_INFINITY);
+  while (simulation.step(Number.POSITIVE_INFINITY)) yield* simulation.takeEvents();
 }
 
 function tooMany(slotsMax: number): string {
@@ -131,18 +131,18 @@ class Simulation {
   }
 
   /** Does all steps up to this instant. */
-  *advance(untilMs: number): Generator<SimulationEvent, void, void> {
-    while (this.#step(untilMs)) yield* this.takeEvents();
+  advance(untilMs: number): void {
+    while (this.step(untilMs));
   }
 
   /** When the policies that others need were last good, after all steps up to this instant. */
   inputsAt(nowMs: number): ReadonlyMap<string, number> {
-    while (this.#step(nowMs));
+    this.advance(nowMs);
     return this.#inputs();
   }
 
   /** Does the next step, if it comes by then. */
-  #step(untilMs: number): boolean {
+  step(untilMs: number): boolean {
     if ((this.#later.leastRank ?? Number.POSITIVE_INFINITY) > 2 * untilMs + 1) return false;
     const next = this.#later.pop();
     next?.happen(next.atMs);

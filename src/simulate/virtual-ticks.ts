@@ -67,7 +67,10 @@ interface WaitingPolicy {
 
 function takeAll(heap: MinHeap<WaitingPolicy>, nowMs: number): WaitingPolicy[] {
   const taken: WaitingPolicy[] = [];
-  while (heap.leastRank === nowMs) taken.push(...[heap.pop()].filter((planned) => planned !== undefined));
+  while (heap.leastRank === nowMs) {
+    const planned = heap.pop();
+    if (planned !== undefined) taken.push(planned);
+  }
   return taken.sort((a, b) => a.place - b.place);
 }
 
