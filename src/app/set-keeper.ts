@@ -1,6 +1,7 @@
 // Keeps the policy set in force in Redis, and notes what this process runs: at its start, at each
 // reload, and again when Redis has lost it. Built by app.ts; a failure stops nothing.
 import { hostname } from "node:os";
+import { resolve } from "node:path";
 import { pid } from "node:process";
 import type { PolicySet } from "../config/policy-set.ts";
 import type { Rejection } from "../config/watch-policies.ts";
@@ -106,7 +107,9 @@ export class SetKeeper implements Component {
 
   #showRejection(nowMs: number): Replica["rejected"] {
     if (this.#rejection === undefined) return null;
-    const { problems, where = "", message = "" } = this.#rejection;
+    const { problems, where: given, message = "" } = this.#rejection;
+    // Processes may name the same file by other paths.
+    const where = given === undefined ? "" : resolve(given);
     this.#rejectedSinceMs ??= nowMs;
     return { sinceMs: this.#rejectedSinceMs, problems, where, message: toPlainText(message, messageCharactersMax) };
   }
