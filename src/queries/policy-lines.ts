@@ -84,6 +84,8 @@ export interface PolicyLine {
   /** Whether it has other sync jobs, lists or objects than that. */
   readonly isOfSeveral: boolean;
   readonly usualMs: number | undefined;
+  /** Of how many good runs that is the median. */
+  readonly usualOf: number;
   readonly nextMs: number | undefined;
   /** The slot whose run has not ended, where the service is down: it waits for the service. */
   readonly waitingMs: number | undefined;
@@ -230,6 +232,7 @@ function toLine(
     endedMs: state?.targets[0]?.last.finishedMs,
     isOfSeveral: (state?.targets.length ?? 0) > 1,
     usualMs: state === undefined ? undefined : usualDurationMs(state),
+    usualOf: state?.targets.reduce((sum, { runs }) => sum + runs.length, 0) ?? 0,
     nextMs:
       pauses.length > 0
         ? nextAfterPauses(source, pauses)

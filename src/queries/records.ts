@@ -5,9 +5,9 @@ import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";
 import type { Change } from "../model/change.ts";
 import { hasLabels } from "../model/label.ts";
-import type { Outcome } from "../model/outcome.ts";
+import { isReplayable, type Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause, showSubject } from "../model/pause.ts";
-import { deletionByHand, parseTaskId, runByHand } from "../model/task.ts";
+import { deletionByHand, parseTaskId, runByHand, targetOf } from "../model/task.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { slotsAround } from "../schedule/explain-slot.ts";
 import { Changes } from "../store/changes.ts";
@@ -135,9 +135,25 @@ export async function readFailedTasks({ failedTasks, view }: QueryContext): Prom
   return (await failedTasks.all()).filter(({ outcome }) => view.sees(outcome));
 }
 
-/** Reads which tasks of a story are on the failed list. */
-export function readFailedOf({ failedTasks }: QueryContext, { tasks }: SlotStory): Promise<ReadonlySet<string>> {
-  return failedTasks.listed(tasks.map(({ taskId }) => taskId));
+/** Reads which tasks of a story are on the failed list, and which others were replayed as which. */
+export async function readFailedOf({ failedTasks, store }: QueryContext, { tasks }: SlotStory) {
+  const failed = await failedTasks.listed(tasks.map(({ taskId }) => taskId));
+  const gone = tasks.filter(({ taskId, outcome }) => outcome !== null && isReplayable(outcome) && !failed.has(taskId));
+  const changes = gone.length === 0 ? [] : await new Changes(store).newest(changesReadMax);
+  const replays = new Map(
+    gone.flatMap(({ taskId }) => {
+      const change = changes.find(
+        ({ what, before }) => what === "replay" && JSON.stringify(before).includes(`"${taskId}"`),
+      );
+      const into =
+        change &&
+        taskIdsIn(change).find(
+          (id) => parseTaskId(id)?.policy === parseTaskId(taskId)?.policy && targetOf(id) === targetOf(taskId),
+        );
+      return into === undefined ? [] : [[taskId, into] as const];
+    }),
+  );
+  return { failed, replays };
 }
 
 /** Reads the newest changes by hand; none for an asker who may not see all. */

@@ -189,12 +189,12 @@ async function slot({ context, looks, param, may }: PageRequest): Promise<Page> 
   const about = policyOf(context, param("name"));
   const instantMs = parseInstant(param("instant"));
   const view = await looks.of(`slot ${about.name} ${instantMs}`, context, async (at) => {
-    const [story, { usualMs }, nowMs] = await Promise.all([
+    const [story, { usualMs, usualOf }, nowMs] = await Promise.all([
       readStoryAt(at, about, instantMs),
       readLine(at, about),
       readNowMs(at),
     ]);
-    return { policy: about, story, usualMs, nowMs, failed: await readFailedOf(at, story) };
+    return { policy: about, story, usualMs, usualOf, nowMs, ...(await readFailedOf(at, story)) };
   });
   return {
     title: `${about.name}, ${view.story.slot ?? "no slot"}`,
@@ -209,8 +209,8 @@ async function task({ context, looks, param, may }: PageRequest): Promise<Page> 
     const story = await readTaskAt(at, id);
     if (story === undefined) throw notFound(`nothing is known of a task ${id}`, "its outcome may be kept no longer");
     const about = at.set.policies.find(({ name }) => name === story.policy);
-    const usualMs = about && (await readLine(at, about)).usualMs;
-    return { policy: about, story, usualMs, nowMs: await readNowMs(at), failed: await readFailedOf(at, story) };
+    const { usualMs, usualOf = 0 } = about === undefined ? {} : await readLine(at, about);
+    return { policy: about, story, usualMs, usualOf, nowMs: await readNowMs(at), ...(await readFailedOf(at, story)) };
   });
   return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: runPage(view, may("operate")) };
 }

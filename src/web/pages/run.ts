@@ -3,7 +3,7 @@
 import { html } from "hono/html";
 import type { Policy } from "../../config/policy-set.ts";
 import { showInstant } from "../../core/instant.ts";
-import { replayable } from "../../model/outcome.ts";
+import { isGood, replayable } from "../../model/outcome.ts";
 import type { SlotStory } from "../../queries/slot-story.ts";
 import type { TaskStory } from "../../queries/task-story.ts";
 import { type Html, mark, tag, toneOf } from "./marks.ts";
@@ -17,14 +17,18 @@ export interface RunView {
   /** Undefined: a task without one, or of one that is gone. */
   readonly policy: Policy | undefined;
   readonly story: SlotStory;
+  /** The median of the last good runs, and of how many. */
   readonly usualMs: number | undefined;
+  readonly usualOf: number;
   readonly nowMs: number;
   /** Its tasks on the failed list. */
   readonly failed: ReadonlySet<string>;
+  /** Those that were replayed, with the task that did. */
+  readonly replays: ReadonlyMap<string, string>;
 }
 
 /** Shows the story. `mayOperate`: the asker may change something. */
-export function runPage({ policy, story, usualMs, nowMs, failed }: RunView, mayOperate: boolean): Html {
+export function runPage({ policy, story, ...view }: RunView, mayOperate: boolean): Html {
   const { slot, verdict, covers, tasks, held, pauses, previous, next, isSlot, reasons } = story;
   const zone = policy?.closed.timezone ?? "UTC";
   const slotMs = slot === null ? undefined : Date.parse(slot);
@@ -42,7 +46,7 @@ ${verdict === "started" && tasks.length > 0 ? "" : html`<p class="state">${state
 ${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "blocked now")} ${held}</p>`}
 ${pauses.map(({ actor, note }) => html`<p class="notice">${mark("paused", "paused now")} by ${actor}: ${note}</p>`)}
 ${covers.length === 0 ? "" : html`<p>It stands for ${covers.length} older: ${covers.slice(-5).map((one) => html`${fullTime(Date.parse(one), zone)} `)}${covers.length > 5 ? "and more" : ""}</p>`}
-${worstFirst(tasks).map((task) => taskSection(task, { zone, usualMs, nowMs, failed, mayOperate }))}
+${worstFirst(tasks).map((task) => taskSection(task, { ...view, zone, mayOperate }))}
 ${more}
 ${policy === undefined ? "" : html`<nav class="pages" aria-label="Slots around">${slotLink(policy, previous, "Slot before")} ${slotLink(policy, next, "Slot after")}</nav>`}`;
 }
@@ -82,12 +86,13 @@ function stateOf({ record, tasks, origin }: SlotStory): Html {
   return tasks.length === 1 && only?.outcome != null ? mark(only.outcome.status) : mark("started", "started");
 }
 
-interface TaskView extends Pick<RunView, "usualMs" | "nowMs" | "failed"> {
+interface TaskView extends Omit<RunView, "policy" | "story"> {
   readonly zone: string;
   readonly mayOperate: boolean;
 }
 
-function taskSection(task: TaskStory, { zone, usualMs, nowMs, failed, mayOperate }: TaskView): Html {
+function taskSection(task: TaskStory, view: TaskView): Html {
+  const { zone, nowMs, usualMs, mayOperate } = view;
   const dueMs = Date.parse(task.due);
   const sentMs = task.sent === null ? undefined : Date.parse(task.sent);
   const endMs = task.finished === null ? nowMs : Date.parse(task.finished);
@@ -96,25 +101,30 @@ function taskSection(task: TaskStory, { zone, usualMs, nowMs, failed, mayOperate
     task.outcome === null ? mark("started", task.isInFlight ? "under way" : "no outcome") : mark(task.outcome.status);
   return html`<section class="task"><h2>${task.name} ${ended}</h2>
 ${timeLine({ dueMs, sentMs, endMs, usualMs, tone })}
-${compare(task, usualMs)}
+${compare(task, view)}
 <ol class="steps">${steps(task, zone)}</ol>
 ${outcomeFacts(task)}
-${mayOperate ? acts(task, failed.has(task.taskId)) : ""}
+${mayOperate ? acts(task, view) : ""}
 <p class="quiet"><a href="${taskPath(task.taskId)}"><code>${task.taskId}</code></a></p></section>`;
 }
 
-function acts({ taskId, outcome, isInFlight }: TaskStory, isFailed: boolean): Html | "" {
+function acts({ taskId, outcome, isInFlight }: TaskStory, { failed, replays }: TaskView): Html | "" {
   if (isInFlight) return html`<p class="acts">${actLink("cancel", taskId, "Cancel…")}</p>`;
   if (outcome === null || replayable[outcome.status] === undefined) return "";
-  if (!isFailed)
+  const into = replays.get(taskId);
+  if (into !== undefined)
+    return html`<p class="quiet">It was replayed: <a href="${taskPath(into)}">see how that went</a>.</p>`;
+  if (!failed.has(taskId))
     return html`<p class="quiet">It is not on the failed list: <a href="/changes">Changes</a> says who dealt with it.</p>`;
   return html`<p class="acts">${actLink("replay", taskId, "Replay…")}${actLink("discard", taskId, "Discard…")}</p>`;
 }
 
 /** This run beside the usual one. */
-function compare({ sent, finished, outcome }: TaskStory, usualMs: number | undefined): Html | "" {
+function compare({ sent, finished, outcome }: TaskStory, { usualMs, usualOf }: TaskView): Html | "" {
   if (sent === null || finished === null || outcome === null || usualMs === undefined || usualMs === 0) return "";
   const ranMs = Date.parse(finished) - Date.parse(sent);
+  if (usualOf === 1 && isGood[outcome.status])
+    return html`<p class="quiet">It took ${tookText(ranMs)}. It is the only good run so far: there is nothing to compare it with yet.</p>`;
   const ratio = ranMs / usualMs;
   const often =
     ratio >= 1.5 ? `${ratio.toFixed(1)} times as long as usual` : ratio <= 0.5 ? "much shorter than usual" : "as usual";

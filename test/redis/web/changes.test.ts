@@ -67,6 +67,11 @@ describe("each change", () => {
     expect(answers.resume.body).toMatchObject({ ended: [{ note: reason }], stillPaused: [] });
     expect(answers.runPolicy.body.tasks).toEqual([expect.stringMatching(/^deliveries__run__42__m\d+$/)]);
     expect(answers.replayFailed.body).toMatchObject({ done: [{ id: first.id, into: expect.any(String) }], left: [] });
+    const page = async (id: string) =>
+      (await web.ask(`/tasks/${id}`, { headers: { authorization: `Bearer ${ana.token}` } })).text();
+    const { into } = answers.replayFailed.body.done[0];
+    expect(await page(first.id)).toContain(`It was replayed: <a href="/tasks/${into}">`);
+    expect(await page(second.id)).toMatch(/It is not on the failed list: <a href="\/changes">/);
     expect(answers.cancelTask.body).toEqual({ wasSent: false });
     expect((await send("GET", "/failed", undefined)).body.items).toHaveLength(items.length - 2);
     // A new operation belongs into this test.

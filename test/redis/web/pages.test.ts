@@ -37,6 +37,7 @@ const ofOneObject: Policy["action"] = { kind: "apply", objects: [{ kind: "syncJo
 const story = {
   ...smallStory,
   "due-before": { endings: [], more: { schedule } },
+  lonely: { endings: [] },
   invoices: { endings: ["ok", "failed", "failed"] as const, more: { owner: "Ana, 4711" } },
   "of-one-object": { endings: [], more: { action: ofOneObject } },
   "of-no-job": { endings: [] },
@@ -138,6 +139,19 @@ it("a task that has ended has no step that is called now", async () => {
   const text = await textOf(`/tasks/${task}`);
   expect(text).toMatch(/ended .* no good answer its worker died/);
   expect(text).not.toContain("now no good answer");
+});
+
+it("a policy's only good run is compared with none, the next one with it", async () => {
+  const end = async (minutes: number) => {
+    const atMs = nowMs - minutes * minuteMs;
+    const [slot, finishedAt] = [new Date(atMs).toISOString(), new Date(atMs + minuteMs).toISOString()];
+    const taskId = `lonely__run__42__m${atMs}`;
+    const times = { slot, startedAt: slot, finishedAt, durationMs: minuteMs };
+    await new History(web.store).record(testOutcome({ taskId, policy: "lonely", origin: "manual", ...times }));
+    return (await web.ask(`/tasks/${taskId}`)).text();
+  };
+  expect(await end(9)).toContain("It took 1m. It is the only good run so far");
+  expect(await end(5)).toContain("It took 1m: as usual");
 });
 
 it("a policy in trouble says first what to do, and whom to ask", async () => {
