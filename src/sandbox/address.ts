@@ -51,7 +51,7 @@ interface ODataQuery {
   readonly skipToken: string | undefined;
 }
 
-/** Reads the query options; `$expand` expands nothing (Assumption S6). @throws Refusal 400 */
+/** Reads the query options; `$expand` expands nothing (its own choice). @throws Refusal 400 */
 export function parseQuery(parameters: URLSearchParams, allowed: readonly QueryOption[]): ODataQuery {
   for (const name of new Set(parameters.keys())) {
     if (!name.startsWith("$")) continue;

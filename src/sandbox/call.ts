@@ -24,7 +24,7 @@ export interface Call {
   readonly nowMs: number;
 }
 
-/** Reads the parameter `repository` (Assumption S5). @throws Refusal 400 */
+/** Reads the parameter `repository` (its own choice). @throws Refusal 400 */
 export function parseRepository(parameters: URLSearchParams, world: World): string | undefined {
   const [repository, ...more] = parameters.getAll("repository");
   if (repository === undefined) return undefined;
@@ -52,7 +52,7 @@ export function findRow<E>(rows: ReadonlyMap<number, Row<E>>, key: number, call:
 export interface UpdateRules {
   /** Properties that may be changed. All are texts. */
   readonly updatable: readonly string[];
-  /** Properties that must not be sent. Which they are is not shown. Assumption S4 */
+  /** Properties that must not be sent. Which they are is not shown. Its own choice */
   readonly readOnly: readonly string[];
   /** A property that may be sent when it equals the key of the path. */
   readonly keyProperty?: string;

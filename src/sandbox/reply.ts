@@ -55,10 +55,10 @@ export function bareReply(effect: Effect): Reply {
 /** A 200 without a body from a service that did nothing. */
 export const hollowReply: Reply = { status: 200, headers: {}, body: "" };
 
-/** A 401: empty, whatever the reason. Assumption S2. */
+/** A 401: empty, whatever the reason. Its own choice. */
 export const unauthorizedReply: Reply = { status: 401, headers: { "WWW-Authenticate": "Bearer" }, body: "" };
 
-/** An error with the usual OData body; the interface shows none (§7). Assumption S1. */
+/** An error with the usual OData body; the interface shows none (§7). Its own choice. */
 export function errorReply(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Reply {
   const body = JSON.stringify({ error: { code: codes[status] ?? String(status), message } });
   return { status, headers: { ...jsonHeaders, ...headers }, body };

@@ -1,6 +1,6 @@
 // The table of all that the service answers: operation, method, path, handler. Called by
 // exchange.ts. Only PUT and DELETE of a sync job document a 404 (§7): what is missing is 400
-// elsewhere, or 404 when `missingStatus` says so (Assumption S3). Source: service-interface §4.1
+// elsewhere, or 404 when `missingStatus` says so (its own choice). Source: service-interface §4.1
 
 import {
   applySelect,
@@ -138,7 +138,7 @@ function identity(name: string): Route {
   return { operation: "GetIdentityById", method: "GET", path, form: "call", handler: getIdentity };
 }
 
-/** GetIdentityById: an unknown id gives an empty `value` (Assumption S9). Source: §4.1, §4.4 */
+/** GetIdentityById: an unknown id gives an empty `value` (its own choice). Source: §4.1, §4.4 */
 function getIdentity(world: World, call: Call): Reply {
   const { select } = parseQuery(call.parameters, ["$select", "$expand"]);
   checkSelect(select, identityProperties);
@@ -279,7 +279,7 @@ function getSyncJob(world: World, call: Call): Reply {
   return jsonReply(applySelect({ ...row.entity, ...active }, select));
 }
 
-/** DeleteSyncJobById: `true`, or `false` while it runs (Assumption S7). Source: §4.4 */
+/** DeleteSyncJobById: `true`, or `false` while it runs (its own choice). Source: §4.4 */
 function deleteSyncJob(world: World, call: Call): Reply {
   parseQuery(call.parameters, []);
   const key = parseKey(call.key);

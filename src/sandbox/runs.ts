@@ -41,7 +41,7 @@ export function planRun(
   };
 }
 
-/** Starts a run, also beside another one (Assumption S8). Returns its number. */
+/** Starts a run, also beside another one (its own choice). Returns its number. */
 export function startRun(store: Store, settings: SandboxSettings, job: Row<SyncJob>, nowMs: number): number {
   const { syncJobId } = job.entity;
   const runNumber = (store.runsOfJob.get(syncJobId) ?? 0) + 1;

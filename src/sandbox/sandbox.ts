@@ -1,6 +1,6 @@
 // A small, faithful implementation of the Synchronization Management Service for demos and tests:
 // in memory, on node:http. Where the interface says "not shown", it makes its own choices, listed
-// in docs/sandbox.md (S1…). Nothing else in Syncline may depend on them.
+// in docs/sandbox.md. Nothing else in Syncline may depend on them.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
