@@ -80,7 +80,7 @@ export class RunningSinks implements Component {
     return this.#queues;
   }
 
-  /** Hands notices to sinks (see DeliverNotices): one step a sink, all sinks in parallel. */
+  /** Hands notices to sinks (see EnqueueNotices): one step a sink, all sinks in parallel. */
   readonly enqueue: EnqueueNotices = async (deliveries) => {
     const bySink = Map.groupBy(deliveries, ({ sink }) => sink);
     const given = [...bySink].map(([sink, group]) =>

@@ -139,7 +139,7 @@ function taskLines(task: TaskStory): string[] {
     `    due ${showInstant(dueMs)}${steps.map((step) => `, ${step}`).join("")}`,
   ];
   // Its first word is the kind of loss, for machines.
-  if (task.lost !== null) lines.push(`    no good answer to its start: ${task.lost.replace(/^[a-z]+: /, "")}`);
+  if (task.lost !== null) lines.push(`    no good answer to its start: ${task.lost.replace(/^[a-z-]+: /, "")}`);
   if (task.outcome !== null) {
     const { status, evidence, reason, detail, confidence, sends = 1 } = task.outcome;
     const known = [reason, `evidence ${evidence}`];

@@ -26,7 +26,7 @@ export interface Recorder {
   readonly republish: (task: OutcomeName) => Promise<number | undefined>;
 }
 
-/** Creates the recorder. `alsoPublish` follows the log line, and is repeated like it. */
+/** Creates the recorder. `onPublished` follows the log line, and is repeated like it. */
 export function createRecorder(
   history: OutcomeHistory,
   log: EventLog,

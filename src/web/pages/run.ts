@@ -173,7 +173,7 @@ function openSteps({ outcome, isInFlight, waitsFor, lost, now, droppedUpTo }: Ta
 
 /** Without its kind, which says the same in a word. */
 function reasonOf(lost: string): string {
-  return lost.replace(/^[a-z]+: /, "");
+  return lost.replace(/^[a-z-]+: /, "");
 }
 
 const evidenceWords = {

@@ -88,9 +88,9 @@ describe("the story of a task", () => {
     detail: "1 activity finished",
   } as const;
 
-  it("says that no good answer came, and why: it need not have got lost", () => {
-    const text = textOf({ lost: "server: the service answered with status 500" });
-    expect(text).toContain("    no good answer to its start: the service answered with status 500\n");
+  it.each(["server", "answer-lost"])("says why no good answer came, without its kind: %s", (kind) => {
+    const text = textOf({ lost: `${kind}: the service answered with status 504` });
+    expect(text).toContain("    no good answer to its start: the service answered with status 504\n");
   });
 
   it("calls a start confirmed that an activity showed, and not answered", () => {
