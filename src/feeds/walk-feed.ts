@@ -161,9 +161,9 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   let fresh = unpublished.length;
   const totals = beginTotals(feed.list);
   const failedBefore = mapper.failures();
-  const takeIn = async (page: FeedPage) => {
+  const takeIn = async (page: FeedPage, checkpoint?: ListKnowledge) => {
     const { items } = page;
-    const novelties = await feeds.takeIn(feed, before, page);
+    const novelties = await feeds.takeIn(feed, before, { ...page, knowledge: checkpoint && toText(checkpoint) });
     if (novelties !== undefined) totals?.add(items);
     const found = items.filter((_, index) => novelties?.[index] === "new");
     fresh += found.length;
@@ -174,8 +174,8 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   // Never continue from a stored link with a credential (store/shared-readings.ts).
   const listPath = factsOf(operationOf[feed.list]).path;
   const known = withoutCredentials(readKnowledge(before.knowledge), listPath);
-  const save = (knowledge: ListKnowledge) =>
-    feeds.keepKnowledge(feed, JSON.stringify(withoutCredentials(knowledge, listPath)));
+  const toText = (knowledge: ListKnowledge) => JSON.stringify(withoutCredentials(knowledge, listPath));
+  const save = (knowledge: ListKnowledge) => feeds.keepKnowledge(feed, toText(knowledge));
   let lastItems: readonly unknown[] = [];
   const onItems = (items: readonly unknown[]) => {
     if (items.length > 0) lastItems = items;

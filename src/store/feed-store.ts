@@ -27,6 +27,8 @@ export interface FeedPage {
   readonly sinceSeq: number;
   /** Take nothing in, and answer undefined, unless the page's first item is known. */
   readonly mustKnowFirst?: boolean;
+  /** What the reader has learned, kept with the page. */
+  readonly knowledge?: string | undefined;
 }
 
 /**
@@ -105,8 +107,8 @@ export class FeedStore {
 
   /** Takes in one page of a walk; answers whether each item was known. Idempotent. */
   async takeIn(feed: Feed, status: Pick<FeedStatus, "generation">, page: FeedPage): Promise<Novelty[] | undefined> {
-    const { items, sinceSeq, mustKnowFirst = false } = page;
-    const how = { sinceSeq, mustKnowFirst, factsMax, keepForMs: forgetAfterMs };
+    const { items, sinceSeq, mustKnowFirst = false, knowledge = "" } = page;
+    const how = { sinceSeq, mustKnowFirst, knowledge, factsMax, keepForMs: forgetAfterMs };
     return takeInItems(this.#store, this.#place(feed, status.generation), items, how);
   }
 

@@ -34,12 +34,16 @@ export interface KnownPlace {
   readonly bucket: (generation: number, bucket: string) => string;
 }
 
-/** How to take a page in. `mustKnowFirst`: only if its first item is known. */
+/**
+ * How to take a page in. `mustKnowFirst`: only if its first item is known. `knowledge`: what is
+ * learned of the list, kept in the same step.
+ */
 export interface TakeIn {
   readonly sinceSeq: number;
   readonly mustKnowFirst: boolean;
   readonly factsMax: number;
   readonly keepForMs: number;
+  readonly knowledge: string;
 }
 
 /** Takes a page in; answers whether each item was known. undefined: it took nothing in. */
@@ -54,8 +58,10 @@ export async function takeInItems(
   for (const batch of batchesOf(items, batchMax)) {
     const mustKnowFirst = how.mustKnowFirst && novelties.length === 0 ? 1 : 0;
     const { buckets, keys, args } = toArguments(batch, place);
-    const limits = [how.factsMax, how.sinceSeq, mustKnowFirst, how.keepForMs, buckets];
-    const taken = await takeInScript(store, [...place.keys, ...keys], [...limits, ...args]);
+    const { factsMax, sinceSeq, keepForMs } = how;
+    const isLast = novelties.length + batch.length === items.length;
+    const rest = [factsMax, sinceSeq, mustKnowFirst, keepForMs, isLast ? how.knowledge : "", buckets];
+    const taken = await takeInScript(store, [...place.keys, ...keys], [...rest, ...args]);
     if (taken === undefined) return undefined;
     novelties.push(...taken);
   }

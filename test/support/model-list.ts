@@ -82,10 +82,11 @@ export class ModelList implements PagedList, ItemStore {
     return this.#firstSeq.size;
   }
 
-  takeIn: ItemStore["takeIn"] = async ({ items, sinceSeq, mustKnowFirst = false }) => {
+  takeIn: ItemStore["takeIn"] = async ({ items, sinceSeq, mustKnowFirst = false }, checkpoint) => {
     this.onStep();
-    const isRefused = mustKnowFirst && !this.#firstSeq.has(items[0]?.id ?? "");
-    return isRefused ? undefined : this.#take(items, sinceSeq);
+    if (mustKnowFirst && !this.#firstSeq.has(items[0]?.id ?? "")) return undefined;
+    if (checkpoint !== undefined) this.#saved = JSON.stringify(checkpoint);
+    return this.#take(items, sinceSeq);
   };
 
   #take(items: readonly ItemFacts[], sinceSeq: number): readonly Novelty[] {

@@ -86,8 +86,8 @@ export async function walkList(known: ListKnowledge, tools: WalkTools): Promise<
 
 /** The same parts with another view of each item's novelty. */
 function withNovelties(tools: WalkTools, see: (novelty: Novelty, id: string) => Novelty): WalkTools {
-  const takeIn: ItemStore["takeIn"] = async (page) =>
-    (await tools.takeIn(page))?.map((novelty, index) => see(novelty, page.items[index]?.id ?? ""));
+  const takeIn: ItemStore["takeIn"] = async (page, checkpoint) =>
+    (await tools.takeIn(page, checkpoint))?.map((novelty, index) => see(novelty, page.items[index]?.id ?? ""));
   return { ...tools, takeIn };
 }
 
@@ -238,9 +238,10 @@ async function readOn(known: ListKnowledge, from: UnderwayWalk, tools: WalkTools
   let walk = from;
   let mustKnowFirst = walk.next !== null && walk.restarts < restartsMax;
   for await (const page of tools.list.pages(walk.next ?? undefined, { readAhead: true })) {
-    const novelties = await tools.takeIn({ items: page.items, sinceSeq: walk.sinceSeq, mustKnowFirst });
+    const isLast = page.nextLink === undefined;
+    const checkpoint = isLast ? undefined : { ...known, underway: { ...walk, next: page.url } };
+    const novelties = await tools.takeIn({ items: page.items, sinceSeq: walk.sinceSeq, mustKnowFirst }, checkpoint);
     if (novelties === undefined) return undefined;
-    if (page.nextLink !== undefined) await tools.save({ ...known, underway: { ...walk, next: page.url } });
     walk = {
       ...passPage(walk, page, novelties),
       items: walk.items + countOf(novelties, mustKnowFirst || walk.restarts > 0),
@@ -292,6 +293,9 @@ export class LinkExpired extends Error {
 export interface ItemStore {
   /** The sequence of the newest discovery. */
   seq(): Promise<number>;
-  /** Stores a page whole, once; undefined: it must know the first item, and does not. */
-  readonly takeIn: (page: FeedPage) => Promise<readonly Novelty[] | undefined>;
+  /**
+   * Stores a page whole, once, and the checkpoint with it; undefined: it must know the first item,
+   * and does not.
+   */
+  readonly takeIn: (page: FeedPage, checkpoint?: ListKnowledge) => Promise<readonly Novelty[] | undefined>;
 }

@@ -53,7 +53,10 @@ async function openWalks(kept: { knowledge?: string } = {}) {
       walk,
       {
         feeds: {
-          takeIn: async (_feed, _status, { items }) => items.map(() => "known"),
+          takeIn: async (_feed, _status, page) => {
+            knowledge = page.knowledge ?? knowledge;
+            return page.items.map(() => "known");
+          },
           keepKnowledge: async (_feed, text) => {
             knowledge = text;
           },

@@ -1,16 +1,17 @@
 -- Takes items in.
 -- KEYS: status, items, order, the present buckets, then the previous ones where there are any
--- ARGV: factsMax, sinceSeq, '1' when the first item must be known, keptMs, number of buckets; then
--- of each item its bucket here, digest, id, fingerprint, facts
+-- ARGV: factsMax, sinceSeq, '1' when the first item must be known, keptMs, what is learned of the
+-- list (empty: nothing), number of buckets; then of each item its bucket here, digest, id,
+-- fingerprint, facts
 -- Answers 'new', 'again' (first seen after sinceSeq) or 'known' for each item, in one text;
 -- nothing: the first item had to be known and was not.
 local statusKey, itemsKey, orderKey = unpack(KEYS, 1, 3)
-local factsMax, sinceSeq, mustKnowFirst, keptMs, buckets = unpack(ARGV, 1, 5)
+local factsMax, sinceSeq, mustKnowFirst, keptMs, knowledge, buckets = unpack(ARGV, 1, 6)
 --- @include "now"
 --- @include "drop-oldest"
 local digests, written, values = {}, {}, {}
 for bucket = 1, buckets do digests[bucket], written[bucket] = {}, {} end
-for i = 6, #ARGV, 5 do table.insert(digests[tonumber(ARGV[i])], ARGV[i + 1]) end
+for i = 7, #ARGV, 5 do table.insert(digests[tonumber(ARGV[i])], ARGV[i + 1]) end
 local function write(bucket, digest, value)
   values[digest] = value
   table.insert(written[bucket], digest)
@@ -25,10 +26,10 @@ for bucket, some in ipairs(digests) do
     if previous then write(bucket, digest, previous) end
   end
 end
-if mustKnowFirst == '1' and not values[ARGV[7]] then return false end
+if mustKnowFirst == '1' and not values[ARGV[8]] then return false end
 local seqBefore = tonumber(redis.call('HGET', statusKey, 'seq') or 0)
 local seq, novelties, facts, order, seenAt = seqBefore, {}, {}, {}, {}
-for i = 6, #ARGV, 5 do
+for i = 7, #ARGV, 5 do
   local bucket, digest, id, fingerprint, text = unpack(ARGV, i, i + 4)
   local value, short = values[digest], string.sub(fingerprint, 1, 8)
   local first, seen = string.match(value or '', '^(%d+) (.*)')
@@ -52,6 +53,7 @@ if seq > seqBefore then
   redis.call('ZADD', orderKey, unpack(order))
   dropOldest(orderKey, itemsKey, factsMax)
 end
+if knowledge ~= '' then redis.call('HSET', statusKey, 'knowledge', knowledge) end
 -- What is left of the previous generation lasts as long as it did when it was the present one.
 for i = 1, 3 + buckets do redis.call('PEXPIRE', KEYS[i], keptMs) end
 return table.concat(novelties, ' ')
