@@ -100,7 +100,7 @@ async function applyUntil(object: DeclaredObject, seed: number): Promise<ApplyRe
   for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
     const applied = await applyObject(object, parts);
     if (applied.end !== "failed") return applied;
-    expect(applied.error.kind, applied.error.message).toMatch(/^(server|unknown|throttled|unreachable)$/);
+    expect(applied.error.kind, applied.error.message).toMatch(/^(server|answer-lost|throttled|unreachable)$/);
   }
   throw new Error("no end");
 }
