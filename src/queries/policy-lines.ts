@@ -199,12 +199,12 @@ interface KeptLine extends Pick<Facts, "missedMs" | "pausesText"> {
  */
 const keptLines = new WeakMap<PolicyState, KeptLine>();
 
-function keptLine(policy: Policy, { state, late, isServiceDown, ...facts }: Facts): PolicyLine | undefined {
-  const kept = state && keptLines.get(state);
+function keptLine(policy: Policy, facts: Facts): PolicyLine | undefined {
+  const kept = facts.state && keptLines.get(facts.state);
   const isSame =
     kept?.line.policy === policy &&
-    late === undefined &&
-    !isServiceDown &&
+    facts.late === undefined &&
+    !facts.isServiceDown &&
     kept.missedMs === facts.missedMs &&
     kept.pausesText === facts.pausesText &&
     kept.countedMs === facts.totals?.atMs &&

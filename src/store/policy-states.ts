@@ -132,12 +132,12 @@ export function rememberStates(store: Store, epoch: () => number): ReadStates {
     const asked = policies.filter((name) => !states.has(name));
     const found = asked.length === 0 ? undefined : await readPolicyStates(store, asked);
     for (const name of asked) states.set(name, found?.get(name));
-    return new Map(
-      policies.flatMap((name) => {
-        const state = states.get(name);
-        return state === undefined ? [] : [[name, state] as const];
-      }),
-    );
+    const answer = new Map<string, PolicyState>();
+    for (const name of policies) {
+      const state = states.get(name);
+      if (state !== undefined) answer.set(name, state);
+    }
+    return answer;
   };
   // One after the other: an older answer must not replace a newer one.
   let last: Promise<unknown> = Promise.resolve();

@@ -1,6 +1,6 @@
 // The web application: headers, the guard (guard.ts), signing in and out, the routes, and how
 // errors are answered. Built by web-server.ts; tests ask it without a port.
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { secureHeaders } from "hono/secure-headers";
@@ -45,7 +45,7 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
   app.onError((error, c) => answerError(c, error, parts.log));
   app.notFound((c) => answerAs(c, unknownPath));
   app.use(async (c, next) => {
-    c.set("requestId", randomBytes(9).toString("base64url"));
+    c.set("requestId", randomUUID());
     c.header("x-request-id", c.get("requestId"));
     c.header("cache-control", "no-cache");
     await next();
