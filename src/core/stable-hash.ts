@@ -17,6 +17,16 @@ function sorted(value: unknown, depth: number): unknown {
   if (Array.isArray(value)) return value.map((item) => sorted(item, depth + 1));
   if (!isJsonObject(value)) return value;
   const copy: Record<string, unknown> = {};
-  for (const key of Object.keys(value).sort()) copy[key] = sorted(value[key], depth + 1);
+  for (const key of sortedNames(value)) copy[key] = sorted(value[key], depth + 1);
   return copy;
+}
+
+/** Of the object before: the items of a list have the same names a million times. */
+let last: { readonly names: readonly string[]; readonly sorted: readonly string[] } = { names: [], sorted: [] };
+
+function sortedNames(value: object): readonly string[] {
+  const names = Object.keys(value);
+  if (names.length !== last.names.length || names.some((name, index) => name !== last.names[index]))
+    last = { names, sorted: names.toSorted() };
+  return last.sorted;
 }

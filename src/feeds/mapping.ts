@@ -49,19 +49,20 @@ export function createItemMapper(list: ListName, mapping: ItemMapping = {}): Ite
   let count = 0;
   let last = "";
   let failedItem = "";
-  const evaluate = (fact: keyof ItemMapping, item: unknown): unknown => {
-    const note = (why: string) => {
-      count += 1;
-      last = `${fact}: ${why}`;
-    };
+  const note = (fact: keyof ItemMapping, why: string) => {
+    count += 1;
+    last = `${fact}: ${why}`;
+  };
+  const evaluate = <T>(fact: keyof ItemMapping, item: unknown, to: (value: unknown) => T | undefined) => {
     try {
       const value = expressions.get(fact)?.evaluate({ item });
+      const read = to(value);
       // An empty text counts as a missing value.
-      const isWrong = value !== undefined && value !== "" && !wanted[fact].fits(value);
-      if (isWrong) note(tellKind(fact, value));
-      return value;
+      const isMissing = value === undefined || value === "";
+      if (read === undefined && !isMissing && !wanted[fact].fits(value)) note(fact, tellKind(fact, value));
+      return read;
     } catch (error) {
-      note(firstLine(error));
+      note(fact, firstLine(error));
       return undefined;
     }
   };
@@ -69,15 +70,15 @@ export function createItemMapper(list: ListName, mapping: ItemMapping = {}): Ite
     read: (item) => {
       const fingerprint = hashText(canonicalJson(item));
       const failedBefore = count;
-      const id = toText(evaluate("id", item)) ?? `#${fingerprint}`;
+      const id = evaluate("id", item, toText) ?? `#${fingerprint}`;
       const read: ItemFacts = {
         id,
         fingerprint,
-        syncJobId: toText(evaluate("syncJobId", item)),
-        startedAtMs: toInstantMs(evaluate("startedAt", item)),
-        finished: toFlag(evaluate("finished", item)),
-        succeeded: toFlag(evaluate("succeeded", item)),
-        label: toText(evaluate("label", item))?.slice(0, 200),
+        syncJobId: evaluate("syncJobId", item, toText),
+        startedAtMs: evaluate("startedAt", item, toInstantMs),
+        finished: evaluate("finished", item, toFlag),
+        succeeded: evaluate("succeeded", item, toFlag),
+        label: evaluate("label", item, toText)?.slice(0, 200),
       };
       if (count > failedBefore) failedItem = id;
       return read;

@@ -108,7 +108,9 @@ function hasLostDigits(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) throw new WrongShape(`the body is nested deeper than ${nestingMax} levels`);
   const parts: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-  return parts.reduce<boolean>((found, part) => hasLostDigits(part, levels - 1) || found, false);
+  let found = false;
+  for (const part of parts) found = hasLostDigits(part, levels - 1) || found;
+  return found;
 }
 
 /** Refuses a list with an `error` beside its items: the server failed midway. */
