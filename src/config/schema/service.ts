@@ -101,8 +101,7 @@ const itemMappingSchema = z.strictObject({
   ),
 });
 
-const describedItem = (list: string) =>
-  itemMappingSchema.meta({ description: `What an item of ${list} means.` }).exactOptional();
+const describedItem = (list: string) => itemMappingSchema.meta({ description: `An item of ${list}.` }).exactOptional();
 
 const propertyName = z
   .string()
