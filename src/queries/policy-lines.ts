@@ -3,6 +3,7 @@
 import { type Policy, targetsOf, timezoneOf } from "../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
+import { hashText } from "../core/stable-hash.ts";
 import type { Late } from "../model/deadline.ts";
 import { type Health, healthOfStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
@@ -139,17 +140,14 @@ export async function readPolicyLines(
     troubles.flatMap(({ trouble, policy, atMs }) => (trouble === "missed" ? [[policy, atMs]] : [])),
   );
   const inForce = pauses.filter((pause) => isInForce(pause, nowMs));
-  const textOfAll = JSON.stringify(inForce);
+  const pausesHash = hashText(JSON.stringify(inForce));
   const all = policies.map((policy) => {
     const { name, service } = policy;
     const own = inForce.filter((pause) => isAbout(pause, policy));
+    const [missedMs, totals] = [missed.get(name) ?? 0, totalsOf(policy)];
     const facts = {
-      state: states.get(name),
-      totals: totalsOf(policy),
-      missedMs: missed.get(name) ?? 0,
-      late: allLate.get(name),
-      pauses: own,
-      pausesText: own.length === 0 ? "" : textOfAll,
+      ...{ state: states.get(name), totals, missedMs, late: allLate.get(name), pauses: own },
+      key: `${missedMs} ${totals?.atMs} ${own.length === 0 ? "" : pausesHash}`,
       isServiceDown: down.has(service),
       nowMs,
     };
@@ -182,34 +180,22 @@ interface Facts extends Pick<LineInputs, "nowMs" | "pauses"> {
   readonly missedMs: number;
   readonly late: Late | undefined;
   readonly totals: ConflictTotals | undefined;
-  /** Another text where other pauses are in force; empty where none is the policy's. */
-  readonly pausesText: string;
-}
-
-interface KeptLine extends Pick<Facts, "missedMs" | "pausesText"> {
-  readonly line: PolicyLine;
-  readonly countedMs: number | undefined;
-  /** From then on a slot is due: only its watermark tells whether it is planned. */
-  readonly untilMs: number;
+  /** Another text where other pauses are in force, a slot was missed or conflicts were counted. */
+  readonly key: string;
 }
 
 /**
  * Lines by the state that they show. Where states are remembered, a look draws those anew that have
- * news, are late or were due since, and reads their watermarks only.
+ * news, are late or were due since, and reads their watermarks only. `untilMs`: a slot is due then.
  */
-const keptLines = new WeakMap<PolicyState, KeptLine>();
+const keptLines = new WeakMap<
+  PolicyState,
+  { readonly line: PolicyLine; readonly key: string; readonly untilMs: number }
+>();
 
-function keptLine(policy: Policy, facts: Facts): PolicyLine | undefined {
-  const kept = facts.state && keptLines.get(facts.state);
-  const isSame =
-    kept?.line.policy === policy &&
-    facts.late === undefined &&
-    !facts.isServiceDown &&
-    kept.missedMs === facts.missedMs &&
-    kept.pausesText === facts.pausesText &&
-    kept.countedMs === facts.totals?.atMs &&
-    facts.nowMs < kept.untilMs;
-  return isSame ? kept.line : undefined;
+function keptLine(policy: Policy, { state, late, isServiceDown, key, nowMs }: Facts): PolicyLine | undefined {
+  const kept = late !== undefined || isServiceDown ? undefined : state && keptLines.get(state);
+  return kept?.line.policy === policy && kept.key === key && nowMs < kept.untilMs ? kept.line : undefined;
 }
 
 function toLine(
@@ -217,7 +203,7 @@ function toLine(
   facts: Facts,
   { plannedMs, unendedMs }: { readonly plannedMs: number | undefined; readonly unendedMs: number | undefined },
 ): PolicyLine {
-  const { state, missedMs, late, totals, nowMs, pauses, pausesText, isServiceDown } = facts;
+  const { state, missedMs, late, totals, nowMs, pauses, key, isServiceDown } = facts;
   const targets = targetsOf(policy.action);
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
   const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
@@ -254,8 +240,7 @@ function toLine(
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
   const line = { ...found, health, acknowledged: acknowledgementOf(health, state?.acknowledged, { missedMs, late }) };
   const untilMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, line.nextMs ?? Number.POSITIVE_INFINITY);
-  if (state !== undefined && late === undefined && !isServiceDown)
-    keptLines.set(state, { line, missedMs, pausesText, countedMs: totals?.atMs, untilMs });
+  if (state !== undefined && late === undefined && !isServiceDown) keptLines.set(state, { line, key, untilMs });
   return line;
 }
 

@@ -7,7 +7,7 @@ import type { Change } from "../model/change.ts";
 import { hasLabels } from "../model/label.ts";
 import { isReplayable, type Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause, showSubject } from "../model/pause.ts";
-import { deletionByHand, parseTaskId, runByHand, targetOf } from "../model/task.ts";
+import { deletionByHand, parseTaskId, runByHand } from "../model/task.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { slotsAround } from "../schedule/explain-slot.ts";
 import { Changes } from "../store/changes.ts";
@@ -145,11 +145,8 @@ export async function readFailedOf({ failedTasks, store }: QueryContext, { tasks
       const change = changes.find(
         ({ what, before }) => what === "replay" && JSON.stringify(before).includes(`"${taskId}"`),
       );
-      const into =
-        change &&
-        taskIdsIn(change).find(
-          (id) => parseTaskId(id)?.policy === parseTaskId(taskId)?.policy && targetOf(id) === targetOf(taskId),
-        );
+      const own = taskId.slice(0, taskId.lastIndexOf("__") + 2);
+      const into = change && taskIdsIn(change).find((id) => id.startsWith(own));
       return into === undefined ? [] : [[taskId, into] as const];
     }),
   );

@@ -14,18 +14,14 @@ const packedFrom = 1_024;
 export class Representation {
   readonly text: string;
   readonly type: string;
-  #tag: string | undefined;
+  /** The same for the same text. */
+  readonly tag: string;
   #packed: Promise<Uint8Array<ArrayBuffer>> | undefined;
 
   constructor(text: string, type: string) {
     this.text = text;
     this.type = type;
-  }
-
-  /** The same for the same text. */
-  get tag(): string {
-    this.#tag ??= `W/"${createHash("sha1").update(this.text).digest("base64url")}"`;
-    return this.#tag;
+    this.tag = `W/"${createHash("sha1").update(text).digest("base64url")}"`;
   }
 
   /** The bytes of gzip; undefined: the text is too short. */
@@ -47,9 +43,4 @@ export async function send(c: Context, sent: Representation): Promise<Response> 
   const packed = takesGzip(c.req.header("accept-encoding")) ? await sent.packed : undefined;
   if (packed !== undefined) c.header("content-encoding", "gzip");
   return c.body(packed ?? sent.text);
-}
-
-/** A page as it is sent. */
-export async function representPage(page: string | Promise<string>): Promise<Representation> {
-  return new Representation(`${await page}`, "text/html; charset=UTF-8");
 }

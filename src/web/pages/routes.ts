@@ -33,7 +33,7 @@ import { hasSession } from "../guard.ts";
 import { type Caller, checkWhole } from "../identity.ts";
 import { heldLong, type Looks, lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";
-import { representPage, send } from "../representation.ts";
+import { Representation, send } from "../representation.ts";
 import type { WebEnv } from "../web-env.ts";
 import { addActPages, doneLine } from "./acts.ts";
 import { apiPage } from "./api.ts";
@@ -117,7 +117,10 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
       const done = id === undefined ? "" : doneLine(await readChangeOf(context, caller.name, id), context.set.policies);
       const told = wrongParameters([...wrong, ...alsoWrong]);
       const canSignOut = hasSession(c);
-      const show = () => representPage(page({ ...frame, caller, canSignOut }, html`${done}${told}${content}`));
+      const show = async () => {
+        const shown = await page({ ...frame, caller, canSignOut }, html`${done}${told}${content}`);
+        return new Representation(`${shown}`, "text/html; charset=UTF-8");
+      };
       const name = `page ${JSON.stringify([caller.name, caller.scope, canSignOut, frame.title])}`;
       const isUsual = id === undefined && told.length === 0;
       // What the templates make is an object, whatever its type says.
