@@ -12,19 +12,19 @@ export interface PlainYaml {
   readonly starts: ReadonlyMap<string, number>;
 }
 
-/** A number as a key would lose how it is written; the others are refused anyway. */
+/** A key that is no short text is a mistake, or a number, which would lose how it is written. */
 const wordKeys = defineMappingTag("tag:yaml.org,2002:map", {
   ...mapTag,
   addPair: (map, key, value) =>
-    typeof key === "string" && !["", "<<", "__proto__"].includes(key)
+    typeof key === "string" && /^(?!<<$|__proto__$).{1,100}$/.test(key)
       ? mapTag.addPair(map, key, value)
       : "a key must be a plain word",
 });
 
 const schema = CORE_SCHEMA.withTags(wordKeys);
 
-/** What two parsers do not read alike: old line ends, byte order marks, `...`, keys without end. */
-const readDifferently = /\r(?!\n)|\uFEFF|^\.\.\.|^.{1000}/m;
+/** What the two do not read alike: old line ends, byte order marks, ends of documents. */
+const readDifferently = /\r(?!\n)|\uFEFF|^\.\.\./m;
 
 /** Reads a text; undefined when it is no single block of keys, or is not in order. */
 export function readPlainYaml(text: string): PlainYaml | undefined {
