@@ -48,9 +48,9 @@ export function toTable(
 ): string {
   const titles = heading.map((title) => (title === "" ? "" : paint("bold", title, screen.colours)));
   const most = screen.columns ?? Number.POSITIVE_INFINITY;
-  const isWhole = excessOf(measure(heading, rows), most) <= 0;
-  const cells = isWhole ? rows : withShortTimes(rows);
-  const columns = measure(heading, cells);
+  const whole = measure(heading, rows);
+  const cells = excessOf(whole, most) <= 0 ? rows : withShortTimes(rows);
+  const columns = cells === rows ? whole : measure(heading, cells);
   const isCut = giveWidths(columns, most, { leaveOut, isBrief });
   const left = columns.filter(({ place }) => place === "out").map(({ title }) => title);
   const isBriefCut = isBrief && cells.some((row) => widthOf(gap + cellsBelow(row, columns).join(gap)) > most);

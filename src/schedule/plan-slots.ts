@@ -65,6 +65,7 @@ export function planSkip(policy: Policy, instantMs: number, moment: PlanningMome
 }
 
 function planSkips(policy: Policy, slots: readonly number[], moment: PlanningMoment): Map<number, SkipPlan> {
+  if (slots.length === 0) return new Map();
   const closedAt = createClosedTimes(policy);
   const stale = staleInputOf(policy, moment);
   const relevant = moment.pauses.filter((pause) => isAbout(pause, policy));
