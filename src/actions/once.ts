@@ -19,7 +19,7 @@ const keptMs = 86_400_000;
 const answersWithinMs = 2_000;
 const readEveryMs = 50;
 
-interface StoredRequest<Answer> {
+interface KeyRecord<Answer> {
   readonly asked: string;
   readonly atMs: number;
   /** Undefined: the first request has not ended. */
@@ -37,28 +37,24 @@ export async function once<Answer>(
 ): Promise<Answer> {
   const { redis } = store;
   const name = store.key("request-key", hashText(canonicalJson([caller, key]), 64));
-  const mine: StoredRequest<Answer> = { asked: hashText(canonicalJson(asked), 64), atMs: await redisTimeMs(store) };
+  const mine: KeyRecord<Answer> = { asked: hashText(canonicalJson(asked), 64), atMs: await redisTimeMs(store) };
   const isFirst = (await redis.set(name, JSON.stringify(mine), "PX", keptMs, "NX")) === "OK";
   const kept = isFirst ? mine : await readAnswered(store, name, mine);
   if (kept.asked !== mine.asked)
     throw new UsageError("this Idempotency-Key stands for another request: send each request with a key of its own");
   if (kept.answer !== undefined) return kept.answer;
   const answer = await act(kept.atMs);
-  await redis.set(name, JSON.stringify({ ...kept, answer } satisfies StoredRequest<Answer>), "PX", keptMs);
+  await redis.set(name, JSON.stringify({ ...kept, answer } satisfies KeyRecord<Answer>), "PX", keptMs);
   return answer;
 }
 
 /** What stands under a key, once its request has been answered, or had the time to be. */
-async function readAnswered<Answer>(
-  store: Store,
-  name: string,
-  mine: StoredRequest<Answer>,
-): Promise<StoredRequest<Answer>> {
+async function readAnswered<Answer>(store: Store, name: string, mine: KeyRecord<Answer>): Promise<KeyRecord<Answer>> {
   for (;;) {
     const text = await store.redis.get(name);
     // A key that ended in between is a new one.
     if (text === null) return mine;
-    const kept = JSON.parse(text) as StoredRequest<Answer>;
+    const kept = JSON.parse(text) as KeyRecord<Answer>;
     const ageMs = (await redisTimeMs(store)) - kept.atMs;
     if (kept.answer !== undefined || kept.asked !== mine.asked || ageMs >= answersWithinMs) return kept;
     await systemClock.sleep(readEveryMs);

@@ -153,7 +153,7 @@ function slotProblems({ catchUp }: Policy, plan: SimulatedPlan): Problem[] {
   return [{ problem: "missed", why }];
 }
 
-interface SeenSlots {
+interface Facts {
   readonly slots: number[];
   readonly ends: GoodEnd[];
   /** The sync jobs that masks were assumed to name. */
@@ -162,7 +162,7 @@ interface SeenSlots {
 
 /** The deadlines of one simulation. */
 export class DeadlineMeter {
-  readonly #seen: ReadonlyMap<Policy, SeenSlots>;
+  readonly #seen: ReadonlyMap<Policy, Facts>;
 
   constructor(policies: readonly Policy[]) {
     const watched = policies.filter(({ expect }) => expect !== undefined);
@@ -195,12 +195,7 @@ export class DeadlineMeter {
   }
 }
 
-function judgeOne(
-  policy: Policy,
-  { fromMs, atMs }: Deadline,
-  { slots, ends, targets }: SeenSlots,
-  totals: Totals,
-): void {
+function judgeOne(policy: Policy, { fromMs, atMs }: Deadline, { slots, ends, targets }: Facts, totals: Totals): void {
   const madeMs = madeAt(fromMs, targetsOf(policy.action) ?? [...targets], ends);
   const isKept = madeMs !== undefined && madeMs <= atMs;
   totals.addDeadline(policy, isKept);

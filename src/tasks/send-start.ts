@@ -37,7 +37,7 @@ interface KnownBefore {
 }
 
 /** A permitted request. `sentAtMs`: when, by Redis; `startedAtMs`: when the first one was. */
-interface PermittedRequest {
+interface SendContext {
   readonly service: SyncService;
   readonly isTooLate: () => boolean;
   readonly sends: number;
@@ -150,11 +150,7 @@ export function askAgain(nowMs: number): StepResult {
 type AnsweredEnding = Pick<TaskEnding, "status" | "evidence" | "reason" | "detail">;
 
 /** Sends what the journal has just permitted to this claimant, and answers the step. */
-export async function sendPermitted(
-  task: Task,
-  request: StartRequest,
-  permitted: PermittedRequest,
-): Promise<StepResult> {
+export async function sendPermitted(task: Task, request: StartRequest, permitted: SendContext): Promise<StepResult> {
   const { deps } = request;
   const { service, isTooLate, sends, sentAtMs, startedAtMs, permit } = permitted;
   let answered: AnsweredEnding;
@@ -179,10 +175,7 @@ export async function sendPermitted(
   return endAnswered(answered, { startedAtMs, sends });
 }
 
-function endAnswered(
-  answered: AnsweredEnding,
-  { startedAtMs, sends }: Pick<PermittedRequest, "startedAtMs" | "sends">,
-) {
+function endAnswered(answered: AnsweredEnding, { startedAtMs, sends }: Pick<SendContext, "startedAtMs" | "sends">) {
   const from = { state: "confirmed", isAnswer: true } as const;
   return complete({ ...answered, startedAtMs, answerLost: sends > 1, sends, from });
 }
@@ -235,7 +228,7 @@ export const goneMeanwhile: AnsweredEnding = {
 
 interface FailedStart {
   readonly request: StartRequest;
-  readonly permitted: PermittedRequest;
+  readonly permitted: SendContext;
 }
 
 /** What a failed request means (judge.ts). Only what surely was not sent may be repeated. */
@@ -268,7 +261,7 @@ async function judgeFailure(task: Task, error: ServiceError, { request, permitte
 async function noteLostAnswer(
   { policy, id: taskId, target }: Task,
   { kind, status, message: detail }: ServiceError,
-  { deps, sentAtMs }: Pick<StartRequest, "deps"> & Pick<PermittedRequest, "sentAtMs">,
+  { deps, sentAtMs }: Pick<StartRequest, "deps"> & Pick<SendContext, "sentAtMs">,
 ): Promise<StepResult> {
   await deps.journal.noteDoubt(taskId, { kind: doubtOf(kind), detail, atMs: await deps.nowMs() });
   deps.log.warn("task.in-doubt", { policy, taskId, target, kind, status });

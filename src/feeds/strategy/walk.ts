@@ -35,14 +35,7 @@ export interface WalkTools extends ItemStore {
 /** How often a walk restarts because its links have expired. */
 const restartsMax = 3;
 
-const nothingSeen: CheapWalkResult = {
-  trail: "empty",
-  pages: 0,
-  fresh: 0,
-  lastPage: null,
-  openFrom: null,
-  openPages: 0,
-};
+const nothingSeen: CheapResult = { trail: "empty", pages: 0, fresh: 0, lastPage: null, openFrom: null, openPages: 0 };
 
 /** What a walk did. `sinceMs`: its reads are later; `demoted`: why the order was given up. */
 export interface WalkReport {
@@ -91,7 +84,7 @@ function withNovelties(tools: WalkTools, see: (novelty: Novelty, id: string) => 
   return { ...tools, takeIn };
 }
 
-function noteWalk(known: ListKnowledge, seen: CheapWalkResult, kind: WalkKind): ListKnowledge {
+function noteWalk(known: ListKnowledge, seen: CheapResult, kind: WalkKind): ListKnowledge {
   return {
     ...known,
     items: known.items + seen.fresh,
@@ -126,7 +119,7 @@ type CheapWalkTools = WalkTools & { readonly sinceSeq: number; readonly noteWhol
 type PagesSeen = Pick<UnderwayWalk, "trail" | "pages" | "lastPage" | "openFrom" | "openPages">;
 
 /** The result of a cheap walk. `broken`: why it proves nothing: the list must be read whole. */
-interface CheapWalkResult extends PagesSeen {
+interface CheapResult extends PagesSeen {
   readonly fresh: number;
   readonly broken?: WholeReason;
   /** The result contradicts the order in use. */
@@ -134,12 +127,12 @@ interface CheapWalkResult extends PagesSeen {
 }
 
 /** Reads a list that grows at its end: from the earliest open page, or the last one, on. */
-async function walkTail(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapWalkResult> {
+async function walkTail(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapResult> {
   // Too many to read each time: whole walks read them.
   const isLeft = known.openPages > openPagesMax;
   const from = isLeft ? known.lastPage : (known.openFrom ?? known.lastPage);
   if (from === null) return { ...nothingSeen, broken: "last-page-unknown" };
-  let seen: CheapWalkResult = { ...nothingSeen, lastPage: known.lastPage };
+  let seen: CheapResult = { ...nothingSeen, lastPage: known.lastPage };
   try {
     for await (const page of tools.list.pages(from)) {
       // The page continues known items only if its first item is known: a deletion may have moved
@@ -158,7 +151,7 @@ async function walkTail(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
 }
 
 /** Reads a list that grows at its front: up to a page that ends known, as far as items are open. */
-async function walkHead(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapWalkResult> {
+async function walkHead(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapResult> {
   const pagesMin = Math.min(known.openPages + 1, openPagesMax);
   let seen = nothingSeen;
   for await (const page of tools.list.pages(undefined)) {
@@ -176,11 +169,11 @@ async function walkHead(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
 }
 
 /** Reads the first page and from the last page on, and requests the count. */
-async function walkEnds(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapWalkResult> {
+async function walkEnds(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapResult> {
   const head = await firstPage(tools);
   const tail = await walkTail(known, tools);
   const fresh = head.fresh + tail.fresh;
-  const both: CheapWalkResult = { ...tail, pages: head.pages + tail.pages, fresh };
+  const both: CheapResult = { ...tail, pages: head.pages + tail.pages, fresh };
   if (tail.broken !== undefined) return both;
   if (head.fresh > 0 && head.trail !== "new-known") return { ...both, broken: "first-page-new" };
   if (head.fresh > 0 && tail.fresh > 0) return { ...both, broken: "both-ends-grew", disproved: true };
@@ -189,7 +182,7 @@ async function walkEnds(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
   return head.fresh > 0 ? { ...both, trail: head.trail } : both;
 }
 
-async function firstPage(tools: CheapWalkTools): Promise<CheapWalkResult> {
+async function firstPage(tools: CheapWalkTools): Promise<CheapResult> {
   for await (const page of tools.list.pages(undefined)) {
     await tools.noteWholeDue();
     return pass(nothingSeen, await takePage(page, tools));
@@ -201,7 +194,7 @@ async function takePage({ items }: ListPage, { takeIn, sinceSeq }: CheapWalkTool
   return (await takeIn({ items, sinceSeq })) ?? [];
 }
 
-function pass(seen: CheapWalkResult, novelties: readonly Novelty[]): CheapWalkResult {
+function pass(seen: CheapResult, novelties: readonly Novelty[]): CheapResult {
   const fresh = seen.fresh + countNew(novelties);
   return { ...seen, pages: seen.pages + 1, fresh, trail: extendTrail(seen.trail, novelties) };
 }
