@@ -21,6 +21,7 @@ const folders = new Set([
 // Where the package's entry lies elsewhere. luxon is asked for by `require` only.
 const places = new Set([
   "zod/src",
+  "js-yaml/dist/browser",
   ...["src", "build/amd", "build/cjs-browser", "build/es6", "build/global"].map((at) => `luxon/${at}`),
 ]);
 const entriesMax = 200_000;
