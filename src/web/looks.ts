@@ -23,6 +23,8 @@ export const heldBriefly: Hold = { ...paced, times: 0 };
 /** What takes long where there is much. */
 export const heldLong: Hold = { forMs: 30_000, times: 0, mostMs: 300_000, outlivesChanges: true };
 const entriesMax = 500;
+/** What is made of one answer: callers ask with filters of their own. */
+const madeMax = 100;
 /** So long a page waits for what takes long. */
 const patienceMs = 200;
 /** So long a failure is told of that no page waited for: pages come back after two seconds. */
@@ -88,7 +90,10 @@ export class Looks {
   made<Made>(answer: object, name: string, make: () => Made): Made {
     const all = this.#made.get(answer) ?? new Map<string, unknown>();
     this.#made.set(answer, all);
-    if (!all.has(name)) all.set(name, make());
+    if (!all.has(name)) {
+      for (const oldest of all.keys()) if (all.size >= madeMax) all.delete(oldest);
+      all.set(name, make());
+    }
     return all.get(name) as Made;
   }
 

@@ -60,6 +60,16 @@ describe("a look at much", () => {
     expect([looks.mayTell(true), await ask()]).toEqual([true, 2]);
   });
 
+  it("keeps little of what is made of it, however much callers ask for", () => {
+    const { looks } = looksThatTake(0);
+    const answer = {};
+    const asked = Array.from({ length: 1_000 }, (_, index) => `label=${index}`);
+    const made: string[] = [];
+    for (const name of [...asked, ...asked.slice(-50), ...asked.slice(0, 50)])
+      looks.made(answer, name, () => made.push(name));
+    expect(made).toEqual([...asked, ...asked.slice(0, 50)]);
+  });
+
   it("is shared also while it takes longer than it holds", async () => {
     const { looks, pass } = looksThatTake(0);
     const slow = Promise.withResolvers<string>();
