@@ -25,10 +25,12 @@ const schema = CORE_SCHEMA.withTags(wordKeys);
 
 /** What the two do not read alike: old line ends, byte order marks, ends of documents. */
 const readDifferently = /\r(?!\n)|\uFEFF|^\.\.\./m;
+/** Nor a number that is too large: a text for the one, infinite for the other. */
+const tooLarge = /\d[eE]\+?\d{3,}(?![\w-])(?<=(?<![\w-])[-+.\d]+[eE]\+?\d+)/;
 
 /** Reads a text; undefined when it is no single block of keys, or is not in order. */
 export function readPlainYaml(text: string): PlainYaml | undefined {
-  if (readDifferently.test(text)) return undefined;
+  if (readDifferently.test(text) || tooLarge.test(text)) return undefined;
   try {
     const events = parseEvents(text, { maxDepth: policyLimits.nestingMax });
     const starts = startsOf(events, text);
