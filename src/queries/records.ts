@@ -37,19 +37,21 @@ interface End {
   readonly endedMs: number;
 }
 
+/** The names that outcomes may have at any time: of policies, and in place of one. */
+function namesIn({ set }: QueryContext): readonly string[] {
+  return [...set.policies.map(({ name }) => name), runByHand, deletionByHand];
+}
+
 /** Reads the names of policies that have outcomes and are gone. */
-export async function readGonePolicies({ store, set }: QueryContext): Promise<readonly string[]> {
-  const own = new Set(set.policies.map(({ name }) => name));
-  return [...(await new History(store).keptSince()).keys()].filter((name) => !own.has(name));
+export async function readGonePolicies(context: QueryContext): Promise<readonly string[]> {
+  const own = new Set(namesIn(context));
+  return [...(await new History(context.store).keptSince()).keys()].filter((name) => !own.has(name));
 }
 
 /** Reads when the policies that have ended a task did so last, newest first; also `gone` ones. */
-export async function readNewestEnds(
-  { set, readStates }: QueryContext,
-  gone: readonly string[],
-): Promise<readonly End[]> {
-  const names = set.policies.map(({ name }) => name);
-  const states = await readStates([...names, ...gone]);
+export async function readNewestEnds(context: QueryContext, gone: readonly string[]): Promise<readonly End[]> {
+  const names = namesIn(context);
+  const states = await context.readStates([...names, ...gone]);
   const ended = names.filter((name) => states.get(name)?.targets.length);
   return newestFirst([...ended, ...gone], states);
 }

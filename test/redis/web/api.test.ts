@@ -1,5 +1,7 @@
 import { gunzipSync } from "node:zlib";
 import { expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { deletionByHand } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
 import { Pauses, Quarantines } from "../../../src/store/pauses.ts";
 import { operations } from "../../../src/web/api/operations.ts";
@@ -275,6 +277,18 @@ it("lists the outcomes of policies that are gone, too", async () => {
   const text = await (await own.ask("/api/v1/outcomes")).text();
   expect(text).toContain('"policy":"kept"');
   expect(text).toContain('"policy":"retired"');
+});
+
+it("lists the first deletion by hand within ten seconds", async () => {
+  let passedMs = 0;
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + passedMs };
+  const own = await webForTest({ story: { kept: { endings: ["ok"] } }, clock });
+  const ended = async () => (await own.ask("/api/v1/outcomes")).text();
+  expect(await ended()).not.toContain(deletionByHand);
+  const taskId = `${deletionByHand}__delete__42__m1`;
+  await new History(own.store).recordAlone(testOutcome({ policy: deletionByHand, taskId }));
+  passedMs = 10_000;
+  expect(await ended()).toContain(`"policy":"${deletionByHand}"`);
 });
 
 function times<Item>(count: number, item: Item): Item[] {
