@@ -62,7 +62,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
         ? { sinceMs: openSinceMs, failure: lastFailure }
         : undefined;
     },
-    silences: (policies, floors) => readSilences(parts, slots, policies, floors),
+    stalePolicies: (policies, floors) => readStalePolicies(parts, slots, policies, floors),
     judge: (policies, facts) => judgeAll(policies, facts, store),
     tokens: () => readTokens(parts),
     digests: createDigests({ store, target: options.redis, set: () => current.set }),
@@ -85,23 +85,23 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
  * Policies without a success for two intervals, and since when. `floors`: the end of each service's
  * last outage: a policy is stale by its slots after it.
  */
-async function readSilences(
+async function readStalePolicies(
   { store, pauses }: NotifierDependencies,
   slots: PolicySlots,
   policies: readonly Policy[],
   floors: ReadonlyMap<string, number>,
 ): Promise<Map<string, number>> {
   const facts = await readSuccesses(policies, store, pauses);
-  const silences = new Map<string, number>();
+  const stale = new Map<string, number>();
   for (const policy of policies) {
     const { nowMs, successes, keptSince } = facts;
     const beganMs = successes.get(policy.name) ?? keptSince.get(policy.name);
     const isPaused = facts.pauses.some((pause) => isAbout(pause, policy) && isInForce(pause, nowMs));
     if (beganMs === undefined || isPaused) continue;
     const staleFromMs = slots.staleFromMs(policy, facts, floors.get(policy.service));
-    if (staleFromMs !== undefined && nowMs >= staleFromMs) silences.set(policy.name, beganMs);
+    if (staleFromMs !== undefined && nowMs >= staleFromMs) stale.set(policy.name, beganMs);
   }
-  return silences;
+  return stale;
 }
 
 /** Tokens in use that expire soon and that this process could not renew. */

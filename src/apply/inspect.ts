@@ -1,6 +1,6 @@
 // Inspects a declared object: what is remembered, what is live, what differs. Changes it by one PUT
-// (putFields). Sync jobs and masks can be read; targets cannot. Used by apply-object.ts and `plan
-// --state`. Source: service-interface §4.1
+// (putFields). Sync jobs and masks can be read; drive and site targets cannot. Used by
+// apply-object.ts and `plan --state`. Source: service-interface §4.1
 import type { DeclaredObject } from "../core/declared-object.ts";
 import type { AppliedRecord, ReadOnlyField } from "../model/applied-record.ts";
 import { ServiceError, type UpdateOptions } from "../service/client.ts";

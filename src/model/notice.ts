@@ -62,7 +62,7 @@ export interface Delivery {
 
 /**
  * What becomes of a delivery. `failed`: it goes to the failed list. `later`: it stays first, and
- * the queue cools down for `afterMs`. `back`: it stays first, since this process stops.
+ * the queue is held for `afterMs`. `back`: it stays first, since this process stops.
  */
 export type DeliveryVerdict =
   | { readonly verdict: "delivered" }

@@ -133,7 +133,8 @@ export const outcomeSchema = z.object({
  * The record of one task's ending.
  * - `covers`: how many older slots it stands for; `coveredSlots`: the newest of them.
  * - `startedAt`: when the request was permitted; `durationMs`: from then to the end.
- * - `answerLost`: the request went out, and no answer came. `sends`: requests, where more than one.
+ * - `answerLost`: no answer came, or there was a request before the one that was answered. `sends`:
+ * requests, where more than one.
  * - `goneConflicts`, `stillConflicts`: of conflicts from earlier runs, where known.
  * - `activities`: of a run whose mapping tells them. `unusual`: in what it differs from this sync
  * job's newest runs, which `usualMs` and the like are the medians of.

@@ -96,8 +96,8 @@ export class Evaluation {
   }
 
   /** Notifies of stale policies, once each, unless an outage of their service was notified. */
-  onSilences(silences: ReadonlyMap<string, number>): void {
-    for (const [name, sinceMs] of silences)
+  onStale(stale: ReadonlyMap<string, number>): void {
+    for (const [name, sinceMs] of stale)
       this.#change(name, (policy, before, { phase }) => {
         const sinks = (policy.notify ?? []).filter(({ stale }) => stale).map(({ sink }) => sink);
         if (phase !== "calm" || before.stale !== null || sinks.length === 0) return { policy: before, notices: [] };

@@ -56,7 +56,7 @@ export interface NotifierOptions {
   readonly enqueueNotices: EnqueueNotices;
   readonly breaker: (service: string) => Promise<Breaker>;
   /** The stale policies, and since when; `floors`: the end of each service's last outage. */
-  readonly silences: (
+  readonly stalePolicies: (
     policies: readonly Policy[],
     floors: ReadonlyMap<string, number>,
   ) => Promise<ReadonlyMap<string, number>>;
@@ -82,7 +82,7 @@ const digestLeaseMs = 60_000;
 const digestAgainMs = 60_000;
 /** How often a round also looks at services, tokens and stale policies. */
 const statusEveryMs = 5_000;
-const silenceMs = 10_000;
+const staleEveryMs = 10_000;
 const deadlineMs = 10_000;
 /** Longer than replicas need to adopt new policies: alert states of unknown ones stay meanwhile. */
 const tidyMs = 120_000;
@@ -96,7 +96,7 @@ export class Notifier implements Component {
   /** Where notices may wait. */
   readonly #mayWait = new Set<Waiting>(["outbox", "muted"]);
   /** When each is due next, by the monotonic clock. */
-  readonly #nextAtMs = { status: 0, silence: 0, deadline: 0, tidy: 0, digest: 0 };
+  readonly #nextAtMs = { status: 0, stale: 0, deadline: 0, tidy: 0, digest: 0 };
   #loop: Promise<void> | undefined;
   #failing = false;
   /** The policy set of the last round. */
@@ -195,9 +195,9 @@ export class Notifier implements Component {
       await load(release.map((one) => one.policy));
       evaluation.onRelease(release);
       evaluation.onTokens(tokens());
-      const silences = await this.#silences(evaluation);
-      await load([...silences.keys()]);
-      evaluation.onSilences(silences);
+      const stale = await this.#readStale(evaluation);
+      await load([...stale.keys()]);
+      evaluation.onStale(stale);
       evaluation.onDeadlines(await this.#judge(set, nowMs));
       if (this.#isDue("tidy", tidyMs)) {
         const { notified, forgotten } = await this.#known(nowMs);
@@ -251,11 +251,11 @@ export class Notifier implements Component {
     }
   }
 
-  async #silences({ world: { set, services } }: Evaluation): Promise<ReadonlyMap<string, number>> {
+  async #readStale({ world: { set, services } }: Evaluation): Promise<ReadonlyMap<string, number>> {
     const watched = set.policies.filter(({ notify = [] }) => notify.some(({ stale }) => stale));
-    if (watched.length === 0 || !this.#isDue("silence", silenceMs)) return new Map();
+    if (watched.length === 0 || !this.#isDue("stale", staleEveryMs)) return new Map();
     const floors = [...services].flatMap(([name, { endedMs }]) => (endedMs === null ? [] : [[name, endedMs] as const]));
-    return this.#options.silences(watched, new Map(floors));
+    return this.#options.stalePolicies(watched, new Map(floors));
   }
 
   /** Sorts notices into those that go out now and those that mute timing holds back. */
@@ -321,7 +321,7 @@ export class Notifier implements Component {
     this.#nextAtMs.tidy = this.#options.clock.monotonicMs() + tidyMs;
   }
 
-  #isDue(what: "status" | "silence" | "deadline" | "tidy", everyMs: number): boolean {
+  #isDue(what: "status" | "stale" | "deadline" | "tidy", everyMs: number): boolean {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs < this.#nextAtMs[what]) return false;
     this.#nextAtMs[what] = nowMs + everyMs;

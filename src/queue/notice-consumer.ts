@@ -1,5 +1,5 @@
 // Consumes the queue of one sink: one delivery at a time over all replicas, in order. A failed try
-// returns its delivery to the head and starts a cool-down of the queue, so nothing overtakes it and
+// returns its delivery to the head and holds the queue, so nothing overtakes it and
 // no worker is blocked. A killed process's delivery goes back to the head, too. Decides nothing
 // itself.
 import { type Job, RateLimitError, UnrecoverableError } from "bullmq";
@@ -25,10 +25,10 @@ export interface NoticeConsumerOptions extends ConsumerBase {
 
 /** Far above what crashes explain: a delivery crashes no process. */
 const maxStalledCount = 1_000;
-/** BullMQ needs a limiter for a cool-down. This one never limits: `hold` sets the cool-down. */
+/** BullMQ needs a limiter to hold a queue. This one never limits: `hold` does. */
 const noLimit = { max: 1_000_000_000, duration: 1 };
-/** How often a cooling queue is checked: a changed sink may end its cool-down. */
-const coolDownCheckMs = 2_000;
+/** How often a held queue is checked: a changed sink may end its hold. */
+const holdCheckMs = 2_000;
 const newerAgainMs = 2_000;
 const bugAgainMs = 5_000;
 /** How long a delivery under way may take to end when the process stops. */
@@ -44,7 +44,7 @@ export function createNoticeConsumer(given: NoticeConsumerOptions): Component {
     {
       queue,
       graceMs,
-      options: { concurrency: 1, maxStalledCount, limiter: noLimit, maximumRateLimitDelay: coolDownCheckMs },
+      options: { concurrency: 1, maxStalledCount, limiter: noLimit, maximumRateLimitDelay: holdCheckMs },
       // First of all: without it two workers would deliver side by side.
       before: () => queues.inOneLine(sink),
       process: async (job, { signal, isStopping }) => {
@@ -97,7 +97,7 @@ async function applyVerdict(verdict: DeliveryVerdict, { queues, sink }: NoticeCo
     case "failed":
       throw new UnrecoverableError(withoutSecrets(verdict.reason));
     case "later":
-      // If Redis does not answer, the delivery stays the first, only its cool-down is lost.
+      // If Redis does not answer, the delivery stays the first, only its hold is lost.
       await queues.hold(sink, verdict.afterMs).catch(() => {});
       throw new RateLimitError();
     case "back":

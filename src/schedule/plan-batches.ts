@@ -71,7 +71,7 @@ export function planDue(
   if (newWatermarkMs === undefined) return undefined;
   // Only a backlog takes several batches: then there are newer slots than these, which `all`
   // prefers.
-  const isBatch = policy.catchUp === "all" && slots.length === slotsPerRunMax;
-  const newer = isBatch ? source.due(newWatermarkMs, moment.nowMs) : [];
+  const hasMore = policy.catchUp === "all" && slots.length === slotsPerRunMax;
+  const newer = hasMore ? source.due(newWatermarkMs, moment.nowMs) : [];
   return { plans: planSlots(policy, slots, { ...moment, newer }), newWatermarkMs };
 }

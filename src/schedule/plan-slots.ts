@@ -1,5 +1,5 @@
-// Plans due slots: closed times and pauses first, then the catch-up rule. Pure. Also here: what
-// `resume --catch-up` starts.
+// Plans due slots: closed times, then pauses, then stale inputs (`needs`), then catch-up. Pure.
+// Also here: what `resume --catch-up` starts.
 import type { Policy } from "../config/policy-set.ts";
 import { policyLimits } from "../config/rules/policy-limits.ts";
 import { formatDuration } from "../core/duration.ts";

@@ -7,7 +7,7 @@ import { type Task, targetFromMasks, taskId } from "../model/task.ts";
 import type { FollowerPlan } from "./plan-follower.ts";
 import type { SlotPlan } from "./plan-slots.ts";
 
-/** A task starts this long after its slot, or within a longer catch-up window. */
+/** A task may start until this long after its slot, or for a longer catch-up window. */
 const startWithinMs = 3_600_000;
 
 /** One ledger record for each planned slot. */

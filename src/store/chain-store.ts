@@ -48,7 +48,7 @@ export class ChainStore {
     this.#store = store;
   }
 
-  /** Replaces a task by those that it fanned out into. Call it before `released`. Idempotent. */
+  /** Replaces a task by those that it fanned out into. Call it before `taskOver`. Idempotent. */
   async fannedOut(task: Task, targets: readonly string[]): Promise<void> {
     if (task.origin === "manual") return;
     await fanOutScript(this.#store, [joinCounterKey(this.#store, task.policy, task.slotMs)], [task.target, ...targets]);

@@ -144,7 +144,7 @@ export interface RunInFlight extends Omit<JournalTask, "kind"> {
   readonly sentAtMs: number;
 }
 
-/** Returns the runs in flight of these sync jobs. */
+/** Returns the runs in flight of these sync jobs that have not ended. */
 export async function runsInFlight(
   store: Store,
   syncJobs: readonly Omit<JournalTask, "id" | "kind">[],

@@ -15,7 +15,7 @@
 //
 // Only the step to `sending` permits the request: for the newest claimant, and not after the
 // start-by time. One permission stands at a time. A second one needs `notSent` (the request surely
-// did not go out) or `sendAgain` (only under `onUnknown: retry`, or once the run is shown absent).
+// started nothing) or `sendAgain` (only under `onUnknown: retry`, or once the run is shown absent).
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../core/clock.ts";
 import { type Denial, isDenied, noVerdict, type Permit } from "../core/limiter.ts";
@@ -218,7 +218,7 @@ export class StartJournal {
     await confirmedScript(this.#store, this.#keys(task), [task.id, by]);
   }
 
-  /** Takes the permission back: this claimant's request surely did not reach the service. */
+  /** Takes the permission back: this claimant's request surely started nothing. */
   async notSent(task: JournalTask, claimant: string): Promise<void> {
     await notSentScript(this.#store, this.#keys(task), [claimant, task.id]);
   }

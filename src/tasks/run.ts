@@ -8,8 +8,8 @@
 //               └─ absent ─▶ unknown; with follow.appearsWithin: sent once more, then not-started
 //
 // * Not with `follow.until: accepted`, where the answer is the end: the journal notes the feed's
-// sequence instead. Such a run usually takes the fast path (send-start.ts). A permitted request is
-// never sent twice (P2), unless it surely stayed on this machine or the policy allows it.
+// sequence instead. Such a run usually takes the fast path (send-start.ts). A request that
+// may have started something is never repeated (P2), unless the policy allows it.
 
 import { matchesMask, type Policy } from "../config/policy-set.ts";
 import { isNotified } from "../model/notify-event.ts";

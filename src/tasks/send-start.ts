@@ -1,7 +1,8 @@
 // The one request of a run, activate or delete task: permission, request, answer, in single steps
-// or on the fast path. Called by the steps of these kinds. Never sent twice per task, unless the
-// request surely stayed on this machine, the policy says `onUnknown: retry`, or
-// `follow.appearsWithin` shows that the start did not happen (verify.ts).
+// or on the fast path. Called by the steps of these kinds. Sent once a task. Again only when the
+// request surely started nothing (it stayed on this machine, or was answered 429 or 503 with
+// Retry-After), the policy says `onUnknown: retry`, or `follow.appearsWithin` shows that the start
+// did not happen (verify.ts).
 
 import type { Policy } from "../config/policy-set.ts";
 import { createDeadline } from "../core/clock.ts";
@@ -231,7 +232,7 @@ interface FailedStart {
   readonly permitted: SendContext;
 }
 
-/** What a failed request means (judge.ts). Only what surely was not sent may be repeated. */
+/** What a failed request means (judge.ts). Only what surely started nothing may be repeated. */
 async function judgeFailure(task: Task, error: ServiceError, { request, permitted }: FailedStart): Promise<StepResult> {
   const { deps, claimant } = request;
   const { sentAtMs, sends } = permitted;

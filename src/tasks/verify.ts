@@ -92,7 +92,7 @@ export async function verifyStart(
   const window = planWindow(task, policy, { deps, entry });
   const limitedUntilMs = await noteLimited(task, deps, { nowMs, limitedUntilMs: entry.limitedUntilMs });
   // Patience starts with the first check that could have been final: all workers may have been down
-  // for hours before it.
+  // for hours before it. Time blocked by limits does not count, up to the run's deadline.
   const sinceMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.unreadable(task.id, nowMs);
   const readableAtMs = Math.max(sinceMs, Math.min(limitedUntilMs, sentAtMs + policy.follow.deadlineMs));
   const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
@@ -135,12 +135,12 @@ function planWindow(
   const { doubt, sends, lastSentAtMs = entry.claimedAtMs } = entry;
   const { verifyForMs } = deps.timing;
   if (appearsWithinMs === undefined) return { untilMs: lastSentAtMs + verifyForMs, forMs: verifyForMs, isWhole: false };
-  const leftAtMs = lastSentAtMs + sendWithinMs;
-  const isTold = doubt?.atMs !== undefined && doubt.kind !== "crash" && sends === 1;
-  const hadAtMs = isTold
-    ? Math.max(leftAtMs, doubt.atMs)
-    : leftAtMs + (deps.service(task.service)?.requestTimeoutMs ?? 0);
-  const untilMs = Math.max(lastSentAtMs + verifyForMs, hadAtMs + appearsWithinMs);
+  const sentByMs = lastSentAtMs + sendWithinMs;
+  const isFailureTimeKnown = doubt?.atMs !== undefined && doubt.kind !== "crash" && sends === 1;
+  const receivedByMs = isFailureTimeKnown
+    ? Math.max(sentByMs, doubt.atMs)
+    : sentByMs + (deps.service(task.service)?.requestTimeoutMs ?? 0);
+  const untilMs = Math.max(lastSentAtMs + verifyForMs, receivedByMs + appearsWithinMs);
   return { untilMs, forMs: untilMs - lastSentAtMs, isWhole: true };
 }
 

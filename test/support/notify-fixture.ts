@@ -65,7 +65,7 @@ export class NotifyFixture {
   policies: readonly Policy[];
   /** Since when the breaker of `main` is open. */
   breakerMs: number | undefined;
-  silences: ReadonlyMap<string, number> = new Map();
+  stale: ReadonlyMap<string, number> = new Map();
   tokens: ReadonlyMap<string, number> = new Map();
   /** What the next save does instead: the process dies before it. */
   diesBeforeSave = false;
@@ -176,7 +176,7 @@ export class NotifyFixture {
         throw new Error("died after the hand-over");
       },
       breaker: async () => (this.breakerMs === undefined ? undefined : { sinceMs: this.breakerMs, failure: "server" }),
-      silences: async () => this.silences,
+      stalePolicies: async () => this.stale,
       tokens: () => this.tokens,
       clock: { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs, sleep: async () => {}, every: () => () => {} },
       log: this.log,

@@ -65,7 +65,7 @@ function notifierOf(owner: string, changes: { deliver?: EnqueueNotices; book?: P
       delivered.push(...deliveries.map(({ notice }) => notice));
     },
     breaker: async () => undefined,
-    silences: async () => new Map(),
+    stalePolicies: async () => new Map(),
     judge: (watched, facts) => judgeAll(watched, facts, store),
     tokens: () => new Map(),
     // Each look is a minute later: every round of the notifier is due.

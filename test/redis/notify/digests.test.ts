@@ -42,7 +42,7 @@ async function installation(digest: Partial<DigestSettings> = {}, startMs = Date
       policy: (name) => own.set.policies.find((policy) => policy.name === name),
       enqueueNotices: async (deliveries) => void own.delivered.push(...deliveries),
       breaker: async () => undefined,
-      silences: async () => new Map(),
+      stalePolicies: async () => new Map(),
       tokens: () => new Map(),
       digests: createDigests({ store, target, set: () => own.set }),
       // Each look is a status round.

@@ -76,7 +76,7 @@ function notifierOf(owner: string, changes: Changes = {}): Notifier {
       delivered.push(...deliveries.map((delivery) => ({ owner, ...delivery })));
     },
     breaker: async () => undefined,
-    silences: async () => new Map(),
+    stalePolicies: async () => new Map(),
     tokens: () => new Map(),
     clock: systemClock,
     log,

@@ -106,7 +106,7 @@ class RedisFixture implements StoryFixture {
       policy: (name) => this.policies.find((policy) => policy.name === name),
       enqueueNotices: async (deliveries) => void this.delivered.push(...deliveries),
       breaker: async () => undefined,
-      silences: async () => new Map(),
+      stalePolicies: async () => new Map(),
       tokens: () => new Map(),
       clock: { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs, sleep: async () => {}, every: () => () => {} },
       log: this.log,

@@ -290,12 +290,12 @@ describe("the single rules", () => {
         { ...silentRule, sink: "boss", stale: true, recovery: true },
       ]),
     ]);
-    fixture.silences = new Map([["nightly", beginMs - 7_200_000]]);
+    fixture.stale = new Map([["nightly", beginMs - 7_200_000]]);
     await fixture.after(1_000);
     await fixture.after(60_000);
     expect(fixture.published()).toEqual(["ops stale nightly", "boss stale nightly"]);
     expect(fixture.delivered[0]?.notice.title).toBe("nightly: no success for 2h, two intervals or more");
-    fixture.silences = new Map();
+    fixture.stale = new Map();
     fixture.ended("nightly");
     await fixture.after(1_000);
     expect(fixture.published().slice(2)).toEqual(["boss recovered nightly"]);

@@ -122,9 +122,9 @@ describe("a notifier that dies after it handed a notice over", () => {
 
   it("leaves no stale without its end, when a success comes before the next one", async () => {
     const fixture = new NotifyFixture([notifiedPolicy("a", [{ ...changeRule, stale: true }])]);
-    fixture.silences = new Map([["a", fixture.nowMs - 3_600_000]]);
+    fixture.stale = new Map([["a", fixture.nowMs - 3_600_000]]);
     await dies(fixture);
-    fixture.silences = new Map();
+    fixture.stale = new Map();
     fixture.ended("a");
     await fixture.after(40_000);
     expect(kinds(fixture)).toEqual(["stale", "recovered"]);

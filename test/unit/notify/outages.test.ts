@@ -132,13 +132,13 @@ describe("the outage of a service", () => {
     expect(fixture.published()).toEqual(["ops service-down service:main", "boss service-down service:main"]);
   });
 
-  it("keeps silences quiet while it lasts", async () => {
+  it("keeps stale policies quiet while it lasts", async () => {
     const fixture = new NotifyFixture([
       notifiedPolicy("a", [changeRule, { ...silentRule, sink: "boss", stale: true }]),
     ]);
     fixture.breakerMs = beginMs;
     await fixture.after(30_000);
-    fixture.silences = new Map([["a", beginMs - 60_000]]);
+    fixture.stale = new Map([["a", beginMs - 60_000]]);
     await fixture.after(60_000);
     expect(fixture.published()).toEqual(["ops service-down service:main"]);
   });

@@ -14,7 +14,7 @@
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
 local successKey, troublesKey, counterKey, streamKey, pollKey, stateKey, changedKey, daysKey = unpack(KEYS, 9, 16)
 local task, outcome, finishedMs, target, status, policy, placeMs, isReplayable = unpack(ARGV, 1, 8)
-local fromState, fromOwner, isAnswer, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 14)
+local fromState, fromClaimant, isAnswer, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 14)
 local most, oldest, troubles, isScheduled, isNotified = unpack(ARGV, 15, 19)
 local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 26, 32)
 --- @include "now"
@@ -27,7 +27,7 @@ local pollKeptMs = 400 * 86400000
 -- A trim at each outcome would cost each start. So Redis keeps up to 15 outcomes more.
 local trimEvery = 16
 -- An ended start may still leave an activity. It stays in flight while its request is younger than
--- this, counted back from the oldest open start or from now; at most the second span.
+-- this, counted back from the oldest start that has not ended or from now; at most the second span.
 local endedKeptMs, endedKeptMsMax = 60000, 600000
 
 local function releaseTask()
@@ -121,7 +121,7 @@ if state == 'settled' and not isRecorded then
   releaseTask()
   return 'already-recorded'
 end
-local isAsExpected = fromState == '' or (state == fromState and (fromOwner == '' or entry[2] == fromOwner))
+local isAsExpected = fromState == '' or (state == fromState and (fromClaimant == '' or entry[2] == fromClaimant))
 if state ~= 'settled' and not isAsExpected then return 'superseded' end
 releaseTask()
 if state then

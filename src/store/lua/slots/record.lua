@@ -22,7 +22,7 @@ local function openWaiting(plan, follower, waitingSlot, waits)
     redis.call('HSET', keptSinceKey, follower, plan.new)
     return
   end
-  -- A replica that did not know the follower yet plan the slots before.
+  -- A replica that did not know the follower yet planned the slots before.
   if tonumber(begun) < tonumber(plan.expected) then redis.call('HSET', keptSinceKey, follower, plan.expected) end
   local isDirect = cjson.decode(waitingSlot).after == plan.policy
   for i, slot in ipairs(plan.slots) do

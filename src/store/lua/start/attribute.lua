@@ -10,11 +10,11 @@ local retentionMs, most = unpack(ARGV, 1, 2)
 local flat = redis.call('HGETALL', inFlightKey)
 local starts, has = {}, {}
 for i = 1, #flat, 2 do
-  local at, isOpen = tonumber(string.match(flat[i + 1], '%d+')), string.sub(flat[i + 1], -1) ~= '+'
-  starts[#starts + 1] = { task = flat[i], at = at, isOpen = isOpen }
+  local at, isUnconfirmed = tonumber(string.match(flat[i + 1], '%d+')), string.sub(flat[i + 1], -1) ~= '+'
+  starts[#starts + 1] = { task = flat[i], at = at, isUnconfirmed = isUnconfirmed }
 end
 table.sort(starts, function(a, b)
-  if a.isOpen ~= b.isOpen then return b.isOpen end
+  if a.isUnconfirmed ~= b.isUnconfirmed then return b.isUnconfirmed end
   if a.at ~= b.at then return a.at < b.at end
   return a.task < b.task
 end)
