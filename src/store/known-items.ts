@@ -1,4 +1,4 @@
-// Which items of a list were ever seen, in about 25 bytes each: ten characters of an id's digest,
+// Which items of a list were ever seen, in about 30 bytes each: ten characters of an id's digest,
 // in one of 4,096 small hashes. Seen items go into the present generation; the one before is
 // dropped after a week.
 import { hash } from "node:crypto";
@@ -58,10 +58,9 @@ export async function takeInItems(
   for (const batch of batchesOf(items, batchMax)) {
     const mustKnowFirst = how.mustKnowFirst && novelties.length === 0 ? 1 : 0;
     const { buckets, keys, args } = toArguments(batch, place);
-    const { factsMax, sinceSeq, keepForMs } = how;
-    const isLast = novelties.length + batch.length === items.length;
-    const rest = [factsMax, sinceSeq, mustKnowFirst, keepForMs, isLast ? how.knowledge : "", buckets];
-    const taken = await takeInScript(store, [...place.keys, ...keys], [...rest, ...args]);
+    const knowledge = novelties.length + batch.length === items.length ? how.knowledge : "";
+    const limits = [how.factsMax, how.sinceSeq, mustKnowFirst, how.keepForMs, knowledge, buckets];
+    const taken = await takeInScript(store, [...place.keys, ...keys], [...limits, ...args]);
     if (taken === undefined) return undefined;
     novelties.push(...taken);
   }

@@ -54,6 +54,5 @@ if seq > seqBefore then
   dropOldest(orderKey, itemsKey, factsMax)
 end
 if knowledge ~= '' then redis.call('HSET', statusKey, 'knowledge', knowledge) end
--- What is left of the previous generation lasts as long as it did when it was the present one.
-for i = 1, 3 + buckets do redis.call('PEXPIRE', KEYS[i], keptMs) end
+for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], keptMs) end
 return table.concat(novelties, ' ')
