@@ -51,7 +51,8 @@ const meaning = {
 function lastWord(row: Row, task: TaskKind): string {
   const verdict = judge(row, task);
   if (verdict === "verify") return `unknown (${endingOf({ kind: doubtOf(row.kind), detail: "", atMs: 0 }).reason})`;
-  if (verdict === "defer" || verdict === "resume") return "missed (too-late)";
+  if (verdict === "defer") return "missed (throttled)";
+  if (verdict === "resume") return "missed (too-late)";
   return `not-started (${reasonOf(row.kind)})`;
 }
 
