@@ -11,6 +11,7 @@ import { type Feed, feedId, type ItemFacts } from "../model/feed.ts";
 import type { Notice } from "../model/notice.ts";
 import type { LongRun } from "../model/notify-event.ts";
 import type { Outcome } from "../model/outcome.ts";
+import { parseTaskId } from "../model/task.ts";
 import { type Unusual, unusualWords } from "../model/unusual.ts";
 import type { BadHealth, Brief, NotifiedHealth, ServiceAlertState, TargetAlertState } from "./alert-state.ts";
 
@@ -103,7 +104,7 @@ export function failingNotice({ name, service }: NoticePolicy, { health, own, ba
   const why = health === "conflicts" ? `${brief.newConflicts ?? 0} new` : brief.reason;
   const title = `${name}: ${health} (${why})${targetText(brief.target)}${rows}`;
   const names = bad.filter((target) => target !== "");
-  const data = { ...dataOf(brief), state: health, inRow, since: toIso(sinceMs), ...targetsOf(names) };
+  const data = { ...dataOf(brief), state: health, inRow, since: toIso(sinceMs), ...namedTargets(names) };
   return make("failing", { policy: name, service, at, title }, [`${causeKey}/${health}`, data]);
 }
 
@@ -139,7 +140,7 @@ export function removedNotice(
   const { health, sinceMs } = before;
   const who = subjectOf(brief.target);
   const title = `${name}: ${who} is not in the policy any more; it is not known to have recovered (was ${health})`;
-  const data = { ...dataOf(brief), before: health, since: toIso(sinceMs), ...targetsOf(targets) };
+  const data = { ...dataOf(brief), before: health, since: toIso(sinceMs), ...namedTargets(targets) };
   return make("removed", { policy: name, service, at, title }, [`${causeKey}/${health}/${sinceMs}`, data]);
 }
 
@@ -223,11 +224,12 @@ function make(kind: Notice["kind"], head: Head, [key, data]: readonly [string, N
   return { v: 1, id, kind, orderKey, ...head, title: cutText(head.title, titleCharactersMax), data };
 }
 
+/** A missed slot and the reading of masks have no task. */
 function dataOf({ key, at: _at, ...fields }: Brief): Notice["data"] {
-  return { ...fields, task: key };
+  return parseTaskId(key) === undefined ? fields : { ...fields, task: key };
 }
 
-function targetsOf(names: readonly string[]): Notice["data"] {
+function namedTargets(names: readonly string[]): Notice["data"] {
   return { targets: names.slice(0, targetsNamedMax), targetsCount: names.length };
 }
 
@@ -256,7 +258,7 @@ const charactersMax = { id: 100, label: 80, syncJobId: 40, labelInTitle: 60 };
 export function itemNotices(feed: Feed, items: readonly NewItem[], nowMs: number): Notice[] {
   const notices: Notice[] = [];
   const named = items.slice(0, itemsPerWalkMax);
-  const leftOut = items.length - named.length;
+  const unnamed = items.length - named.length;
   for (let from = 0; from < named.length; from += itemsNamedMax) {
     const part = named.slice(from, from + itemsNamedMax);
     const data = {
@@ -265,7 +267,7 @@ export function itemNotices(feed: Feed, items: readonly NewItem[], nowMs: number
       count: items.length,
       first: from + 1,
       items: part.map(toData),
-      ...(leftOut === 0 ? {} : { leftOut }),
+      ...(unnamed === 0 ? {} : { unnamed }),
     };
     notices.push({
       v: 1,

@@ -54,7 +54,7 @@ interface ChatMessage {
 }
 
 function toMessage({ kind, title, data, policy, service, at, timezone, link }: Notice): ChatMessage {
-  const { detail, slot, repository, leftOut, owner } = data;
+  const { detail, slot, repository, leftOut, unnamed, owner } = data;
   const facts = {
     ...(policy === null ? {} : { policy }),
     ...(typeof owner === "string" ? { owner } : {}),
@@ -69,12 +69,14 @@ function toMessage({ kind, title, data, policy, service, at, timezone, link }: N
   // A digest is cut where it is made.
   const linesMax = kind === "digest" ? all.length : otherLinesMax;
   const more = all.length > linesMax ? [`and ${all.length - linesMax} more`] : [];
-  const earlier =
-    typeof leftOut === "number" ? [`and ${counted(leftOut, "earlier notice")} that this one stands for`] : [];
+  const others = [
+    ...(typeof unnamed === "number" ? [`and ${counted(unnamed, "new item")} that no notice names`] : []),
+    ...(typeof leftOut === "number" ? [`and ${counted(leftOut, "earlier notice")} that this one stands for`] : []),
+  ];
   return {
     title,
     detail: typeof detail === "string" && detail !== "" ? cutText(detail, detailCharactersMax) : undefined,
-    lines: [...all.slice(0, linesMax), ...more, ...earlier],
+    lines: [...all.slice(0, linesMax), ...more, ...others],
     facts,
     link,
   };

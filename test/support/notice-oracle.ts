@@ -146,7 +146,7 @@ class Oracle {
         status: "started",
         reason: "masks-read",
         newConflicts: 0,
-        task: `${step.policy}/masks/${new Date(step.slotMs).toISOString()}`,
+        task: "",
       };
       this.#settle(step.policy, { gone: this.#takeGone(step.policy), ...(lookup ? { ending } : {}) });
     } else if (step.kind === "outcome") this.#end(step);

@@ -193,7 +193,7 @@ class Planner {
 
   #ended(outcome: Omit<StoryOutcome, "task">): void {
     const { policy, target, slotMs } = outcome;
-    const task = target === "" ? `${policy}/${new Date(slotMs).toISOString()}` : `${policy}-${target}-${slotMs}`;
+    const task = target === "" ? "" : `${policy}__run__${target}__${slotMs / 1_000}`;
     this.#steps.push({ kind: "outcome", ...outcome, task });
   }
 

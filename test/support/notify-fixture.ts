@@ -95,7 +95,7 @@ export class NotifyFixture {
   ended(policy: string, changes: Partial<Outcome> = {}): void {
     this.#count += 1;
     const at = new Date(this.nowMs).toISOString();
-    const taskId = `${policy}-${this.#count}`;
+    const taskId = `${policy}__run__42__${this.#count}`;
     const outcome = testOutcome({ taskId, policy, slot: at, finishedAt: at, ...changes });
     this.#events.push({ id: this.#id(), kind: "outcome", outcome });
   }

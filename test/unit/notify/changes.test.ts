@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { NotifyRule } from "../../../src/config/policy-set.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";
+import { parseTaskId } from "../../../src/model/task.ts";
 import {
   beginMs,
   changeRule,
@@ -76,6 +77,12 @@ describe("what a sink is told by a bare name", () => {
     await fixture.after(60_000);
     expect(fixture.published()).toEqual(["ops failing nightly", "ops recovered nightly"]);
     expect(fixture.delivered[0]?.notice).toMatchObject({ data: { state: "missed", reason: "catch-up-window" } });
+    // The slot had no task; the one that worked had.
+    expect(fixture.delivered.map(({ notice }) => parseTaskId(String(notice.data["task"]))?.policy)).toEqual([
+      undefined,
+      "nightly",
+    ]);
+    expect(fixture.delivered[0]?.notice.data).not.toHaveProperty("task");
   });
 
   it("does not flap when one of several sync jobs fails night after night", async () => {
@@ -138,9 +145,9 @@ describe("what a sink is told by a bare name", () => {
     await fixture.after(60_000);
     const said = fixture.delivered.map(({ notice: { title, data } }) => [title, data["status"], data["task"]]);
     expect(said).toEqual([
-      ["a: unknown (redis-loss), sync job 4", "unknown", "a-1"],
-      ["a: failing (run-failed), sync job 11", "failed", "a-2"],
-      ["a: unknown (redis-loss), sync job 4", "unknown", "a-1"],
+      ["a: unknown (redis-loss), sync job 4", "unknown", "a__run__42__1"],
+      ["a: failing (run-failed), sync job 11", "failed", "a__run__42__2"],
+      ["a: unknown (redis-loss), sync job 4", "unknown", "a__run__42__1"],
     ]);
     expect(new Set(fixture.delivered.map(({ notice }) => notice.id)).size).toBe(3);
   });

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Feed } from "../../../src/model/feed.ts";
 import { parseNotice } from "../../../src/model/notice.ts";
 import { itemNotices, type NewItem } from "../../../src/notify/notices.ts";
+import { mailText, toBody } from "../../../src/notify/render-notice.ts";
 
 const feed: Feed = { service: "main", repository: "HR", list: "activities" };
 const nowMs = Date.parse("2026-11-21T12:00:00.000Z");
@@ -76,7 +77,13 @@ describe("a notice about new items", () => {
   it("of more than ten thousand in one walk names the first ones and counts all", () => {
     const notices = itemNotices(feed, newItems(10_050), nowMs);
     expect(notices).toHaveLength(500);
-    expect(notices.at(-1)?.data).toMatchObject({ count: 10_050, first: 9_981, leftOut: 50 });
+    expect(notices.at(-1)?.data).toMatchObject({ count: 10_050, first: 9_981, unnamed: 50 });
+    const [first] = notices;
+    if (first === undefined) throw new Error("no notice");
+    for (const text of [toBody(first, "slack").text, toBody(first, "teams").text, mailText(first)]) {
+      expect(text).toContain("and 50 new items that no notice names");
+      expect(text).not.toContain("earlier notice");
+    }
   });
 
   it("has the same id for the same items, whenever it is made, and another for others", () => {
