@@ -122,7 +122,7 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
   const { notice: sent, receipt, durationMs, cure } = trial;
   const taken = receipt.type === "taken";
   if (!taken) io.exitCode = 1;
-  const { status, said } = receipt.type === "cancelled" ? {} : receipt;
+  const { status, said } = receipt.type === "stopped" ? {} : receipt;
   const refusedFor = receipt.type === "taken" ? receipt.refusedFor : undefined;
   const reason = "reason" in receipt ? receipt.reason : undefined;
   const result = { v: 1, sink: name, to, taken, status, durationMs, said, refusedFor, reason, cure, sent };

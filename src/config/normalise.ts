@@ -118,14 +118,14 @@ const unitBytes = { KB: 1_000, MB: 1_000_000, GB: 1_000_000_000 } as const;
 function toSink(name: string, input: SinkInput, at: Locate): SinkSettings {
   return {
     name,
-    to: toTarget(input, at),
+    to: toDestination(input, at),
     giveUpAfterMs: toMs(input.giveUpAfter) ?? policyDefaults.sinkGiveUpAfterMs,
     queueMax: input.queueMax ?? policyLimits.sinkQueueMax,
     ...defined({ items: input.items && [...new Set(input.items)].sort() }),
   };
 }
 
-function toTarget({ webhook, file, email }: SinkInput, at: Locate): SinkSettings["to"] {
+function toDestination({ webhook, file, email }: SinkInput, at: Locate): SinkSettings["to"] {
   if (email !== undefined) {
     const { port = policyDefaults.emailPort, passwordFile, tls, timeout } = email;
     return {

@@ -104,12 +104,12 @@ export const freshService: ServiceAlertState = {
 };
 
 /** Parses a policy's state. @throws NewerVersionError of a newer version; ZodError. */
-export function parsePolicyState(text: string | undefined): PolicyAlertState {
+export function parsePolicyAlert(text: string | undefined): PolicyAlertState {
   return text === undefined ? freshPolicy : parseVersioned("alert state", policySchema, JSON.parse(text));
 }
 
 /** Parses a service's state. @throws NewerVersionError of a newer version; ZodError. */
-export function parseServiceState(text: string | undefined): ServiceAlertState {
+export function parseServiceAlert(text: string | undefined): ServiceAlertState {
   return text === undefined ? freshService : parseVersioned("alert state", serviceSchema, JSON.parse(text));
 }
 

@@ -21,11 +21,11 @@ export interface ServiceMoment {
   readonly sinks: readonly string[];
 }
 
-/** `release`: the policies to notify by themselves, since it was no outage. */
+/** `ownFailures`: the policies to notify by themselves, since it was no outage. */
 export interface ServiceDecision {
   readonly service: ServiceAlertState;
   readonly notices: readonly AddressedNotice[];
-  readonly release: readonly string[];
+  readonly ownFailures: readonly string[];
 }
 
 /** The sinks of outages: those that a policy notifies of failures, unknown ends or missed slots. */
@@ -79,7 +79,7 @@ const from: Record<ServiceAlertState["phase"], typeof decideService> = {
     if (moment.nowMs - sinceMs < moment.groupWaitMs) return stay(before);
     const isCrowd = count > namedPoliciesMax || (count >= 2 && count > good);
     if (moment.breaker !== undefined || isCrowd) return goDown(before, moment);
-    return { service: calm(before), notices: [], release: policies };
+    return { service: calm(before), notices: [], ownFailures: policies };
   },
 
   down: (before, { service, breaker, nowMs, groupWaitMs }) => {
@@ -89,18 +89,18 @@ const from: Record<ServiceAlertState["phase"], typeof decideService> = {
     if (upMs === null || nowMs - upMs < groupWaitMs) return stay({ ...before, upMs });
     const notice = serviceUpNotice(service, before, upMs);
     const notices = before.sinks.map((sink) => ({ sink, notice }));
-    return { service: { ...calm(before), endedMs: upMs }, notices, release: [] };
+    return { service: { ...calm(before), endedMs: upMs }, notices, ownFailures: [] };
   },
 };
 
 function goDown(before: ServiceAlertState, { service, breaker, sinks }: ServiceMoment): ServiceDecision {
   const down: ServiceAlertState = { ...before, phase: "down", hadBreaker: breaker !== undefined, sinks: [...sinks] };
   const notice = serviceDownNotice(service, down);
-  return { service: down, notices: sinks.map((sink) => ({ sink, notice })), release: [] };
+  return { service: down, notices: sinks.map((sink) => ({ sink, notice })), ownFailures: [] };
 }
 
 function stay(service: ServiceAlertState): ServiceDecision {
-  return { service, notices: [], release: [] };
+  return { service, notices: [], ownFailures: [] };
 }
 
 function calm({ endedMs, token }: ServiceAlertState): ServiceAlertState {

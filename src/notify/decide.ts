@@ -69,7 +69,7 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
 }
 
 /** Notifies what waited since the window began: the failures were not the service's fault. */
-export function releasePolicy(policy: Policy, before: PolicyAlertState, sinceMs: number): PolicyDecision {
+export function tellOwnFailures(policy: Policy, before: PolicyAlertState, sinceMs: number): PolicyDecision {
   const released = ({ outage, ...target }: TargetAlertState): TargetAlertState =>
     outage === undefined || outage === sinceMs ? target : { ...target, outage };
   const targets = Object.entries(before.targets).map(([name, target]) => [name, released(target)]);

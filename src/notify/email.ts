@@ -39,7 +39,7 @@ export function createEmailSink(settings: EmailSettings): Sink {
         };
       } catch (error) {
         tls.expire();
-        return signal.aborted ? { type: "cancelled" } : toReceipt(error as NodemailerError, settings);
+        return signal.aborted ? { type: "stopped" } : toReceipt(error as NodemailerError, settings);
       }
     },
     close: () => {},

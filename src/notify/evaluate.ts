@@ -9,8 +9,8 @@ import {
   decideMasks,
   longRunNotices,
   type PolicyDecision,
-  releasePolicy,
   removeUnnamed,
+  tellOwnFailures,
 } from "./decide.ts";
 import { decideService, outageSinks, type ServiceMoment } from "./decide-service.ts";
 import { isWork, toAlertEvent, toMasksRead } from "./health.ts";
@@ -29,7 +29,7 @@ interface World {
 }
 
 /** A policy whose failures, since this instant, were not the service's. */
-interface Release {
+interface OwnFailures {
   readonly policy: string;
   readonly sinceMs: number;
 }
@@ -67,8 +67,8 @@ export class Evaluation {
     });
   }
 
-  /** Has an outage begun or ended, or a window closed? Returns the policies to release. */
-  onServices(): readonly Release[] {
+  /** Has an outage begun or ended, or a window closed? Returns whose failures were their own. */
+  onServices(): readonly OwnFailures[] {
     const { set, nowMs, services, breakers } = this.world;
     const bySinks = policiesByService(set.policies);
     const { groupWaitMs } = set.notifications;
@@ -78,14 +78,14 @@ export class Evaluation {
       const decision = decideService(before, moment);
       services.set(service, decision.service);
       this.notices.push(...decision.notices);
-      return decision.release.map((policy) => ({ policy, sinceMs: before.sinceMs }));
+      return decision.ownFailures.map((policy) => ({ policy, sinceMs: before.sinceMs }));
     });
   }
 
   /** Notifies what waited for policies whose service was not down after all. */
-  onRelease(release: readonly Release[]): void {
-    for (const { policy: name, sinceMs } of release)
-      this.#change(name, (policy, before) => releasePolicy(policy, before, sinceMs));
+  onOwnFailures(found: readonly OwnFailures[]): void {
+    for (const { policy: name, sinceMs } of found)
+      this.#change(name, (policy, before) => tellOwnFailures(policy, before, sinceMs));
   }
 
   /** Forgets targets that these policies no longer name. */

@@ -28,7 +28,7 @@ export interface AlertEvent {
 const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "throttled", "server-error"]);
 const possibleReasons: readonly OutcomeReason[] = ["answer-lost", "bad-answer", "no-evidence", "deadline"];
 /** Reasons that an outage may cause, too. */
-const vagueReasons: ReadonlySet<string> = new Set([...outageReasons, ...possibleReasons]);
+const possibleOutageReasons: ReadonlySet<string> = new Set([...outageReasons, ...possibleReasons]);
 /** Reasons that the service itself stated: it is alive. */
 const aliveReasons: ReadonlySet<string> = new Set<OutcomeReason>([
   "completed",
@@ -74,8 +74,8 @@ export function toAlertEvent(event: EndingEvent, isBreakerOpen: boolean, notifyO
   const isBad = health === "failing" || health === "unknown" || health === "missed";
   const isSure = outageReasons.has(reason) && health !== "missed";
   // Without access it counts only while the breaker is open: 401 and 403 open it.
-  const isOfBreaker = isBreakerOpen && (vagueReasons.has(reason) || reason === "no-access");
-  const whileDown = vagueReasons.has(reason) ? "while-down" : "no";
+  const isOfBreaker = isBreakerOpen && (possibleOutageReasons.has(reason) || reason === "no-access");
+  const whileDown = possibleOutageReasons.has(reason) ? "while-down" : "no";
   return {
     brief: { key, at, status, reason, detail: cutText(detail, detailCharactersMax), target, slot, newConflicts },
     health,

@@ -11,7 +11,7 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { EnqueueNotices, Notice } from "../model/notice.ts";
 import type { NotifyBatch, NotifyChanges, NotifyEvent, NotifyPart, NotifyTexts } from "../model/notify-event.ts";
-import { parsePolicyState, parseServiceState, policyText } from "./alert-state.ts";
+import { parsePolicyAlert, parseServiceAlert, policyText } from "./alert-state.ts";
 import { type Breaker, Evaluation, notifiedServices, policyOf } from "./evaluate.ts";
 import { isMuted, parseWaiting, releaseWaiting, sortNotices, waitingField, waitingText } from "./mute.ts";
 import type { AddressedNotice } from "./notices.ts";
@@ -175,7 +175,7 @@ export class Notifier implements Component {
     const { notifyStore, policy, breaker, tokens } = this.#options;
     const names = notifiedServices(set);
     const serviceTexts = await notifyStore.texts("services", names);
-    const services = new Map(names.map((name) => [name, parseServiceState(serviceTexts.get(name))]));
+    const services = new Map(names.map((name) => [name, parseServiceAlert(serviceTexts.get(name))]));
     const breakers = new Map(await Promise.all(names.map(async (name) => [name, await breaker(name)] as const)));
     const evaluation = new Evaluation({ set, nowMs, services, breakers, policy });
     const { policies } = evaluation;
@@ -185,15 +185,15 @@ export class Notifier implements Component {
       const found = await notifyStore.texts("policies", missing);
       for (const name of missing) {
         policyTexts.set(name, found.get(name));
-        policies.set(name, parsePolicyState(found.get(name)));
+        policies.set(name, parsePolicyAlert(found.get(name)));
       }
     };
     await load(events.map(policyOf));
     for (const event of events) evaluation.onEvent(event);
     if (isStatusRound) {
-      const release = evaluation.onServices();
-      await load(release.map((one) => one.policy));
-      evaluation.onRelease(release);
+      const ownFailures = evaluation.onServices();
+      await load(ownFailures.map((one) => one.policy));
+      evaluation.onOwnFailures(ownFailures);
       evaluation.onTokens(tokens());
       const stale = await this.#readStale(evaluation);
       await load([...stale.keys()]);
@@ -307,7 +307,7 @@ export class Notifier implements Component {
     const all = [...(await notifyStore.texts("policies"))];
     const isNotified = (name: string) => policy(name)?.notify !== undefined;
     const isForgotten = ([name, text]: readonly [string, string]) => {
-      const ends = Object.values(parsePolicyState(text).targets).map(({ brief }) => Date.parse(brief.at));
+      const ends = Object.values(parsePolicyAlert(text).targets).map(({ brief }) => Date.parse(brief.at));
       return !isNotified(name) && nowMs - Math.max(0, ...ends) > forgetMs;
     };
     const names = (entries: readonly (readonly [string, string])[]) => entries.map(([name]) => name);

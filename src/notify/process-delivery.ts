@@ -77,7 +77,7 @@ export function judgeReceipt(
   random?: () => number,
 ): DeliveryVerdict {
   if (receipt.type === "taken") return { verdict: "delivered" };
-  if (receipt.type === "cancelled") return { verdict: "back" };
+  if (receipt.type === "stopped") return { verdict: "back" };
   if (receipt.type === "refused") return { verdict: "failed", reason: receipt.reason };
   if (ageMs >= giveUpAfterMs) return { verdict: "failed", reason: `given up after ${tries} tries: ${receipt.reason}` };
   const afterMs = Math.max(waitMsMin, receipt.afterMs ?? backoffMs(backoff, tries, random));

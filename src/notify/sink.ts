@@ -9,14 +9,14 @@ interface Answer {
 
 /**
  * The result of one try. `refused`: this notice will never be taken, others may be. `later`: no
- * notice would be taken now; `afterMs`: the receiver's own wait. `cancelled`: by this process.
+ * notice would be taken now; `afterMs`: the receiver's own wait. `stopped`: by this process.
  * `refusedFor`: recipients that do not get it although others do, each with why.
  */
 export type Receipt =
   | (Answer & { readonly type: "taken"; readonly refusedFor?: readonly string[] })
   | (Answer & { readonly type: "refused"; readonly reason: string })
   | (Answer & { readonly type: "later"; readonly reason: string; readonly afterMs?: number | undefined })
-  | { readonly type: "cancelled" };
+  | { readonly type: "stopped" };
 
 /** One sink. Its reasons contain no secret and no path or query of a URL. */
 export interface Sink {

@@ -56,7 +56,7 @@ function trialNotice(sink: string, actor: string, nowMs: number): Notice {
 }
 
 function cureOf(receipt: Exclude<Receipt, { type: "taken" }>, { to }: SinkSettings): string {
-  if (receipt.type === "cancelled") return "it was stopped before an answer came: send it again";
+  if (receipt.type === "stopped") return "it was stopped before an answer came: send it again";
   if (to.kind === "file") return "let path be in a folder that exists and that this user may write to";
   const { status } = receipt;
   if (to.kind === "email") {

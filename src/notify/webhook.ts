@@ -122,7 +122,7 @@ function toReceipt(result: ExchangeResult, nowMs: number): Receipt {
     const said = result.type === "answer" ? toPlainText(result.text, saidCharactersMax).trim() : "";
     return { ...judgeStatus(Number(status), headers, nowMs), ...(said === "" ? {} : { said }) };
   }
-  if (result.failure === "aborted") return { type: "cancelled" };
+  if (result.failure === "aborted") return { type: "stopped" };
   const hint = tlsHint(result.code);
   return { type: "later", reason: `no answer (${result.code})${hint === undefined ? "" : `: ${hint}`}` };
 }

@@ -7,7 +7,7 @@ import type { CalendarText } from "../config/rules/policy-rules.ts";
 import { parseWallText } from "../core/duration.ts";
 import { errorText } from "../core/errors.ts";
 import { cutText } from "../core/plain-text.ts";
-import { type DayRule, type DaySpan, dayMs, daysOf } from "./recurrence.ts";
+import { type DayRule, type DaySpan, dayMs, daysOf } from "./calendar-recurrence.ts";
 import { parseWallTime } from "./zone.ts";
 
 const yearsBack = 2;

@@ -4,7 +4,7 @@ import type { ClosedTimes, EventCalendar, Policy } from "../config/policy-set.ts
 import { formatDuration } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { createCalendar } from "./calendar.ts";
-import { dayMs } from "./recurrence.ts";
+import { dayMs } from "./calendar-recurrence.ts";
 import { parseWallTime } from "./zone.ts";
 
 /** Why a policy is closed at an instant. `note` names the window, the date, or the event. */

@@ -42,7 +42,7 @@ export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Gen
 
 function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefined {
   const { policy, watermarkMs, followers } = entry;
-  const due = planDue(entry, moment);
+  const due = planPolicy(entry, moment);
   if (due === undefined) return undefined;
   const { plans, newWatermarkMs } = due;
   return {
@@ -62,16 +62,16 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
 }
 
 /** Plans the due slots of one policy, by Redis's clock or a virtual one; undefined: none is due. */
-export function planDue(
+export function planPolicy(
   { policy, source, watermarkMs }: Pick<Entry, "policy" | "source" | "watermarkMs">,
   moment: PlanningMoment,
 ): { readonly plans: readonly SlotPlan[]; readonly newWatermarkMs: number } | undefined {
-  const slots = source.due(watermarkMs, moment.nowMs);
-  const newWatermarkMs = slots.at(-1);
+  const slotsMs = source.due(watermarkMs, moment.nowMs);
+  const newWatermarkMs = slotsMs.at(-1);
   if (newWatermarkMs === undefined) return undefined;
   // Only a backlog takes several batches: then there are newer slots than these, which `all`
   // prefers.
-  const hasMore = policy.catchUp === "all" && slots.length === slotsPerRunMax;
+  const hasMore = policy.catchUp === "all" && slotsMs.length === slotsPerRunMax;
   const newer = hasMore ? source.due(newWatermarkMs, moment.nowMs) : [];
-  return { plans: planSlots(policy, slots, { ...moment, newer }), newWatermarkMs };
+  return { plans: planSlots(policy, slotsMs, { ...moment, newer }), newWatermarkMs };
 }

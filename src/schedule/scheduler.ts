@@ -166,7 +166,7 @@ export class Scheduler implements Component {
       this.#options.inputs,
     );
     const batches = planBatches(due, { ...moment, inputs });
-    // Several workers share one sequence of batches; a failure in one ends it for all. On stop they
+    // Three loops share one sequence of batches; a failure in one ends it for all. On stop they
     // leave the rest: it stays due for the next run, here or on another replica.
     const work = async () => {
       for (const batch of batches) {
@@ -203,8 +203,8 @@ export class Scheduler implements Component {
     for (const { slots: planned, plans } of recorded) {
       if (planned.followers === undefined) continue;
       const over = plans.filter(({ state }) => state !== "started");
-      const slots = over.map(({ slotMs }) => slotMs);
-      await this.#guarded({ policy: planned.policy }, async () => this.#options.chains?.ended(planned.policy, slots));
+      const slotsMs = over.map(({ slotMs }) => slotMs);
+      await this.#guarded({ policy: planned.policy }, async () => this.#options.chains?.ended(planned.policy, slotsMs));
     }
   }
 

@@ -33,7 +33,7 @@ export function resolveNextLink(next: NextLink): ResolvedLink {
   // A bare query belongs to the page that carried it; the context's path is that of the metadata.
   const context = next.link.startsWith("?") ? undefined : contextBase(next);
   const bases = [context, next.requestUrl].filter((base) => base !== undefined);
-  const read = bases.map((base) => pin(next, base));
+  const read = bases.map((base) => toConfiguredOrigin(next, base));
   // Where the two readings differ, prefer the one that leads to the list itself.
   const best =
     read.find((one) => "url" in one && one.url.pathname === next.collectionUrl.pathname) ??
@@ -96,7 +96,7 @@ function contextBase(next: NextLink): URL | undefined {
   return base.protocol === "http:" || base.protocol === "https:" ? base : undefined;
 }
 
-function pin(next: NextLink, base: URL): ResolvedLink {
+function toConfiguredOrigin(next: NextLink, base: URL): ResolvedLink {
   if (!URL.canParse(next.link, base.href))
     return { refused: "malformed-link", why: "the link cannot be read as a URL" };
   const resolved = new URL(next.link, base);

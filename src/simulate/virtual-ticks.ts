@@ -1,9 +1,9 @@
-// The scheduler's ticks on a virtual clock: the same calendar and planDue, without ledger and
+// The scheduler's ticks on a virtual clock: the same calendar and planPolicy, without ledger and
 // waiting. A heap says which policy is next. Pure.
 import type { Policy } from "../config/policy-set.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { Pause } from "../model/pause.ts";
-import { planDue } from "../schedule/plan-batches.ts";
+import { planPolicy } from "../schedule/plan-batches.ts";
 import type { SlotPlan } from "../schedule/plan-slots.ts";
 import { createSlotSource, type SlotSource } from "../schedule/slots.ts";
 
@@ -49,7 +49,7 @@ export function* virtualTicks(
     for (const planned of takeAll(heap, nowMs)) {
       const { policy } = planned;
       const inputs = policy.needs === undefined ? undefined : inputsAt(nowMs);
-      const due = planDue(planned, { ...moment, inputs });
+      const due = planPolicy(planned, { ...moment, inputs });
       if (due === undefined) continue;
       yield { nowMs, policy, plans: due.plans };
       wait({ ...planned, watermarkMs: due.newWatermarkMs });

@@ -11,7 +11,7 @@ import { parseOutcome } from "../../../src/model/outcome.ts";
 import { parsePause } from "../../../src/model/pause.ts";
 import { readSlotRecord } from "../../../src/model/slot-record.ts";
 import { parseTask } from "../../../src/model/task.ts";
-import { parsePolicyState, parseServiceState } from "../../../src/notify/alert-state.ts";
+import { parsePolicyAlert, parseServiceAlert } from "../../../src/notify/alert-state.ts";
 import { parseWaiting } from "../../../src/notify/mute.ts";
 import { parseBaseline } from "../../../src/tasks/baseline.ts";
 
@@ -36,8 +36,8 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   delivery: parseDelivery,
   "delivery-with-link": parseDelivery,
   change: parseChange,
-  "policy-alert-state": (value) => parsePolicyState(JSON.stringify(value)),
-  "service-alert-state": (value) => parseServiceState(JSON.stringify(value)),
+  "policy-alert-state": (value) => parsePolicyAlert(JSON.stringify(value)),
+  "service-alert-state": (value) => parseServiceAlert(JSON.stringify(value)),
   "deadline-state": (value) => parseDeadlineState(JSON.stringify(value)),
   "waiting-notice": (value) => parseWaiting(JSON.stringify(value)),
   baseline: (value) => parseBaseline(JSON.stringify(value)),

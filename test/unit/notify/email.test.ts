@@ -142,6 +142,6 @@ describe("the e-mail sink", () => {
     const stopping = new AbortController();
     const sending = send({ ...settings, timeoutMs: 60_000 }, noticeOf("a"), stopping.signal);
     stopping.abort();
-    expect(await sending).toEqual({ type: "cancelled" });
+    expect(await sending).toEqual({ type: "stopped" });
   });
 });

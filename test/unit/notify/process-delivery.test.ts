@@ -26,7 +26,7 @@ describe("a delivery", () => {
         const { verdict } = judgeReceipt(receipt, { tries, ageMs, giveUpAfterMs: 100_000 });
         expect(verdict).toBe(ageMs >= 100_000 ? "failed" : "later");
         expect(judgeReceipt({ type: "taken" }, { tries, ageMs, giveUpAfterMs: 0 })).toEqual({ verdict: "delivered" });
-        expect(judgeReceipt({ type: "cancelled" }, { tries, ageMs, giveUpAfterMs: 0 })).toEqual({ verdict: "back" });
+        expect(judgeReceipt({ type: "stopped" }, { tries, ageMs, giveUpAfterMs: 0 })).toEqual({ verdict: "back" });
       }),
     );
   });

@@ -161,7 +161,7 @@ describe("a webhook", () => {
     const delivering = deliver({}, "n1", stop.signal);
     await hook.until(() => hook.received.length === 1);
     stop.abort();
-    expect(await delivering).toEqual({ type: "cancelled" });
+    expect(await delivering).toEqual({ type: "stopped" });
   });
 
   it("waits when its secret is missing or none", async () => {
