@@ -83,7 +83,7 @@ export class RedisGuard implements Component {
 
   /** Whether the scheduler may plan and workers may send. */
   isSafe(): boolean {
-    return this.watch.isOpen;
+    return this.watch.mayStart;
   }
 
   /** Whether Redis answered within the last five seconds. */
@@ -197,7 +197,7 @@ export class RedisGuard implements Component {
     const hadReplicas = isFirst ? goneAtMs !== undefined : this.watch.needsReplica;
     this.watch.needsReplica = facts.replicas > 0 || (hadReplicas && this.#mayBeLeft());
     this.#isNew = false;
-    this.watch.isOpen = problems.length === 0;
+    this.watch.mayStart = problems.length === 0;
     this.#logCheck(facts, problems, warnings);
   }
 

@@ -53,6 +53,6 @@ export const errorKinds = [
  * the request was carried out; `server` another 5xx; `unreachable` surely not sent; `answer-lost`
  * sent, no whole answer (also 408, 502, 504); `contract` an answer of the wrong shape or size, a
  * redirect, a 1xx that ends nothing; `paging` a link that loops, leaves the origin or never ends;
- * `cancelled` stopped by our side.
+ * `cancelled` stopped by this process, not by a person.
  */
 export type ErrorKind = (typeof errorKinds)[number];

@@ -37,7 +37,7 @@ import { LinkExpired, type PagedList, walkList } from "./strategy/walk.ts";
 export interface WalkDependencies {
   readonly feeds: Pick<
     FeedStore,
-    | ("takeIn" | "keepKnowledge" | "keepShape" | "walked" | "failed" | "markPublished")
+    | ("takeIn" | "keepKnowledge" | "keepShape" | "walked" | "failed" | "markLogged")
     | ("discoveredSince" | "status" | "waiting")
   >;
   readonly nowMs: () => Promise<number>;
@@ -138,7 +138,7 @@ async function endBrokenWalk(
     return snooze(nowMs + Math.max(pace.fastestMs, retryAfterMs));
   }
   // Nothing is wrong with the list: the next walk continues where this one stopped.
-  await feeds.markPublished(feed);
+  await feeds.markLogged(feed);
   if (kind !== "throttled") return snooze(nowMs);
   return snooze((await walk.nowMs()) + (failure.retryAfterMs ?? pace.fastestMs));
 }

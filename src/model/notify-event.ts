@@ -34,7 +34,8 @@ export type NotifyEvent =
     };
 
 /**
- * A batch of events. `lost`: events dropped unseen; negative: Redis has forgotten handled ones.
+ * A batch of events. `lost`: how many were dropped before they were read; negative: Redis has
+ * forgotten some that were handled.
  */
 export interface NotifyBatch {
   readonly events: readonly NotifyEvent[];
@@ -43,7 +44,7 @@ export interface NotifyBatch {
   /** Events that the cursor passes. */
   readonly passed: number;
   readonly lost: number;
-  /** Of those, events that could not be read. */
+  /** Of the passed ones, how many could not be read. */
   readonly unreadable: number;
 }
 

@@ -171,7 +171,7 @@ export class FeedStore {
   }
 
   /** Notes that everything discovered so far is in the log. */
-  async markPublished(feed: Feed): Promise<void> {
+  async markLogged(feed: Feed): Promise<void> {
     await markLoggedScript(this.#store, this.#keys(feed).slice(0, 1));
   }
 

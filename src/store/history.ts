@@ -28,7 +28,7 @@ const scanCount = 100;
 /** The lists that a start may wait for. */
 const waitedFor = ["activities", "conflictDetails", "approvals"] as const;
 
-/** So many tasks are found among the names of all outcomes, unless there are more than these. */
+/** From so many tasks on, one reading of all names finds them, unless there are more names. */
 const [manyMin, heardMax] = [100, 2_000];
 
 /** How long the recorder has to publish an outcome before another worker may. */
@@ -63,8 +63,8 @@ export interface SettleFrom {
   readonly state: Exclude<StartState, "settled">;
   readonly claimant?: string;
   /**
-   * The outcome is the service's answer: the same step answers a start that is still `sending`, or
-   * that Redis has forgotten.
+   * The outcome is the service's answer: the same step confirms a start that is still `sending`,
+   * or that Redis has forgotten.
    */
   readonly isAnswer?: true;
 }

@@ -4,7 +4,7 @@ import type { Store } from "./redis.ts";
 import { asNothing, asOptional, asText, createScript } from "./script.ts";
 import { entryKey } from "./start-entry.ts";
 
-const acquireScript = createScript("lease/acquire", asOptional(asText));
+const acquireScript = createScript("lease/acquire-for-start", asOptional(asText));
 const takeOverScript = createScript("lease/take-over", asOptional(asText));
 const releaseScript = createScript("lease/release", asNothing);
 

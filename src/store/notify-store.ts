@@ -14,7 +14,7 @@ import { readSlotRecord } from "../model/slot-record.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
 import { asFlag, asList, asNothing, asNumber, asText, asTexts, createScript, pairsOf } from "./script.ts";
 
-const takeScript = createScript("lease/take", asText);
+const takeScript = createScript("lease/acquire", asText);
 const releaseScript = createScript("lease/release", asNothing);
 const readScript = createScript("notify/read", (answer) => {
   const [events, lost, nowMs] = asList(answer);
@@ -25,7 +25,7 @@ const readScript = createScript("notify/read", (answer) => {
   return { pairs, lost: asNumber(lost), nowMs: asNumber(nowMs) };
 });
 const saveScript = createScript("notify/save", asFlag);
-const sentScript = createScript("notify/sent", asNothing);
+const sentScript = createScript("notify/heartbeat-sent", asNothing);
 
 /** Key of the event stream. */
 export function notifyStreamKey({ key }: Pick<Store, "key">): string {

@@ -10,7 +10,7 @@ const checkScript = createScript("watch/check", (answer) => {
   const [term, stamp, intents, begun, changed, losses] = asList(answer);
   const numbers = { stamp: asNumber(stamp), intents: asNumber(intents), begun: asNumber(begun) };
   const isAnother = asWord("changed", "")(changed) === "changed";
-  return { term: asText(term), ...numbers, isAnother, losses: [...batchesOf(asTexts(losses), 3)].map(toDoubt) };
+  return { term: asText(term), ...numbers, isAnother, losses: [...batchesOf(asTexts(losses), 3)].map(toLoss) };
 });
 const fenceScript = createScript("watch/fence", asWord("undecided", "loss", ""));
 const replicasScript = createScript("watch/replicas", asOptional(asNumber));
@@ -69,7 +69,7 @@ export class RedisWatch {
   #replicas = 0;
   #fewer = { replicas: 0, untilMs: 0 };
   /** Whether starts are allowed; set by the guard. */
-  isOpen = false;
+  mayStart = false;
   /** Whether an intent must reach the replicas before its request goes out. Set by the guard. */
   needsReplica = false;
 
@@ -134,7 +134,7 @@ export class RedisWatch {
 
   /** Whether a request may ask for permission now. */
   mayAsk(): boolean {
-    return this.isOpen && systemClock.monotonicMs() >= this.#pausedUntilMs;
+    return this.mayStart && systemClock.monotonicMs() >= this.#pausedUntilMs;
   }
 
   /** Notes for later processes that this Redis has replicas. */
@@ -194,6 +194,6 @@ export class RedisWatch {
   }
 }
 
-function toDoubt([fromMs, untilMs, kind = ""]: readonly string[]): Loss {
+function toLoss([fromMs, untilMs, kind = ""]: readonly string[]): Loss {
   return { fromMs: Number(fromMs), untilMs: Number(untilMs), kind };
 }

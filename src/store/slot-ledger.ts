@@ -286,7 +286,7 @@ function toRecordAnswer(answer: unknown): RecordAnswer {
   const state = asWord("recorded", "moved", "fault")(word);
   const watermarkMs = watermark === "" ? undefined : Number(watermark);
   if (state !== "fault") return { recorded: state === "recorded", watermarkMs };
-  // A full Redis, or a replica, refuses all of them: the whole call fails.
+  // A full Redis, or a Redis replica, refuses all of them: the whole call fails.
   if (isOutageReply(fault)) throw Object.assign(new Error(fault), { name: "ReplyError" });
   return { recorded: false, watermarkMs, fault };
 }

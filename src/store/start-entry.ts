@@ -128,7 +128,7 @@ export function toDoubt(text: unknown): StartDoubt {
   };
 }
 
-/** Returns the run tasks in flight of these sync jobs, in the feed's repository. */
+/** As `runsInFlight`, in the feed's repository: the ids of the tasks. */
 export async function tasksInFlight(store: Store, feed: Feed, syncJobIds: readonly string[]): Promise<string[]> {
   const { service, repository } = feed;
   return (

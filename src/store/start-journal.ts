@@ -4,8 +4,8 @@
 //   from                 call                                      to
 //   (none), claimed      claim                                     claimed
 //   claimed              beginSending                              sending
-//   (none), claimed      tryAcquireAndSend: with lease and permit  sending
-//   sending              sendAgain, where tasks/ decides so        sending
+//   (none), claimed      tryBeginSending: with lease and permit    sending
+//   sending              beginSendingAgain, if tasks/ decides so   sending
 //   sending              notSent, by the claimant                  claimed; sending, if sent before
 //   sending              confirmed: by answer or evidence          confirmed
 //   claimed, over masks  planFanOut, by the claimant; fannedOut    claimed; then settled
@@ -15,7 +15,7 @@
 //
 // Only the step to `sending` permits the request: for the newest claimant, and not after the
 // start-by time. One permission stands at a time. A second one needs `notSent` (the request surely
-// started nothing) or `sendAgain` (only under `onUnknown: retry`, or once the run is shown absent).
+// started nothing) or `beginSendingAgain` (under `onUnknown: retry`, or once the run is absent).
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../core/clock.ts";
 import { type Denial, isDenied, noVerdict, type Permit } from "../core/limiter.ts";
@@ -67,9 +67,9 @@ const attributionsMax = 1_000;
 const noTerm = "-";
 
 const claimScript = createScript("start/claim", (answer) => toEntry(asTexts(answer)));
-const sendScript = createScript("start/send", asPermission);
-const sendAgainScript = createScript("start/send-again", asPermission);
-const tryAcquireAndSendScript = createScript("start/try-acquire-and-send", asFastPath);
+const beginSendingScript = createScript("start/begin-sending", asPermission);
+const beginSendingAgainScript = createScript("start/begin-sending-again", asPermission);
+const tryBeginSendingScript = createScript("start/try-begin-sending", asFastPath);
 const notSentScript = createScript("start/not-sent", asNothing);
 const confirmedScript = createScript("start/confirmed", asNothing);
 const cancelScript = createScript("start/cancel", asWord("claimed", "sending", "confirmed", "settled", "fanned-out"));
@@ -117,7 +117,10 @@ export interface Attributable {
 export interface JournalAttribution {
   /** Activity id → task id; no entry where no start in flight could have made the activity. */
   readonly taskOf: ReadonlyMap<string, string>;
-  /** All starts of the sync job that are in flight: task id → when its request was sent. */
+  /**
+   * All starts of the sync job that are in flight, also ended ones that wait for a late activity:
+   * task id → when its request was sent.
+   */
   readonly inFlight: ReadonlyMap<string, number>;
   /** Intervals that Redis lost lately: starts from them may be missing in `inFlight`. */
   readonly losses: readonly { readonly fromMs: number; readonly untilMs: number }[];
@@ -163,8 +166,8 @@ export class StartJournal {
     intent: Intent & { readonly baseline: string; readonly knownSeq?: number | undefined },
   ): Promise<Permission> {
     const { baseline, knownSeq = "" } = intent;
-    return this.#permit(task, claimant, intent, (keys, args) =>
-      sendScript(this.#store, keys, [...args, task.id, baseline, knownSeq, inFlightMs]),
+    return this.#askPermission(task, claimant, intent, (keys, args) =>
+      beginSendingScript(this.#store, keys, [...args, task.id, baseline, knownSeq, inFlightMs]),
     );
   }
 
@@ -172,7 +175,7 @@ export class StartJournal {
    * The fast path: claim, lease, limiter and permission in one step. Undefined: an obstacle stands,
    * which the single steps name.
    */
-  async tryAcquireAndSend(
+  async tryBeginSending(
     task: JournalTask,
     claimant: string,
     intent: FastPathIntent,
@@ -183,7 +186,7 @@ export class StartJournal {
     const others = [leaseKey(this.#store, task), feed, ...(limiter?.keys ?? [])];
     const more = [task.id, entryRetentionMs, inFlightMs, leaseMs, notesFeed ? 1 : 0, ...(limiter?.request ?? [])];
     const { keys, args } = this.#asking(task, claimant, intent);
-    const asked = tryAcquireAndSendScript(this.#store, [...keys, ...others], [...args, ...more]);
+    const asked = tryBeginSendingScript(this.#store, [...keys, ...others], [...args, ...more]);
     const answer = await this.#orTakenBack(asked, task, claimant);
     if (answer === undefined) return undefined;
     const permit = answer.permit && limiter?.read(answer.permit);
@@ -192,7 +195,7 @@ export class StartJournal {
     try {
       isKept = await this.#isKept(task, claimant, answer.intents);
     } finally {
-      // Also when Redis is lost meanwhile: the place stays taken until its lease ends.
+      // Also when Redis fails here; if this fails, too, the place is free when its lease ends.
       if (!isKept) void permit?.release(noVerdict);
     }
     return isKept ? { sentAtMs: answer.sentAtMs, permit } : undefined;
@@ -202,14 +205,14 @@ export class StartJournal {
    * Asks to send once more after `sends` requests of unknown end, or shown to be absent; the newest
    * is `sender`'s.
    */
-  async sendAgain(
+  async beginSendingAgain(
     task: JournalTask,
     claimant: string,
     state: Intent & { readonly sends: number; readonly sender: string },
   ): Promise<Permission> {
     const { sends, sender } = state;
-    return this.#permit(task, claimant, state, (keys, args) =>
-      sendAgainScript(this.#store, keys, [...args, sends, sender]),
+    return this.#askPermission(task, claimant, state, (keys, args) =>
+      beginSendingAgainScript(this.#store, keys, [...args, sends, sender]),
     );
   }
 
@@ -294,8 +297,8 @@ export class StartJournal {
    * Notes a check that could have been the last; answers when the first such one was. The patience
    * with what cannot be read starts there.
    */
-  async unreadable(taskId: string, nowMs: number): Promise<number> {
-    return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["unreadableAtMs", nowMs]));
+  async firstFinalCheck(taskId: string, nowMs: number): Promise<number> {
+    return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["finalCheckAtMs", nowMs]));
   }
 
   /** Notes from when on the run is unusually long. The first note stays; answers that one. */
@@ -352,13 +355,14 @@ export class StartJournal {
   }
 
   /**
-   * Asks for a permission, unless Redis is unsafe; takes it back when no replica has the intent.
+   * Asks for a permission, unless Redis is unsafe; takes it back when a Redis
+   * replica in step lacks the intent.
    */
-  async #permit(
+  async #askPermission(
     task: JournalTask,
     claimant: string,
     intent: Intent,
-    ask: (keys: readonly string[], args: readonly (string | number)[]) => ReturnType<typeof sendScript>,
+    ask: (keys: readonly string[], args: readonly (string | number)[]) => ReturnType<typeof beginSendingScript>,
   ): Promise<Permission> {
     if (this.#watch?.mayAsk() === false) return "undecided";
     const { keys, args } = this.#asking(task, claimant, intent);
@@ -367,7 +371,7 @@ export class StartJournal {
     return (await this.#isKept(task, claimant, intents)) ? "permitted" : "undecided";
   }
 
-  /** Whether a permission holds: a replica, where there is one, has the intent. */
+  /** Whether a permission holds: the Redis replicas in step have the intent. */
   async #isKept(task: JournalTask, claimant: string, intents: number): Promise<boolean> {
     if (this.#watch === undefined) return true;
     const isKept = await this.#orTakenBack(this.#watch.reachReplica(intents), task, claimant);

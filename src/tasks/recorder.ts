@@ -1,7 +1,7 @@
-// Records a task's outcome in the history, then publishes it: one log line, and the watches (of
-// quarantines and deletions). After a crash in between, the next worker with the task publishes it:
-// at least once, with the same taskId. A recorded outcome never changes. RecentOutcomes writes the
-// newest ones again when Redis has lost them.
+// Records a task's outcome in the history (the same step writes the event that the notifier reads),
+// then publishes it: one log line, and the watches (of quarantines and deletions). After a crash in
+// between, the next worker with the task publishes it: at least once, with the same taskId. A
+// recorded outcome never changes. RecentOutcomes writes the newest ones again when Redis lost them.
 
 import { Batcher } from "../core/batcher.ts";
 import type { Clock } from "../core/clock.ts";
@@ -64,7 +64,7 @@ function isWritten(recorded: RecordResult): boolean {
   return recorded === "recorded" || recorded === "recorded-awaited";
 }
 
-/** Longer than a replica may lag (`min-replicas-max-lag 10`) or a disk delays a second's writes. */
+/** Longer than a Redis replica lags (`min-replicas-max-lag 10`), or a disk delays its writes. */
 const rememberedMs = 30_000;
 /** About 1 KB each. */
 const rememberedMax = 5_000;

@@ -2,10 +2,11 @@
 //
 //   claimed ─▶ lease (─▶ activation first) ─▶ baseline of the feeds*
 //     ─▶ permission (intent written) ─▶ POST once
-//          ├─ answered ─▶ follow ─▶ outcome
-//          └─ no answer ─▶ verify in the feeds
+//          ├─ a good answer ─▶ follow ─▶ outcome
+//          └─ in doubt ─▶ verify in the feeds
 //               ├─ confirmed ─▶ follow
-//               └─ absent ─▶ unknown; with follow.appearsWithin: sent once more, then not-started
+//               └─ nothing in time ─▶ unknown (with onUnknown: retry: sent again first);
+//                  with follow.appearsWithin: sent once more, then not-started
 //
 // * Not with `follow.until: accepted`, where the answer is the end: the journal notes the feed's
 // sequence instead. Such a run usually takes the fast path (send-start.ts). A request that
@@ -139,7 +140,7 @@ async function followRun(
   if (policy.follow.until === "accepted")
     return complete({ ...(await acceptedEnding(task, deps, entry)), status: "accepted", ...sent });
   const deadlineMs = sentAtMs + policy.follow.deadlineMs;
-  // Only a walk after the deadline shows whether the run had ended by then.
+  // It ends by a reading right before its deadline, or after it (settle.ts).
   await waitForLists(task, deps, { nowMs, hurry: nowMs >= deadlineMs });
   const appeared = await appearedSince(task, deps, entry);
   const finished = finishedActivities(appeared);

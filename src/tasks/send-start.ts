@@ -87,7 +87,7 @@ export async function sendAgain(task: Task, request: WantedStart): Promise<StepR
   const { sends, claimant: sender } = claim.entry;
   const service = deps.service(task.service);
   if (service === undefined || sends >= sendsMax) return undefined;
-  const ask = () => deps.journal.sendAgain(task, claim.claimant, { ...intentOf(task), sends, sender });
+  const ask = () => deps.journal.beginSendingAgain(task, claim.claimant, { ...intentOf(task), sends, sender });
   const result = await sendIfPermitted(task, request, { service, sends: sends + 1, ask });
   return result === "too-late" || result === "loss" ? undefined : result;
 }
@@ -240,7 +240,7 @@ async function judgeFailure(task: Task, error: ServiceError, { request, permitte
   const refused = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
   const ending = { ...refused, detail: error.message };
   const action = judge(error, task.kind);
-  if (action === "verify") return noteLostAnswer(task, error, { deps, sentAtMs });
+  if (action === "verify") return noteInDoubt(task, error, { deps, sentAtMs });
   if (action === "give-up") {
     // After more than one request, this refusal says nothing about the earlier ones.
     return sends === 1 ? complete({ ...ending, from: { state: "sending", claimant } }) : snooze(sentAtMs + 1_000);
@@ -259,7 +259,7 @@ async function judgeFailure(task: Task, error: ServiceError, { request, permitte
   }
 }
 
-async function noteLostAnswer(
+async function noteInDoubt(
   { policy, id: taskId, target }: Task,
   { kind, status, message: detail }: ServiceError,
   { deps, sentAtMs }: Pick<StartRequest, "deps"> & Pick<SendContext, "sentAtMs">,
@@ -286,7 +286,7 @@ export async function startFastPath(
   if (activatesFirst(policy)) return undefined;
   if (deps.stopping.aborted || (await deps.deniedBy(task.service)) !== undefined) return undefined;
   const isTooLate = createDeadline(sendWithinMs);
-  const answer = await deps.journal.tryAcquireAndSend(task, claimant, {
+  const answer = await deps.journal.tryBeginSending(task, claimant, {
     startByMs: task.startByMs,
     slotMs: task.slotMs,
     leaseMs: task.kind === "run" && policy.overlap !== "allow" ? leaseMs : undefined,

@@ -26,7 +26,7 @@ export interface BlockingEvidence extends Pick<FeedEvidence, "activities" | "our
   readonly approvals: WaitingApprovals | undefined;
 }
 
-/** Walks until a list is surely read: the running one, its pause (feeds/pace.ts), the next one. */
+/** Walks until a list is surely read: one walk, its rest of five (feeds/pace.ts), one more. */
 const walksUntilRead = 7;
 
 /** A reading this shortly before the deadline is fresh; for a short deadline a quarter of it. */

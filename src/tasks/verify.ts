@@ -1,6 +1,6 @@
-// Verification: did a start without an answer happen? Looks for its activities in the feeds.
+// Verification: did a start in doubt happen? Looks for its activities in the feeds.
 //
-//   an activity of it ─▶ confirmed, followed on     nothing in time ─▶ unknown, with the evidence; sent again by onUnknown: retry alone
+//   an activity of it ─▶ confirmed, followed on     nothing in time ─▶ unknown, with the evidence (with onUnknown: retry: sent again first)
 //                                                   └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
 //
 // Absence proves `not-started` only where the operator states how late an activity can be
@@ -42,7 +42,7 @@ export function hasLostAnswer({ state, doubt }: Pick<StartEntry, "state" | "doub
   return doubt === undefined ? state === "sending" : isAnswerLost(doubt);
 }
 
-/** Why the start is in doubt, as the journal notes it; else since the worker crashed. */
+/** Notes a crash as the doubt, unless another one is noted; answers the one that stands. */
 export async function findDoubt(task: Task, deps: Pick<StartDependencies, "journal" | "nowMs">): Promise<StartDoubt> {
   const detail = "the worker died between the request and its answer";
   return deps.journal.noteDoubt(task.id, { kind: "crash", detail, atMs: await deps.nowMs() });
@@ -65,6 +65,7 @@ export async function verifyStart(
   policy: Policy,
   { deps, claim }: { readonly deps: RunDependencies; readonly claim: Claim },
 ): Promise<StepResult> {
+  // Any other policy waits at least as long for the end of the window.
   const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(claim.entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
   const doubt = claim.entry.doubt ?? (await findDoubt(task, deps));
@@ -93,7 +94,7 @@ export async function verifyStart(
   const limitedUntilMs = await noteLimited(task, deps, { nowMs, limitedUntilMs: entry.limitedUntilMs });
   // Patience starts with the first check that could have been final: all workers may have been down
   // for hours before it. Time blocked by limits does not count, up to the run's deadline.
-  const sinceMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.unreadable(task.id, nowMs);
+  const sinceMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.firstFinalCheck(task.id, nowMs);
   const readableAtMs = Math.max(sinceMs, Math.min(limitedUntilMs, sentAtMs + policy.follow.deadlineMs));
   const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
   if (mayYetAppear(appeared, window, { nowMs, patientUntilMs })) {
@@ -150,7 +151,7 @@ function wasWindowRead({ activities, attributable }: FeedEvidence, { untilMs, is
   return attributable && (isWhole ? wholeSinceMs : readSinceMs) >= untilMs;
 }
 
-/** Only an activity that is hardly another start's confirms a start without an answer. */
+/** Only an activity that is hardly another start's confirms a start in doubt. */
 function isConfirmed({ ours, confidence }: FeedEvidence): boolean {
   return ours.length > 0 && confidence !== "ambiguous";
 }

@@ -40,6 +40,7 @@ export interface WebParts extends GuardParts {
 export function createWebApp(parts: WebParts): Hono<WebEnv> {
   const app = new Hono<WebEnv>();
   const looks = new Looks(parts.clock, () => parts.meter?.read());
+  // Open pages fetch themselves again then, so the looks are emptied with it.
   parts.live.beforeChange((isUrgent) => looks.mayTell(isUrgent));
   if (parts.meter !== undefined) app.use(meterAnswers(parts.meter, parts.clock));
   app.onError((error, c) => answerError(c, error, parts.log));

@@ -32,8 +32,8 @@ const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
   // Longer than what was read before the start is good for.
   notReady: [{ kind: "503", operation: "RunSyncJob", key: "11", times: 1, retryAfterSeconds: 31 }],
   // Not found where it would have to be by then.
-  unreadable: [{ kind: "500-before", operation: "RunSyncJob", key: "1", times: 2 }],
-  sendAgain: [{ kind: "500-before", operation: "EnableSyncJobById", key: "41", times: 2 }],
+  firstFinalCheck: [{ kind: "500-before", operation: "RunSyncJob", key: "1", times: 2 }],
+  beginSendingAgain: [{ kind: "500-before", operation: "EnableSyncJobById", key: "41", times: 2 }],
 };
 
 /**
@@ -61,7 +61,7 @@ export function planStepChaos(seed: number): StartChaos {
     serviceFaults: needs[point.replace(/^.*\./, "")] ?? [],
     hollowJobs: [],
     // Where it is shown, a second request goes out only after some seconds: later than the storm.
-    showsActive: seed % 2 === 0 && !point.includes("sendAgain"),
+    showsActive: seed % 2 === 0 && !point.includes("beginSendingAgain"),
     awaitsTrap: point,
     redisTrouble: [],
     endsWith: random.chance(0.5) ? "SIGKILL" : "SIGTERM",

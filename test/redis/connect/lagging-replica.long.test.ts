@@ -105,7 +105,7 @@ describe("a replica that lags behind unnoticed", () => {
     const store = await openStore({ url: `redis://127.0.0.1:${front.port}`, prefix });
     try {
       const watch = new RedisWatch(store);
-      watch.isOpen = true;
+      watch.mayStart = true;
       const journal = new StartJournal(store, watch);
       await watch.check();
       await until(

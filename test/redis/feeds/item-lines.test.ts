@@ -52,7 +52,7 @@ function createReader(repository: string, around: Partial<WalkDependencies["feed
       keepShape: (...args) => book.keepShape(...args),
       walked: (...args) => book.walked(...args),
       failed: (...args) => book.failed(...args),
-      markPublished: (...args) => book.markPublished(...args),
+      markLogged: (...args) => book.markLogged(...args),
       discoveredSince: (...args) => book.discoveredSince(...args),
       ...around,
     };

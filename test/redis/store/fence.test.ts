@@ -17,7 +17,7 @@ const store = await storeForTest();
 beforeEach(async () => {
   await store.redis.del(store.key("watch"), store.key("losses"), store.key("processes"));
   watch = new RedisWatch(store);
-  watch.isOpen = true;
+  watch.mayStart = true;
   await watch.check();
   // As if it had been the same Redis for long.
   await note({ since: 1 });
@@ -37,8 +37,8 @@ async function permission(slotMs: number, startBy = startByMs): Promise<Permissi
   const unwatched = new StartJournal(store);
   await unwatched.claim(again, "me");
   await unwatched.beginSending(task(again), "me", { startByMs, baseline: "" });
-  const second = await journal.sendAgain(task(again), "me", { ...intent, sends: 1, sender: "me" });
-  const atOnce = await journal.tryAcquireAndSend(task(short), "me", {
+  const second = await journal.beginSendingAgain(task(again), "me", { ...intent, sends: 1, sender: "me" });
+  const atOnce = await journal.tryBeginSending(task(short), "me", {
     ...intent,
     leaseMs: undefined,
     notesFeed: false,
@@ -53,9 +53,9 @@ describe("a start", () => {
   });
 
   it("waits while this process does not trust Redis, whatever the watch says", async () => {
-    watch.isOpen = false;
+    watch.mayStart = false;
     expect(await permission(startByMs)).toBe("undecided");
-    watch.isOpen = true;
+    watch.mayStart = true;
     expect(await permission(startByMs)).toBe("permitted");
   });
 

@@ -126,7 +126,7 @@ describe("a lease taken over from a holder that the queue will not run again", (
     await leases.acquire(holder, me, 60_000);
     await journal.beginSending(holder, me, intent);
     expect(await leases.takeOver(heir, me, { ...over, holder: holder.id })).toBe(heir.id);
-    expect(await journal.sendAgain(holder, "another", { ...intent, sends: 1, sender: me })).toBe("lost-claim");
+    expect(await journal.beginSendingAgain(holder, "another", { ...intent, sends: 1, sender: me })).toBe("lost-claim");
     const outcome = testOutcome({ taskId: holder.id, ...subject("over-sent") });
     expect(await history().record(outcome, { state: "confirmed", isAnswer: true })).toBe("recorded");
     expect(await leases.holder(heir)).toBe(heir.id);

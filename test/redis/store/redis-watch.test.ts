@@ -16,7 +16,7 @@ async function newProcess(): Promise<{ watch: RedisWatch; journal: StartJournal;
   const store = await openStore({ url: server.url, prefix: "{watch}" });
   stores.push(store);
   const watch = new RedisWatch(store);
-  watch.isOpen = true;
+  watch.mayStart = true;
   return { store, watch, journal: new StartJournal(store, watch) };
 }
 

@@ -31,32 +31,32 @@ describe("sending again", () => {
   it("is refused when its judgement is of an earlier request, also by the same step", async () => {
     await sent("same-claimant");
     const again = { startByMs, sends: 1, sender: "me" };
-    expect(await journal.sendAgain(task("same-claimant"), "me", again)).toBe("permitted");
-    expect(await journal.sendAgain(task("same-claimant"), "frozen", again)).toBe("lost-claim");
+    expect(await journal.beginSendingAgain(task("same-claimant"), "me", again)).toBe("permitted");
+    expect(await journal.beginSendingAgain(task("same-claimant"), "frozen", again)).toBe("lost-claim");
     expect(await journal.entry("same-claimant")).toMatchObject({ claimant: "me", sends: 2 });
   });
 
   it("is refused while Redis is not the one of the last tick, or lost that moment", async () => {
     const watch = new RedisWatch(store);
-    watch.isOpen = true;
+    watch.mayStart = true;
     await sent("careful");
     const careful = new StartJournal(store, watch);
     const again = { startByMs, sends: 1, sender: "me" };
-    expect(await careful.sendAgain(task("careful"), "me", { ...again, slotMs: startByMs })).toBe("undecided");
+    expect(await careful.beginSendingAgain(task("careful"), "me", { ...again, slotMs: startByMs })).toBe("undecided");
     await watch.check();
     // As if that had been long ago: what was due before waits for a moment first.
     await store.redis.hset(store.key("watch"), "since", 1);
     await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
-    expect(await careful.sendAgain(task("careful"), "me", { ...again, slotMs: 1_500 })).toBe("loss");
+    expect(await careful.beginSendingAgain(task("careful"), "me", { ...again, slotMs: 1_500 })).toBe("loss");
     expect(await careful.entry("careful")).toMatchObject({ sends: 1 });
-    expect(await careful.sendAgain(task("careful"), "me", { ...again, slotMs: startByMs })).toBe("permitted");
+    expect(await careful.beginSendingAgain(task("careful"), "me", { ...again, slotMs: startByMs })).toBe("permitted");
     await store.redis.del(store.key("losses"));
   });
 
   it("begins a new time to look, and keeps when the first request went out", async () => {
     await sent("two-times");
     await store.redis.hset(entryKey("two-times"), "sentAtMs", 1_000, "lastSentAtMs", 1_000);
-    await journal.sendAgain(task("two-times"), "me", { startByMs, sends: 1, sender: "me" });
+    await journal.beginSendingAgain(task("two-times"), "me", { startByMs, sends: 1, sender: "me" });
     const { sentAtMs, lastSentAtMs = 0 } = (await journal.entry("two-times")) ?? {};
     expect(sentAtMs).toBe(1_000);
     expect(lastSentAtMs).toBeGreaterThan(1_000);
@@ -88,11 +88,11 @@ describe("taking a permission back", () => {
   it("forgets the blocked time: the next request gets its whole time", async () => {
     await sent("patient");
     await journal.limitedUntil("patient", 1_000);
-    await journal.unreadable("patient", 1_000);
+    await journal.firstFinalCheck("patient", 1_000);
     await journal.notSent(task("patient"), "me");
     await sent("patient", "me again");
     expect((await journal.entry("patient"))?.limitedUntilMs).toBeUndefined();
-    expect(await journal.unreadable("patient", 2_000)).toBe(2_000);
+    expect(await journal.firstFinalCheck("patient", 2_000)).toBe(2_000);
   });
 });
 
@@ -103,13 +103,13 @@ describe("an entry", () => {
       await store.redis.hset(entryKey(id), "claimedAtMs", 1_000);
     }
     expect(await journal.claim("early", "another")).toMatchObject({ claimant: "another", claimedAtMs: 1_000 });
-    expect(await journal.tryAcquireAndSend(task("early-at-once"), "me", atOnce)).toBeDefined();
+    expect(await journal.tryBeginSending(task("early-at-once"), "me", atOnce)).toBeDefined();
     expect((await journal.entry("early-at-once"))?.claimedAtMs).toBe(1_000);
   });
 
   it("says how far the feed was known only where that was noted", async () => {
     await sent("unknown-feed");
-    await journal.tryAcquireAndSend(task("unknown-at-once"), "me", atOnce);
+    await journal.tryBeginSending(task("unknown-at-once"), "me", atOnce);
     for (const id of ["unknown-feed", "unknown-at-once"]) expect((await journal.entry(id))?.knownSeq).toBeUndefined();
     await journal.claim("known-feed", "me");
     await journal.beginSending(task("known-feed"), "me", { ...intent, knownSeq: 7 });
@@ -119,7 +119,7 @@ describe("an entry", () => {
   it("is forgotten a month after its last step, and those in flight a week after", async () => {
     await journal.claim("only-claimed", "me");
     await sent("kept");
-    await journal.tryAcquireAndSend(task("kept-at-once"), "me", atOnce);
+    await journal.tryBeginSending(task("kept-at-once"), "me", atOnce);
     for (const id of ["only-claimed", "kept", "kept-at-once"]) {
       expect(await keptMs(entryKey(id))).toBeGreaterThan(4 * weekMs);
       expect(await keptMs(entryKey(id))).toBeLessThan(5 * weekMs);

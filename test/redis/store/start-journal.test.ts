@@ -47,7 +47,7 @@ describe("the start journal", () => {
   it("permits no request of a cancelled task, in whatever state the cancel met it", async () => {
     const intent = { ...farAway, slotMs: 1, leaseMs: undefined, notesFeed: false };
     expect(await journal.cancel("never-claimed", "by me")).toBe("claimed");
-    expect(await journal.tryAcquireAndSend(task("never-claimed"), "me", intent)).toBeUndefined();
+    expect(await journal.tryBeginSending(task("never-claimed"), "me", intent)).toBeUndefined();
     await journal.claim("claimed", "me");
     expect(await journal.cancel("claimed", "by me")).toBe("claimed");
     expect(await journal.beginSending(task("claimed"), "me", farAway)).toBe("lost-claim");
@@ -57,7 +57,7 @@ describe("the start journal", () => {
     await journal.beginSending(task("sent"), "me", farAway);
     expect(await journal.cancel("sent", "by me")).toBe("sending");
     expect(await journal.cancel("sent", "by another")).toBe("sending");
-    expect(await journal.sendAgain(task("sent"), "heir", { ...again, sender: "me" })).toBe("lost-claim");
+    expect(await journal.beginSendingAgain(task("sent"), "heir", { ...again, sender: "me" })).toBe("lost-claim");
     expect(await journal.cancelled("sent")).toBe("by me");
     await journal.claim("masks", "me");
     await journal.planFanOut({ id: "masks", policy: "p", slotMs: 1 }, { claimant: "me", isNotified: false }, ["1"]);
@@ -77,7 +77,7 @@ describe("the start journal", () => {
     expect(await journal.entry("held-up")).toMatchObject({ state: "confirmed", doubt: undefined });
     await journal.confirmed(task("evidence"), "evidence");
     expect(await journal.entry("evidence")).toMatchObject({ state: "confirmed", doubt: missing });
-    await journal.sendAgain(task("twice"), "heir", { ...again, sender: "held-up" });
+    await journal.beginSendingAgain(task("twice"), "heir", { ...again, sender: "held-up" });
     await journal.confirmed(task("twice"), "answer");
     expect(await journal.entry("twice")).toMatchObject({ state: "confirmed", doubt: missing });
   });
@@ -174,7 +174,9 @@ describe("taking a permission back", () => {
   it("is for its claimant only: a zombie cannot undo what another one sent", async () => {
     await journal.claim("zombie-back", "zombie");
     await journal.beginSending(task("zombie-back"), "zombie", farAway);
-    expect(await journal.sendAgain(task("zombie-back"), "heir", { ...again, sender: "zombie" })).toBe("permitted");
+    expect(await journal.beginSendingAgain(task("zombie-back"), "heir", { ...again, sender: "zombie" })).toBe(
+      "permitted",
+    );
     await journal.notSent(task("zombie-back"), "zombie");
     expect(await journal.claim("zombie-back", "third")).toMatchObject({ state: "sending", claimant: "heir", sends: 2 });
   });
@@ -196,7 +198,7 @@ describe("taking a permission back", () => {
   it("leaves an earlier request undecided", async () => {
     await journal.claim("second", "me");
     await journal.beginSending(task("second"), "me", farAway);
-    await journal.sendAgain(task("second"), "me", { ...again, sender: "me" });
+    await journal.beginSendingAgain(task("second"), "me", { ...again, sender: "me" });
     await journal.notSent(task("second"), "me");
     expect(await journal.claim("second", "me")).toMatchObject({ state: "sending", sends: 1 });
   });
@@ -206,7 +208,7 @@ describe("sending again", () => {
   it("is permitted once for each request without an answer, however many ask", async () => {
     await journal.claim("again", "me");
     await journal.beginSending(task("again"), "me", farAway);
-    const ask = (claimant: string) => journal.sendAgain(task("again"), claimant, { ...again, sender: "me" });
+    const ask = (claimant: string) => journal.beginSendingAgain(task("again"), claimant, { ...again, sender: "me" });
     const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => ask(`worker ${index}`)));
     expect(answers.filter((answer) => answer === "permitted")).toHaveLength(1);
   });
@@ -214,11 +216,11 @@ describe("sending again", () => {
   it("is refused once the start was answered, and after the start-by time", async () => {
     await journal.claim("late-again", "me");
     await journal.beginSending(task("late-again"), "me", farAway);
-    expect(await journal.sendAgain(task("late-again"), "me", { ...again, startByMs: 1, sender: "me" })).toBe(
+    expect(await journal.beginSendingAgain(task("late-again"), "me", { ...again, startByMs: 1, sender: "me" })).toBe(
       "too-late",
     );
     await journal.confirmed(task("late-again"), "evidence");
-    expect(await journal.sendAgain(task("late-again"), "me", { ...again, sender: "me" })).toBe("lost-claim");
+    expect(await journal.beginSendingAgain(task("late-again"), "me", { ...again, sender: "me" })).toBe("lost-claim");
   });
 
   it("is refused when the judged request was taken back: another may be on its way", async () => {
@@ -228,7 +230,7 @@ describe("sending again", () => {
     await journal.notSent(task("changed"), "held-up");
     await journal.claim("changed", "heir");
     expect(await journal.beginSending(task("changed"), "heir", farAway)).toBe("permitted");
-    expect(await journal.sendAgain(task("changed"), "frozen", { ...again, sends, sender })).toBe("lost-claim");
+    expect(await journal.beginSendingAgain(task("changed"), "frozen", { ...again, sends, sender })).toBe("lost-claim");
     expect(await journal.entry("changed")).toMatchObject({ claimant: "heir", sends: 1 });
   });
 });
@@ -310,7 +312,7 @@ describe("a permission whose answer does not come, since Redis is frozen", () =>
         await slow.claim("frozen", "me");
         const ask = () =>
           way === "at once"
-            ? slow.tryAcquireAndSend(task("frozen"), "me", { startByMs, leaseMs: undefined, notesFeed: false })
+            ? slow.tryBeginSending(task("frozen"), "me", { startByMs, leaseMs: undefined, notesFeed: false })
             : slow.beginSending(task("frozen"), "me", { startByMs, baseline: "" });
         // Redis must know the scripts before: else the first it hears of them is their hash.
         await slow.notSent(task("frozen"), "me");

@@ -83,7 +83,7 @@ const walk = async (task: Task, list: "activities" | "conflictDetails", items: r
 /** A start that waited for no walk, of whose answer nobody says anything. */
 async function startSilently(task: Task) {
   const intent = { startByMs: task.startByMs, leaseMs: 60_000, notesFeed: true };
-  const answer = await journal.tryAcquireAndSend(task, "me", intent);
+  const answer = await journal.tryBeginSending(task, "me", intent);
   const sentAtMs = answer !== undefined && "sentAtMs" in answer ? answer.sentAtMs : Number.NaN;
   return { sentAtMs, entry: await journal.claim(task.id, "me") };
 }
@@ -243,7 +243,7 @@ describe("a start that was sent once more", () => {
     await store.redis.hset(store.key("start", task.id), "sentAtMs", firstAtMs, "lastSentAtMs", firstAtMs);
     await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset", atMs: firstAtMs + 50 });
     const again = { startByMs: task.startByMs, sends: 1, sender: "me" };
-    expect(await journal.sendAgain(task, "heir", again)).toBe("permitted");
+    expect(await journal.beginSendingAgain(task, "heir", again)).toBe("permitted");
     return (await journal.entry(task.id))?.lastSentAtMs ?? Number.NaN;
   };
   const judged = async (task: Task) => {

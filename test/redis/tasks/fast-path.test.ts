@@ -25,13 +25,13 @@ const permitted = { sentAtMs: expect.any(Number), permit: undefined };
 
 describe("a start at once", () => {
   it("is permitted exactly once, for any number of callers", async () => {
-    const ask = (_: unknown, index: number) => journal.tryAcquireAndSend(task("raced"), `worker ${index}`, plain);
+    const ask = (_: unknown, index: number) => journal.tryBeginSending(task("raced"), `worker ${index}`, plain);
     const answers = await Promise.all(Array.from({ length: 30 }, ask));
     expect(answers.filter((answer) => answer !== undefined)).toHaveLength(1);
   });
 
   it("leaves in the journal what the steps one by one leave, and holds its sync job", async () => {
-    const answer = await journal.tryAcquireAndSend(task("whole"), "me", plain);
+    const answer = await journal.tryBeginSending(task("whole"), "me", plain);
     const sentAtMs = answer !== undefined && "sentAtMs" in answer ? answer.sentAtMs : Number.NaN;
     expect(await journal.entry("whole")).toEqual({
       state: "sending",
@@ -53,21 +53,21 @@ describe("a start at once", () => {
 
   it("is not permitted while another task holds the sync job", async () => {
     await store.redis.set(leaseKey(store, task("taken")), "other");
-    expect(await journal.tryAcquireAndSend(task("taken"), "me", plain)).toBeUndefined();
+    expect(await journal.tryBeginSending(task("taken"), "me", plain)).toBeUndefined();
     expect((await journal.entry("taken"))?.state).toBe("claimed");
-    expect(await journal.tryAcquireAndSend(task("taken"), "me", { ...plain, leaseMs: undefined })).toEqual(permitted);
+    expect(await journal.tryBeginSending(task("taken"), "me", { ...plain, leaseMs: undefined })).toEqual(permitted);
     expect(await leases.holder(task("taken"))).toBe("other");
   });
 
   it("is not permitted after its start-by time", async () => {
-    expect(await journal.tryAcquireAndSend(task("late"), "me", { ...plain, startByMs: 1 })).toBeUndefined();
+    expect(await journal.tryBeginSending(task("late"), "me", { ...plain, startByMs: 1 })).toBeUndefined();
     expect((await journal.entry("late"))?.state).toBe("claimed");
     expect(await leases.holder(task("late"))).toBeUndefined();
   });
 
   it("takes over a claim that sent nothing, whose claimant may not send any more", async () => {
     await journal.claim("zombie", "first");
-    expect(await journal.tryAcquireAndSend(task("zombie"), "second", plain)).toEqual(permitted);
+    expect(await journal.tryBeginSending(task("zombie"), "second", plain)).toEqual(permitted);
     expect(await journal.beginSending(task("zombie"), "first", { startByMs: plain.startByMs, baseline: "" })).toBe(
       "lost-claim",
     );
@@ -75,31 +75,31 @@ describe("a start at once", () => {
 
   it("is not permitted for what a newer version has in work", async () => {
     await store.redis.hset(store.key("start", "from-tomorrow"), "v", "2", "state", "claimed", "claimant", "newer");
-    expect(await journal.tryAcquireAndSend(task("from-tomorrow"), "me", plain)).toBeUndefined();
+    expect(await journal.tryBeginSending(task("from-tomorrow"), "me", plain)).toBeUndefined();
     expect(await store.redis.hget(store.key("start", "from-tomorrow"), "claimant")).toBe("newer");
   });
 
   it("is not permitted before Redis is checked, at another Redis, or in a loss", async () => {
     const watch = new RedisWatch(store);
     const careful = new StartJournal(store, watch);
-    expect(await careful.tryAcquireAndSend(task("careful"), "me", plain)).toBeUndefined();
-    watch.isOpen = true;
-    expect(await careful.tryAcquireAndSend(task("careful"), "me", plain)).toBeUndefined();
+    expect(await careful.tryBeginSending(task("careful"), "me", plain)).toBeUndefined();
+    watch.mayStart = true;
+    expect(await careful.tryBeginSending(task("careful"), "me", plain)).toBeUndefined();
     await watch.check();
     await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
-    expect(await careful.tryAcquireAndSend(task("careful"), "me", { ...plain, slotMs: 1_500 })).toBeUndefined();
+    expect(await careful.tryBeginSending(task("careful"), "me", { ...plain, slotMs: 1_500 })).toBeUndefined();
     expect((await careful.entry("careful"))?.state).toBe("claimed");
-    expect(await careful.tryAcquireAndSend(task("careful"), "me", { ...plain, slotMs: plain.startByMs })).toEqual(
+    expect(await careful.tryBeginSending(task("careful"), "me", { ...plain, slotMs: plain.startByMs })).toEqual(
       permitted,
     );
     expect(await store.redis.hget(store.key("watch"), "intents")).toBe("1");
   });
 
   it("forgets all of it when the request surely did not leave", async () => {
-    await journal.tryAcquireAndSend(task("refused"), "me", plain);
+    await journal.tryBeginSending(task("refused"), "me", plain);
     await journal.notSent(task("refused"), "me");
     expect(await journal.entry("refused")).toMatchObject({ state: "claimed", sends: 0, knownSeq: undefined });
-    expect(await journal.tryAcquireAndSend(task("refused"), "me again", plain)).toEqual(permitted);
+    expect(await journal.tryBeginSending(task("refused"), "me again", plain)).toEqual(permitted);
   });
 });
 
@@ -122,7 +122,7 @@ describe("a start at once behind a limiter with limits", () => {
   it("takes a permit with its permission; without one it may ask again", async () => {
     const limiter = limiterOf("two-places", { concurrencyMax: 2 });
     const ids = ["first", "second", "third", "fourth"];
-    const answers = await Promise.all(ids.map((id) => journal.tryAcquireAndSend(task(id), "me", intentAt(limiter))));
+    const answers = await Promise.all(ids.map((id) => journal.tryBeginSending(task(id), "me", intentAt(limiter))));
     const permits = answers.flatMap((answer) => (answer !== undefined && "permit" in answer ? [answer.permit] : []));
     const denials = answers.flatMap((answer) => (answer !== undefined && "denied" in answer ? [answer.denied] : []));
     expect(permits).toHaveLength(2);
@@ -134,25 +134,25 @@ describe("a start at once behind a limiter with limits", () => {
     await permits[0]?.release(noVerdict);
     expect(await readLimiterStatus(store, "two-places")).toMatchObject({ inFlight: 1 });
     const late = ids[states.indexOf("claimed")] ?? "";
-    expect(await journal.tryAcquireAndSend(task(late), "me", intentAt(limiter))).toHaveProperty("permit");
+    expect(await journal.tryBeginSending(task(late), "me", intentAt(limiter))).toHaveProperty("permit");
   });
 
   it("counts into the rate, and is held by a throttle and an open breaker", async () => {
     const paced = limiterOf("paced", { requestsPerSecond: 0.01 });
-    expect(await journal.tryAcquireAndSend(task("on-time"), "me", intentAt(paced))).toHaveProperty("permit");
-    expect(await journal.tryAcquireAndSend(task("over"), "me", intentAt(paced))).toHaveProperty(
+    expect(await journal.tryBeginSending(task("on-time"), "me", intentAt(paced))).toHaveProperty("permit");
+    expect(await journal.tryBeginSending(task("over"), "me", intentAt(paced))).toHaveProperty(
       "denied.deniedBy",
       "rate",
     );
     const tired = limiterOf("tired", { concurrencyMax: 9 });
     await store.redis.hset(store.key("limiter", "tired"), "throttledUntilMs", "9999999999999");
-    expect(await journal.tryAcquireAndSend(task("tired"), "me", intentAt(tired))).toHaveProperty(
+    expect(await journal.tryBeginSending(task("tired"), "me", intentAt(tired))).toHaveProperty(
       "denied.deniedBy",
       "throttle",
     );
     const down = limiterOf("down", { concurrencyMax: 9 });
     await store.redis.hset(store.key("limiter", "down"), "state", "open", "nextProbeMs", "1");
-    expect(await journal.tryAcquireAndSend(task("down"), "me", intentAt(down))).toHaveProperty(
+    expect(await journal.tryBeginSending(task("down"), "me", intentAt(down))).toHaveProperty(
       "denied.deniedBy",
       "breaker",
     );
@@ -161,24 +161,24 @@ describe("a start at once behind a limiter with limits", () => {
 
   it("needs the same Redis, as without a limiter, and takes no permit otherwise", async () => {
     const watch = new RedisWatch(store);
-    watch.isOpen = true;
+    watch.mayStart = true;
     const limiter = limiterOf("guarded", { concurrencyMax: 1 });
     const careful = new StartJournal(store, watch);
-    expect(await careful.tryAcquireAndSend(task("guarded"), "me", intentAt(limiter))).toBeUndefined();
+    expect(await careful.tryBeginSending(task("guarded"), "me", intentAt(limiter))).toBeUndefined();
     expect(await readLimiterStatus(store, "guarded")).toMatchObject({ inFlight: 0 });
     await watch.check();
     const intent = { ...intentAt(limiter), slotMs: plain.startByMs };
-    expect(await careful.tryAcquireAndSend(task("guarded"), "me", intent)).toHaveProperty("permit");
+    expect(await careful.tryBeginSending(task("guarded"), "me", intent)).toHaveProperty("permit");
     expect(await readLimiterStatus(store, "guarded")).toMatchObject({ inFlight: 1 });
   });
 
   it("releases its permit when Redis is lost before a replica confirms", async () => {
     const watch = new RedisWatch(store);
-    watch.isOpen = true;
+    watch.mayStart = true;
     await watch.check();
     watch.reachReplica = () => Promise.reject(new Error("Connection is closed."));
     const intent = { ...intentAt(limiterOf("cut-off", { concurrencyMax: 1 })), slotMs: plain.startByMs };
-    const asked = new StartJournal(store, watch).tryAcquireAndSend(task("cut-off"), "me", intent);
+    const asked = new StartJournal(store, watch).tryBeginSending(task("cut-off"), "me", intent);
     await expect(asked).rejects.toThrow("Connection is closed.");
     expect(await readLimiterStatus(store, "cut-off")).toMatchObject({ inFlight: 0 });
   });
@@ -193,7 +193,7 @@ describe("an outcome that is the answer", () => {
   const outcomeOf = (taskId: string) => testOutcome({ taskId, service: "main", repository: null, target: taskId });
 
   it("answers and settles the start and gives the sync job back, in one step", async () => {
-    await journal.tryAcquireAndSend(task("answer"), "me", plain);
+    await journal.tryBeginSending(task("answer"), "me", plain);
     expect(await history.record(outcomeOf("answer"), answer)).toBe("recorded");
     expect(await journal.entry("answer")).toMatchObject({ state: "settled", confirmedAtMs: expect.any(Number) });
     expect(await leases.holder(task("answer"))).toBeUndefined();
@@ -201,12 +201,12 @@ describe("an outcome that is the answer", () => {
   });
 
   it("is untrue of a start taken back, and leaves another task's sync job alone", async () => {
-    await journal.tryAcquireAndSend(task("back"), "me", plain);
+    await journal.tryBeginSending(task("back"), "me", plain);
     await journal.notSent(task("back"), "me");
     expect(await history.record(outcomeOf("back"), answer)).toBe("superseded");
     expect(await leases.holder(task("back"))).toBe("back");
     await store.redis.set(leaseKey(store, task("theirs")), "other");
-    await journal.tryAcquireAndSend(task("theirs"), "me", { ...plain, leaseMs: undefined });
+    await journal.tryBeginSending(task("theirs"), "me", { ...plain, leaseMs: undefined });
     expect(await history.record(outcomeOf("theirs"), answer)).toBe("recorded");
     expect(await leases.holder(task("theirs"))).toBe("other");
   });

@@ -132,7 +132,7 @@ describe("the short way", () => {
 
   it("is not for what was due when Redis lost its memory", async () => {
     const watch = new RedisWatch(store);
-    watch.isOpen = true;
+    watch.mayStart = true;
     await watch.check();
     await store.redis.hset(store.key("watch"), "since", 1);
     await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");

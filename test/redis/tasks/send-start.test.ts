@@ -41,7 +41,7 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
     await claim();
     await journal.beginSending(task, "me", { startByMs: far, baseline: "" });
     for (let sent = 1; sent < sends; sent += 1)
-      await journal.sendAgain(task, "me", { startByMs: far, sends: sent, sender: "me" });
+      await journal.beginSendingAgain(task, "me", { startByMs: far, sends: sent, sender: "me" });
   };
   const permitted = async (sends: number, { isTooLate = (): boolean => false, to = service } = {}) => {
     await permit(sends);
@@ -55,7 +55,7 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
 /** Redis lost what was written while the tasks of this instant were due. */
 async function watched(): Promise<Partial<ProcessDependencies>> {
   const watch = new RedisWatch(store);
-  watch.isOpen = true;
+  watch.mayStart = true;
   await watch.check();
   await store.redis.hset(store.key("watch"), "since", 1);
   await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
@@ -128,7 +128,7 @@ it.each([
 // If it died now, the journal could not tell whether it had sent.
 it("a stopping worker asks for no permission", async () => {
   const { task, deps, claim, journal, asked } = await fixture({ deps: { stopping: AbortSignal.abort() } });
-  const asks = [vi.spyOn(journal, "beginSending"), vi.spyOn(journal, "sendAgain")];
+  const asks = [vi.spyOn(journal, "beginSending"), vi.spyOn(journal, "beginSendingAgain")];
   expect(told(await sendStart(task, { deps, claim: await claim(), baseline: "", acceptedEnds: true }))).toBe("snooze");
   const again = await sendAgain(task, { deps, claim: await claim(), acceptedEnds: true });
   expect(again === undefined ? again : told(again)).toBe("snooze");

@@ -75,7 +75,7 @@ async function fixture({
   });
   const { journal, feeds: book } = deps;
   const feed = feedOf(task, "activities");
-  await journal.tryAcquireAndSend(task, "me", { startByMs: task.startByMs, leaseMs: undefined, notesFeed: true });
+  await journal.tryBeginSending(task, "me", { startByMs: task.startByMs, leaseMs: undefined, notesFeed: true });
   const { sentAtMs = 0 } = (await journal.entry(id)) ?? {};
   if (lost !== "silent") await journal.noteDoubt(id, { kind: lost, detail: "lost", atMs: sentAtMs + 50 });
   const policy = testPolicy({ onUnknown, follow: { ...testPolicy().follow, ...follow } });

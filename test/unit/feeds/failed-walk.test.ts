@@ -31,7 +31,7 @@ async function walkAfter(failedAtMs: number | undefined): Promise<{ verdict: Ver
   const book = {
     takeIn: async () => [],
     keepKnowledge: async () => {},
-    markPublished: async () => {},
+    markLogged: async () => {},
     discoveredSince: async () => [],
     keepShape: async () => {},
     walked: async () => {},

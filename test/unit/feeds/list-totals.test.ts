@@ -73,7 +73,7 @@ async function walked(
         keepKnowledge: async (_feed, text) => {
           kept = text;
         },
-        markPublished: async () => {},
+        markLogged: async () => {},
         discoveredSince: async () => [],
         keepShape: async () => {},
         walked: async (_feed, walk) => {

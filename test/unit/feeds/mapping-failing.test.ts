@@ -89,7 +89,7 @@ describe("a walk of a list on which the mapping fails", () => {
           feeds: {
             takeIn: async (_feed, _status, { items: taken }) => taken.map(() => novelty),
             keepKnowledge: async () => {},
-            markPublished: async () => {},
+            markLogged: async () => {},
             discoveredSince: async () => [],
             keepShape: async () => {},
             walked: async () => {

@@ -61,7 +61,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
             knowledge = text;
           },
           keepShape: async () => {},
-          markPublished: async () => {},
+          markLogged: async () => {},
           discoveredSince: async () => [],
           walked: async (_feed, one) => void ended.push(one),
           failed: async (_feed, failure) => expect(failure).toBe(""),

@@ -49,7 +49,7 @@ describe("a feed whose items change their shape", () => {
             takeIn: async (_feed, _status, { items: taken }) => taken.map(() => "known"),
             keepKnowledge: async (_feed, knowledge) => void Object.assign(kept, { knowledge }),
             keepShape: async (_feed, shape) => void Object.assign(kept, { shape }),
-            markPublished: async () => {},
+            markLogged: async () => {},
             discoveredSince: async () => [],
             walked: async () => {},
             failed: async (_feed, failure) => expect(failure).toBe(""),

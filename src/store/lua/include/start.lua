@@ -12,6 +12,6 @@ end
 local function takeBack(entryKey, inFlightKey, task)
   redis.call('HSET', entryKey, 'state', 'claimed')
   redis.call('HDEL', entryKey, 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'doubt')
-  redis.call('HDEL', entryKey, 'limitedUntilMs', 'unreadableAtMs')
+  redis.call('HDEL', entryKey, 'limitedUntilMs', 'finalCheckAtMs')
   redis.call('HDEL', inFlightKey, task)
 end

@@ -1,10 +1,6 @@
--- Takes or prolongs a lease for a claimed start.
--- KEYS: lease, entry
--- ARGV: task, claimant, durationMs
--- Answers the holder; nothing when another step has the claim.
-local leaseKey, entryKey = unpack(KEYS)
-local task, claimant, durationMs = unpack(ARGV)
+-- Takes or prolongs a lease.
+-- KEYS: lease
+-- ARGV: claimant, durationMs
+-- Answers the holder.
 --- @include "lease"
-local entry = redis.call('HMGET', entryKey, 'state', 'claimant')
-if entry[1] ~= 'claimed' or entry[2] ~= claimant then return false end
-return acquireLease(leaseKey, task, durationMs)
+return acquireLease(KEYS[1], ARGV[1], ARGV[2])

@@ -2,8 +2,8 @@
 -- claimant, so that a worker still on it may send nothing.
 -- KEYS: lease, entry, entry of the holder
 -- ARGV: task, claimant, durationMs, holder, '1' when the holder is over
--- Answers as lease/acquire. Without the holder's entry, or with a newer one, its requests are
--- unknown: the lease stays.
+-- Answers as lease/acquire-for-start. Without the holder's entry, or with a newer one, its requests
+-- are unknown: the lease stays.
 local leaseKey, entryKey, holderEntryKey = unpack(KEYS)
 local task, claimant, durationMs, holder, isOver = unpack(ARGV)
 --- @include "lease"

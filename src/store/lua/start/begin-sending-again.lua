@@ -1,8 +1,8 @@
--- Permits one more request after `sends` unanswered ones, the newest of `sender`. Another sender in
+-- Permits one more request after `sends` in doubt, the newest of `sender`. Another sender in
 -- the entry: that request was taken back, and a newer one may be under way, so none is permitted.
 -- KEYS: entry, in flight, watch, losses
 -- ARGV: claimant, startBy, term, slot, asking, sends, sender
--- Answers as start/send.
+-- Answers as start/begin-sending.
 local entryKey, _, watchKey, lossesKey = unpack(KEYS)
 local claimant, startBy, term, slot, asking, sends, sender = unpack(ARGV)
 --- @include "fence"
@@ -15,5 +15,5 @@ if now > tonumber(startBy) then return { 'too-late' } end
 local obstacle = checkFence(watchKey, lossesKey, term, slot, startBy)
 if obstacle then return { obstacle } end
 redis.call('HSET', entryKey, 'claimant', claimant, 'sends', sends + 1, 'lastSentAtMs', now, 'asking', asking)
-redis.call('HDEL', entryKey, 'unreadableAtMs')
+redis.call('HDEL', entryKey, 'finalCheckAtMs')
 return { 'permitted', countIntent(watchKey, term) }
