@@ -33,10 +33,7 @@ export type NotifyEvent =
       readonly syncJobs: readonly string[];
     };
 
-/**
- * A batch of events. `lost`: how many were dropped before they were read; negative: Redis has
- * forgotten some that were handled.
- */
+/** A batch of events. `lost`: dropped unread; negative: handled ones that Redis has forgotten. */
 export interface NotifyBatch {
   readonly events: readonly NotifyEvent[];
   /** The stream id of the last event, read or not; '' without one. */

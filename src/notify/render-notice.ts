@@ -69,14 +69,12 @@ function toMessage({ kind, title, data, policy, service, at, timezone, link }: N
   // A digest is cut where it is made.
   const linesMax = kind === "digest" ? all.length : otherLinesMax;
   const more = all.length > linesMax ? [`and ${all.length - linesMax} more`] : [];
-  const others = [
-    ...(typeof unnamed === "number" ? [`and ${counted(unnamed, "new item")} that no notice names`] : []),
-    ...(typeof leftOut === "number" ? [`and ${counted(leftOut, "earlier notice")} that this one stands for`] : []),
-  ];
+  if (typeof unnamed === "number") more.push(`and ${counted(unnamed, "new item")} that no notice names`);
+  if (typeof leftOut === "number") more.push(`and ${counted(leftOut, "earlier notice")} that this one stands for`);
   return {
     title,
     detail: typeof detail === "string" && detail !== "" ? cutText(detail, detailCharactersMax) : undefined,
-    lines: [...all.slice(0, linesMax), ...more, ...others],
+    lines: [...all.slice(0, linesMax), ...more],
     facts,
     link,
   };

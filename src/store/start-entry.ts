@@ -131,12 +131,8 @@ export function toDoubt(text: unknown): StartDoubt {
 /** As `runsInFlight`, in the feed's repository: the ids of the tasks. */
 export async function tasksInFlight(store: Store, feed: Feed, syncJobIds: readonly string[]): Promise<string[]> {
   const { service, repository } = feed;
-  return (
-    await runsInFlight(
-      store,
-      syncJobIds.map((target) => ({ service, repository, target })),
-    )
-  ).map(({ id }) => id);
+  const syncJobs = syncJobIds.map((target) => ({ service, repository, target }));
+  return (await runsInFlight(store, syncJobs)).map(({ id }) => id);
 }
 
 /** A run in flight: its task, and when its request was permitted. */

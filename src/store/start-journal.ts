@@ -117,10 +117,7 @@ export interface Attributable {
 export interface JournalAttribution {
   /** Activity id → task id; no entry where no start in flight could have made the activity. */
   readonly taskOf: ReadonlyMap<string, string>;
-  /**
-   * All starts of the sync job that are in flight, also ended ones that wait for a late activity:
-   * task id → when its request was sent.
-   */
+  /** Starts of the sync job, also ended ones that wait for an activity: task id → when sent. */
   readonly inFlight: ReadonlyMap<string, number>;
   /** Intervals that Redis lost lately: starts from them may be missing in `inFlight`. */
   readonly losses: readonly { readonly fromMs: number; readonly untilMs: number }[];
@@ -354,10 +351,7 @@ export class StartJournal {
     return { keys, args: [claimant, startByMs, term, slotMs, randomUUID()] };
   }
 
-  /**
-   * Asks for a permission, unless Redis is unsafe; takes it back when a Redis
-   * replica in step lacks the intent.
-   */
+  /** Asks for a permission, unless Redis is unsafe; takes it back where it is not kept. */
   async #askPermission(
     task: JournalTask,
     claimant: string,
