@@ -3,7 +3,7 @@
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";
-import type { Feed } from "../model/feed.ts";
+import { type Feed, feedId } from "../model/feed.ts";
 import { type AllTotals, FeedStore } from "../store/feed-store.ts";
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
@@ -25,21 +25,30 @@ export interface ConflictTotals extends AllTotals {
   readonly areNamed: boolean;
 }
 
+/** What was read of an installation: only lists that were counted since are read again. */
+const readTotals = new WeakMap<Store, Map<string, ConflictTotals>>();
+
 /** Reads what was counted; the answer asks for the list of one policy. */
 export async function readConflictTotals(
   policies: readonly Policy[],
   store: Store,
 ): Promise<(policy: Policy) => ConflictTotals | undefined> {
   const feeds = new FeedStore(store);
+  const before = readTotals.get(store);
+  const all = new Map<string, ConflictTotals>();
   const totals = new Map<string, Map<string | null, ConflictTotals>>();
   const read = async (feed: Feed) => {
-    const found = await feeds.allTotals(feed);
+    const id = feedId(feed);
+    const found = await feeds.allTotals(feed, before?.get(id));
+    if (found === undefined) return;
+    const known = "areNamed" in found ? found : { ...found, areNamed: areNamed(found) };
+    all.set(id, known);
     const ofService = totals.get(feed.service) ?? new Map<string | null, ConflictTotals>();
-    totals.set(feed.service, ofService);
-    if (found !== undefined) ofService.set(feed.repository, { ...found, areNamed: areNamed(found) });
+    totals.set(feed.service, ofService.set(feed.repository, known));
   };
   for (const batch of batchesOf(feedsOf({ policies }).filter(({ list }) => list === "conflictDetails")))
     await Promise.all(batch.map(read));
+  readTotals.set(store, all);
   return ({ action, service, repository = null }) =>
     action.kind === "run" ? totals.get(service)?.get(repository) : undefined;
 }

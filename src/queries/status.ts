@@ -6,7 +6,7 @@ import { counted } from "../core/plain-text.ts";
 import { readKnowledge } from "../feeds/strategy/choose-walk.ts";
 import { costlyReasons, type Feed, type WholeReason } from "../model/feed.ts";
 import { isInForce, type Pause } from "../model/pause.ts";
-import { costlyWalksMin, type FeedNote, readFeedNotes } from "../store/feed-store.ts";
+import { costlyWalksMin, type FeedNote, FeedStore, readFeedNotes } from "../store/feed-store.ts";
 import { type KeptNote, type Replica, readKeptNote, readReplicas } from "../store/kept-policies.ts";
 import { readPauses } from "../store/pauses.ts";
 import {
@@ -18,6 +18,7 @@ import {
   redisTimeMs,
   type Store,
 } from "../store/redis.ts";
+import { batchesOf } from "../store/script.ts";
 import { type LimiterStatus, readLimiterStatus } from "../store/service-limiter.ts";
 import { feedsOf } from "./feeds.ts";
 import { describeMissingRoles } from "./service-words.ts";
@@ -91,7 +92,13 @@ export function isInstallationWell({ nowMs, services, sinks, digests, processes,
 }
 
 async function readExpensiveFeeds(set: PolicySet, store: Store): Promise<readonly ExpensiveFeed[]> {
-  const notes = await readFeedNotes(store, feedsOf(set));
+  const feeds = new FeedStore(store);
+  const troubled: Feed[] = [];
+  for (const batch of batchesOf(feedsOf(set))) {
+    const are = await Promise.all(batch.map((feed) => feeds.isTroubled(feed)));
+    troubled.push(...batch.filter((_, index) => are[index]));
+  }
+  const notes = await readFeedNotes(store, troubled);
   return notes.flatMap(judgeFeed).toSorted((a, b) => a.sinceMs - b.sinceMs);
 }
 

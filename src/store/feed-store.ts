@@ -138,9 +138,14 @@ export class FeedStore {
     return readTotals(this.#store, this.#totals(feed), fields);
   }
 
-  /** Returns all totals of the last whole walk that counted; undefined: none has. */
-  async allTotals(feed: Feed): Promise<AllTotals | undefined> {
-    const { at, ...fields } = await this.#store.redis.hgetall(this.#totals(feed));
+  /**
+   * Returns all totals of the last whole walk that counted; undefined: none has. `known`: an
+   * earlier answer, returned itself as long as no walk has counted since.
+   */
+  async allTotals<Known extends AllTotals>(feed: Feed, known?: Known): Promise<AllTotals | Known | undefined> {
+    const { redis } = this.#store;
+    if (known !== undefined && (await redis.hget(this.#totals(feed), "at")) === String(known.atMs)) return known;
+    const { at, ...fields } = await redis.hgetall(this.#totals(feed));
     if (at === undefined) return undefined;
     const numbers = (mark: string) =>
       new Map(
@@ -173,6 +178,13 @@ export class FeedStore {
   /** Notes that everything discovered so far is in the log. */
   async markLogged(feed: Feed): Promise<void> {
     await markLoggedScript(this.#store, this.#keys(feed).slice(0, 1));
+  }
+
+  /** Whether the list cannot be read, or all its pages are read at each walk: see its status. */
+  async isTroubled(feed: Feed): Promise<boolean> {
+    const [statusKey = ""] = this.#keys(feed);
+    const [failing, costlyWalks] = await this.#store.redis.hmget(statusKey, "failingSinceMs", "costlyWalks");
+    return typeof failing === "string" || Number(costlyWalks) >= costlyWalksMin;
   }
 
   /** Reads the status of a feed. */
