@@ -46,6 +46,7 @@ const walkSchema = z.object({
   lastPage: linkSchema,
   openFrom: linkSchema,
   openPages: z.int(),
+  /** How often it began anew. From 1 on, it also counts items found since `sinceSeq`. */
   restarts: z.int(),
 });
 
@@ -189,7 +190,7 @@ export function withoutCredentials(known: ListKnowledge, listPath: string): List
   const found = credentialOf([lastPage, openFrom], listPath);
   const links = found === undefined ? {} : { lastPage: null, openFrom: null };
   const underwayFound = credentialOf([underway?.next, underway?.lastPage, underway?.openFrom], listPath);
-  const restart = underway && freshWalk(underway.startedAtMs, underway.sinceSeq, underway.restarts);
+  const restart = underway && freshWalk(underway.startedAtMs, underway.sinceSeq, Math.max(underway.restarts, 1));
   // The finding stays until a link without a credential has been seen.
   const notKept = (found ?? underwayFound)?.slice(0, nameMax) ?? (lastPage === null ? known.notKept : null);
   return { ...known, ...links, notKept, underway: underwayFound === undefined ? underway : restart };

@@ -58,7 +58,7 @@ export async function walkList(known: ListKnowledge, tools: WalkTools): Promise<
   if (choice.kind === "whole") return { ...(await whole(known, begun, tools)), because: choice.because };
   const { kind } = choice;
   // Saved before a walk from the front: if it breaks off, the next walk reads the whole list.
-  const noteWholeDue = () => tools.save({ ...known, underway: begun });
+  const noteWholeDue = () => tools.save({ ...known, underway: { ...begun, restarts: 1 } });
   const found = new Set<string>();
   const noting = withNovelties(tools, (novelty, id) => {
     if (novelty === "new") found.add(id);
@@ -217,7 +217,7 @@ async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, tools: WalkT
     } catch (error) {
       if (!(error instanceof LinkExpired)) throw error;
       if (walk.restarts >= restartsMax) {
-        await tools.save({ ...known, underway: freshWalk(tools.nowMs, walk.sinceSeq) });
+        await tools.save({ ...known, underway: freshWalk(tools.nowMs, walk.sinceSeq, 1) });
         throw error;
       }
     }

@@ -30,6 +30,7 @@ async function installation(digest: Partial<DigestSettings> = {}, startMs = Date
   };
   const bare = setOf([testPolicy()]);
   const set = { ...bare, notifications: { ...bare.notifications, digests: [settings] } };
+  let monotonicMs = 0;
   const own = { nowMs: startMs, log: new TestLog(), delivered: [] as { sink: string; notice: Notice }[], set, target };
   const notifierOf = (changes: Partial<NotifierOptions> = {}, port: Partial<NotifyStorePort> = {}) => {
     const book = new NotifyStore(store);
@@ -48,7 +49,7 @@ async function installation(digest: Partial<DigestSettings> = {}, startMs = Date
       // Each look is a status round.
       clock: {
         nowMs: () => own.nowMs,
-        monotonicMs: () => performance.now() * 10_000,
+        monotonicMs: () => (monotonicMs += 10_000),
         sleep: async () => {},
         every: () => () => {},
       },

@@ -65,6 +65,23 @@ describe("a whole walk", () => {
     expect(new Set(list.reports.values())).toEqual(new Set([1]));
   });
 
+  it("after a look at the front that died counts what that look found", async () => {
+    const list = modelList({ growsAt: "front" });
+    await walk(list);
+    for (const nowMs of [2, 3]) {
+      list.insert(15);
+      await walk(list, nowMs);
+    }
+    expect(list.known.order).toBe("head");
+    list.insert(5);
+    const { save } = list;
+    list.save = async (known) => (known.underway === null ? Promise.reject(new Crash()) : save.call(list, known));
+    await expect(walk(list, 4)).rejects.toBeInstanceOf(Crash);
+    list.save = save;
+    expect((await walk(list, 5)).kind).toBe("whole");
+    expect(list.known.items).toBe(list.items.length);
+  });
+
   it("reads its current page once more after a crash, and no earlier one", async () => {
     const list = modelList();
     await crashAtPage(list, 4);
@@ -74,18 +91,18 @@ describe("a whole walk", () => {
     expect(list.known).toMatchObject({ pages: 5, underway: null });
   });
 
-  it("whose links expire too often ends; the next begins with all restarts", async () => {
+  it("whose links expire too often ends; the next begins anew and counts all", async () => {
     const list = modelList();
     list.onStep = () => {
       if (list.requests % 3 === 2) list.expireLinks();
     };
     await expect(walk(list)).rejects.toBeInstanceOf(LinkExpired);
-    expect(list.known.underway).toMatchObject({ next: null, pages: 0, items: 0, restarts: 0 });
+    expect(list.known.underway).toMatchObject({ next: null, pages: 0, items: 0, restarts: 1 });
     list.onStep = () => {};
     list.requests = 0;
     const { known } = await walk(list, 2);
     expect(list.requests).toBe(5);
-    expect(known).toMatchObject({ pages: 5, underway: null });
+    expect(known).toMatchObject({ pages: 5, items: 50, underway: null });
     expect([...list.reports.values()]).toEqual(Array(50).fill(1));
   });
 });
