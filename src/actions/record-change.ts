@@ -15,20 +15,20 @@ export interface By extends Pick<Change, "actor" | "reason" | "from"> {
 }
 
 /** What is recorded beside the actor, the reason and the time. */
-export type Done = Pick<Change, "what" | "subject"> & Partial<Pick<Change, "before" | "after">>;
+export type ChangeFacts = Pick<Change, "what" | "subject"> & Partial<Pick<Change, "before" | "after">>;
 
 /** A change that stands in the record as begun. */
 export interface BegunChange {
   /** Completes the record. If that fails, it stays begun there, and `by.warn` hears of it. */
-  end(known?: Partial<Done>): Promise<void>;
+  end(known?: Partial<ChangeFacts>): Promise<void>;
   /** Takes the record off: nothing was changed. */
   drop(): Promise<void>;
 }
 
 /** Records that a change begins. @throws when that fails: then nothing may be changed. */
-export async function beginChange(store: Store, { warn, ...who }: By, done: Done): Promise<BegunChange> {
+export async function beginChange(store: Store, { warn, ...who }: By, facts: ChangeFacts): Promise<BegunChange> {
   const changes = new Changes(store);
-  const change = { ...who, before: null, after: null, ...done };
+  const change = { ...who, before: null, after: null, ...facts };
   const begun = await changes.add({ ...change, isBegun: true });
   return {
     end: (known) =>

@@ -5,7 +5,7 @@ import type { Producer } from "../queue/producer.ts";
 import { queueKindOf } from "../queue/queues.ts";
 import { tasksOf } from "../schedule/slot-tasks.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
-import { type By, beginChange, type Done } from "./record-change.ts";
+import { type By, beginChange, type ChangeFacts } from "./record-change.ts";
 
 /** What is queued now, and how many workers were alive for it before. */
 export interface QueuedTasks {
@@ -60,11 +60,11 @@ export async function runSyncJob(place: SyncJobPlace, set: PolicySet, parts: Run
 export async function queueByHand(
   tasks: readonly Task[],
   { store, producer, by }: RunParts,
-  done: Done,
+  facts: ChangeFacts,
 ): Promise<QueuedTasks> {
   const [first] = tasks;
   const workers = first === undefined ? 0 : await producer.workers(first.service, queueKindOf(first.kind));
-  const change = await beginChange(store, by, done);
+  const change = await beginChange(store, by, facts);
   await producer.enqueue(tasks);
   await change.end();
   return { tasks, workers };

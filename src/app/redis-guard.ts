@@ -31,7 +31,8 @@ const answerWithinMs = 3_000;
 const leaveWithinMs = 500;
 /** Without a tick for this long, Redis counts as unreachable. */
 const silenceMsMax = 5_000;
-const skewMsMax = 1_000;
+/** A clock that differs from that of Redis by more is told of. */
+export const skewMsMax = 1_000;
 
 /** Watches one Redis for this process. */
 export class RedisGuard implements Component {

@@ -313,8 +313,8 @@ function lastOfEach(changes: readonly FieldChange[]): FieldChange[] {
 }
 
 /**
- * What to do after a failed PUT. `changed`: the object changed since it was read (412). `wants-
- * etag`: a change must name the version (428). `not-done`: refused or not sent.
+ * What to do after a failed PUT. `changed`: the object changed since it was read (412).
+ * `wants-etag`: a change must name the version (428). `not-done`: refused or not sent.
  */
 export type PutFailure = "field" | "changed" | "wants-etag" | "missing" | "not-done" | "in-doubt";
 

@@ -314,6 +314,7 @@ function toRule(item: NotifyItem): NotifyRule {
   return {
     sink,
     every: has("every"),
+    change: has("change"),
     // A rule with a number is more specific than what `change` implies.
     failuresInRow: failures[0] ?? (has("failure", "change") ? 1 : undefined),
     conflicts: conflicts[0] ?? (has("conflicts", "change") ? "judged" : undefined),
@@ -366,7 +367,7 @@ interface UnrootedPolicy extends Omit<Policy, "after"> {
   readonly after?: Omit<After, "root">;
 }
 
-/** Adds the root of each chain. */
+/** Adds the root of each chain, whose zone is that of all who follow it. */
 function withChainRoots(policies: readonly UnrootedPolicy[]): Policy[] {
   const byName = new Map(policies.map((policy) => [policy.name, policy]));
   return policies.map(({ after, ...policy }) => {
@@ -374,9 +375,10 @@ function withChainRoots(policies: readonly UnrootedPolicy[]): Policy[] {
     let first = byName.get(after.policy);
     // Circles have been refused, so this ends.
     while (first?.after !== undefined) first = byName.get(first.after.policy);
-    const { name, schedule } = first ?? impossible("a chain without a beginning");
+    const { name, schedule, closed } = first ?? impossible("a chain without a beginning");
     return {
       ...policy,
+      closed: { ...policy.closed, timezone: closed.timezone },
       after: { ...after, root: { name, schedule: schedule ?? impossible("a chain without a schedule") } },
     };
   });

@@ -200,6 +200,7 @@ export interface EventCalendar {
 
 /** When slots do not start: windows from a cron instant on, and local dates (`2026-12-25`). */
 export interface ClosedTimes {
+  /** The zone of the policy's times (timezoneOf). */
   readonly timezone: string;
   readonly blackouts: readonly { readonly cron: string; readonly durationMs: number }[];
   readonly holidays: readonly string[];
@@ -229,6 +230,8 @@ export interface NotifyRule {
   readonly sink: string;
   /** Each outcome. */
   readonly every: boolean;
+  /** `on: change`: also what a poll found anew while its policy's health is the same. */
+  readonly change: boolean;
   /** Failures after this many slots in a row; undefined: none. */
   readonly failuresInRow: number | undefined;
   /** `judged`: outcomes `conflicts`; a number: more new conflicts than that; undefined: none. */

@@ -24,7 +24,7 @@ export interface ExchangeEnding {
 }
 
 /** An ending that says nothing about the service. */
-export const noVerdict: ExchangeEnding = { kind: "cancelled", retryAfterMs: undefined };
+export const noEnding: ExchangeEnding = { kind: "cancelled", retryAfterMs: undefined };
 
 /** The permit for one exchange. `release` never throws; a second call does nothing. */
 export interface Permit {

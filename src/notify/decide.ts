@@ -156,10 +156,7 @@ function newsNotices(
 ): AddressedNotice[] {
   if (news === undefined || outcome === undefined) return [];
   const notified = new Set(sent.map(({ sink }) => sink));
-  // `on: change` sets these four (toRule in config/normalise.ts).
-  const wants = ({ sink, blocked, unknown, missed, recovery }: NotifyRule) =>
-    blocked && unknown && missed && recovery && !notified.has(sink);
-  return forSinks(policy, outcomeNotice(policy, outcome), wants);
+  return forSinks(policy, outcomeNotice(policy, outcome), ({ sink, change }) => change && !notified.has(sink));
 }
 
 function noLongerStale(policy: Policy, { stale }: PolicyAlertState, brief: Brief): AddressedNotice[] {

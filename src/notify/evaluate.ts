@@ -1,4 +1,4 @@
-// One round of the notifier: from events and alert states to notices and new alert states. Pure;
+// One round of the notifier: from events and alert states, which it changes, to notices. No I/O:
 // notifier.ts loads what it needs, saves what it changed and hands the notices over.
 import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
@@ -140,6 +140,8 @@ export class Evaluation {
       if (before === undefined || before.token === expiresAtMs) continue;
       const rules = set.policies.flatMap((policy) => (policy.service === service ? (policy.notify ?? []) : []));
       const sinks = new Set(rules.filter(({ tokenExpiring }) => tokenExpiring).map(({ sink }) => sink));
+      // A rule that is added later is told, too.
+      if (sinks.size === 0) continue;
       const notice = tokenNotice(service, expiresAtMs, nowMs);
       for (const sink of sinks) this.notices.push({ sink, notice });
       services.set(service, { ...before, token: expiresAtMs });

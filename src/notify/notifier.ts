@@ -93,8 +93,8 @@ export class Notifier implements Component {
   readonly name = "notifier";
   readonly #options: NotifierOptions;
   readonly #stopping = new AbortController();
-  /** Where notices may wait. */
-  readonly #mayWait = new Set<Waiting>(["outbox", "muted"]);
+  /** The parts that may hold notices: others are not read. */
+  readonly #mayHold = new Set<Waiting>(["outbox", "muted"]);
   /** When each is due next, by the monotonic clock. */
   readonly #nextAtMs = { status: 0, stale: 0, deadline: 0, tidy: 0, digest: 0 };
   #loop: Promise<void> | undefined;
@@ -122,7 +122,7 @@ export class Notifier implements Component {
     const set = this.#options.set();
     this.#noteSet(set);
     if (!(await notifyStore.take(owner, leaseMs))) {
-      this.#mayWait.add("outbox").add("muted");
+      this.#mayHold.add("outbox").add("muted");
       return statusEveryMs;
     }
     const nowMs = await notifyStore.nowMs();
@@ -139,7 +139,7 @@ export class Notifier implements Component {
       isStatusRound: isStatusRound && isDrained,
     });
     const digests = isStatusRound ? await this.#makeDigests(set, nowMs) : { notices: [], changes: new Map() };
-    const waiting = await this.#sort([...notices, ...digests.notices], set, nowMs);
+    const waiting = await this.#splitMuted([...notices, ...digests.notices], set, nowMs);
     if (!(await notifyStore.save(owner, batch, { ...changes, digests: digests.changes, ...waiting }))) return pollMs;
     if (batch.unreadable > 0) log.error("notifier.dropped", { count: batch.unreadable });
     while (await this.#handOver("outbox"));
@@ -258,16 +258,16 @@ export class Notifier implements Component {
     return this.#options.stalePolicies(watched, new Map(floors));
   }
 
-  /** Sorts notices into those that go out now and those that mute timing holds back. */
-  async #sort(notices: readonly AddressedNotice[], { notifications: { muteTiming } }: PolicySet, nowMs: number) {
+  /** Splits notices into those that go out now and those that mute timing holds back. */
+  async #splitMuted(notices: readonly AddressedNotice[], { notifications: { muteTiming } }: PolicySet, nowMs: number) {
     let [now, muted]: [readonly AddressedNotice[], NotifyTexts] = [notices, new Map()];
     if (isMuted(muteTiming, nowMs)) {
       const known = await this.#options.notifyStore.texts("muted", [...new Set(notices.map(waitingField))]);
       ({ now, muted } = sortNotices(notices, muteTiming, known));
     }
     // Noted before the save: it may work although its answer is lost.
-    if (now.length > 0) this.#mayWait.add("outbox");
-    if (muted.size > 0) this.#mayWait.add("muted");
+    if (now.length > 0) this.#mayHold.add("outbox");
+    if (muted.size > 0) this.#mayHold.add("muted");
     const outbox = new Map(
       now.map((one, index) => [String(index).padStart(6, "0"), waitingText({ ...one, leftOut: 0 })]),
     );
@@ -277,9 +277,9 @@ export class Notifier implements Component {
   /** Hands over what waits, oldest first, and removes it. Returns whether it did. */
   async #handOver(part: Waiting): Promise<boolean> {
     const { notifyStore, owner, enqueueNotices, log } = this.#options;
-    if (!this.#mayWait.has(part)) return false;
+    if (!this.#mayHold.has(part)) return false;
     const waiting = [...(await notifyStore.texts(part))].map(([field, text]) => ({ field, ...parseWaiting(text) }));
-    if (waiting.length === 0) this.#mayWait.delete(part);
+    if (waiting.length === 0) this.#mayHold.delete(part);
     const order = (one: (typeof waiting)[number]) => (part === "outbox" ? one.field : one.notice.at);
     const batch = waiting.sort((a, b) => (order(a) < order(b) ? -1 : 1)).slice(0, batchMax);
     if (batch.length === 0) return false;

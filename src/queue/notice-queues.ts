@@ -144,11 +144,9 @@ function jobIdOf(noticeId: string): string {
 }
 
 async function unknownOf(queue: Queue, notices: readonly Notice[]): Promise<Notice[]> {
-  const unknown = new Map<string, Notice>();
-  for (const notice of notices) {
-    if ((await queue.getJob(jobIdOf(notice.id))) === undefined) unknown.set(notice.id, notice);
-  }
-  return [...unknown.values()];
+  const jobs = await Promise.all(notices.map(({ id }) => queue.getJob(jobIdOf(id))));
+  const unknown = notices.filter((_, index) => jobs[index] === undefined);
+  return [...new Map(unknown.map((notice) => [notice.id, notice])).values()];
 }
 
 function toFailed(sink: string, job: Job): FailedDelivery[] {

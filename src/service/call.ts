@@ -10,7 +10,7 @@ import {
   isDenied,
   isOwnLimit,
   type Limiter,
-  noVerdict,
+  noEnding,
   type Permit,
 } from "../core/limiter.ts";
 import { notedLengthMin } from "../core/secrets.ts";
@@ -152,12 +152,12 @@ export class CallExecutor {
     if (sent.result.status === 401) {
       const renewed = await this.#renewedToken(progress, token).catch(async (error: unknown) => {
         const isOurs = error instanceof ServiceError && error.kind === "cancelled";
-        await sent.permit?.release(isOurs ? noVerdict : refusedEnding);
+        await sent.permit?.release(isOurs ? noEnding : refusedEnding);
         throw error;
       });
       if (renewed !== token) {
         // An expired token says nothing about the service; the answer to the new one does.
-        await sent.permit?.release(noVerdict);
+        await sent.permit?.release(noEnding);
         // Refused means not carried out, so this repeat is safe for every method.
         this.#options.log.info("token.renewed", { operation });
         token = renewed;
@@ -217,7 +217,7 @@ export class CallExecutor {
     const failure = this.#failure(progress);
     const waitMs = token.restsForMs ?? 0;
     if (limiter !== undefined && waitMs > 0 && this.#counted.has(error)) {
-      await permit?.release(noVerdict);
+      await permit?.release(noEnding);
       return failure.denied({ deniedBy: "token", waitMs });
     }
     // Set before the limiter answers: other calls with the same error ask it at the same time.
@@ -238,7 +238,7 @@ export class CallExecutor {
     try {
       return { permit, result: await this.#exchange(progress, token) };
     } catch (error) {
-      await permit?.release(noVerdict);
+      await permit?.release(noEnding);
       throw error;
     }
   }
@@ -299,7 +299,7 @@ async function judged({ permit, result }: SentRequest, failure: CallFailure): Pr
     if (permit?.isProbe === true) await released;
     return answer;
   } catch (error) {
-    await permit?.release(error instanceof ServiceError ? error : noVerdict);
+    await permit?.release(error instanceof ServiceError ? error : noEnding);
     throw error;
   }
 }

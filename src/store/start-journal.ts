@@ -18,7 +18,7 @@
 // started nothing) or `beginSendingAgain` (under `onUnknown: retry`, or once the run is absent).
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../core/clock.ts";
-import { type Denial, isDenied, noVerdict, type Permit } from "../core/limiter.ts";
+import { type Denial, isDenied, noEnding, type Permit } from "../core/limiter.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { LongRun } from "../model/notify-event.ts";
 import type { Task } from "../model/task.ts";
@@ -193,7 +193,7 @@ export class StartJournal {
       isKept = await this.#isKept(task, claimant, answer.intents);
     } finally {
       // Also when Redis fails here; if this fails, too, the place is free when its lease ends.
-      if (!isKept) void permit?.release(noVerdict);
+      if (!isKept) void permit?.release(noEnding);
     }
     return isKept ? { sentAtMs: answer.sentAtMs, permit } : undefined;
   }
@@ -365,7 +365,7 @@ export class StartJournal {
     return (await this.#isKept(task, claimant, intents)) ? "permitted" : "undecided";
   }
 
-  /** Whether a permission holds: the Redis replicas in step have the intent. */
+  /** Whether a permission holds: enough Redis replicas have the journal's note. */
   async #isKept(task: JournalTask, claimant: string, intents: number): Promise<boolean> {
     if (this.#watch === undefined) return true;
     const isKept = await this.#orTakenBack(this.#watch.reachReplica(intents), task, claimant);

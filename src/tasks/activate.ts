@@ -9,9 +9,9 @@ import { complete } from "../model/verdict.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { deferIfLimited } from "./defer.ts";
-import { acceptedEnds, sendAgain, sendStart } from "./send-start.ts";
+import { endsByAnswer, sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, endRemoved, endUnsent, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
-import { awaitAnswer, endingOf, findDoubt, isAnswerLost } from "./verify.ts";
+import { awaitAnswer, endingOf, isAnswerLost, noteCrash } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
 
@@ -41,7 +41,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
       if (policy === undefined) return endRemoved(claimant, `policy ${task.policy} is not configured`);
       return (
         (await deferIfLimited(task, deps, { nowMs: await deps.nowMs(), claimant })) ??
-        sendStart(task, { deps, claim, baseline: "", acceptedEnds: acceptedEnds(task, policy, deps) })
+        sendStart(task, { deps, claim, baseline: "", acceptedEnds: endsByAnswer(task, policy, deps) })
       );
   }
 }
@@ -51,7 +51,7 @@ async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<Ste
   const { sentAtMs: startedAtMs, sends, claimant } = claim.entry;
   const awaited = await awaitAnswer(claim.entry, deps);
   if (awaited !== undefined) return awaited;
-  const doubt = await findDoubt(task, deps);
+  const doubt = await noteCrash(task, deps);
   const mayRepeat = deps.policy(task.policy)?.onUnknown === "retry";
   const again = mayRepeat ? await sendAgain(task, { deps, claim, acceptedEnds: true }) : undefined;
   const from = { state: "sending", claimant } as const;
@@ -66,7 +66,7 @@ async function verifyActivation(
 ): Promise<StepResult> {
   const { entry } = claim;
   const { state, claimant } = entry;
-  const open = state === "sending" ? await findDoubt(task, deps) : undefined;
+  const open = state === "sending" ? await noteCrash(task, deps) : undefined;
   const doubt = open ?? entry.doubt;
   const sent = {
     startedAtMs: entry.sentAtMs ?? entry.claimedAtMs,
@@ -162,7 +162,7 @@ async function afterSend(first: Task, run: Run, result: StepResult): Promise<Ste
 
 async function firstInDoubt(first: Task, run: Run, claim: Claim): Promise<StepResult | undefined> {
   const { deps, policy } = run;
-  const doubt = await findDoubt(first, deps);
+  const doubt = await noteCrash(first, deps);
   const { reason } = endingOf(doubt);
   if (!isAnswerLost(doubt)) return endRun(first, run, { reason, detail: doubt.detail });
   if (policy.onUnknown === "give-up")

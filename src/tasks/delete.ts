@@ -16,7 +16,7 @@ import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { deferIfLimited, stepAfterFailure } from "./defer.ts";
 import { reasonOf } from "./judge.ts";
-import { askAgain, sendAgain, sendStart } from "./send-start.ts";
+import { sendAgain, sendStart, stepAgainSoon } from "./send-start.ts";
 import {
   type Claim,
   describeOther,
@@ -28,7 +28,7 @@ import {
   takeLease,
   withoutOutcome,
 } from "./step.ts";
-import { awaitAnswer, endingOf, findDoubt, isAnswerLost } from "./verify.ts";
+import { awaitAnswer, endingOf, isAnswerLost, noteCrash } from "./verify.ts";
 
 /**
  * A missing sync job has no documented status (§7). The same read found it before, so 400 counts.
@@ -77,7 +77,7 @@ async function prepare(task: Task, { deps, claim, guard }: Deletion): Promise<St
   if (deferred !== undefined) return deferred;
   // Always with the lease, whatever `overlap` says: a deletion must not hit a running sync job.
   const holder = await takeLease(task, deps, claimant);
-  if (holder === undefined) return askAgain(nowMs);
+  if (holder === undefined) return stepAgainSoon(nowMs);
   if (holder !== task.id && deps.policy(task.policy)?.overlap === "queue")
     return snooze(nowMs + deps.timing.queueForLeaseMs);
   if (holder !== task.id)
@@ -141,7 +141,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
   const isRemoved = deps.service(task.service) === undefined;
   const awaited = isRemoved || onUnknown === "give-up" ? await awaitAnswer(entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
-  const doubt = await findDoubt(task, deps);
+  const doubt = await noteCrash(task, deps);
   const sent = {
     startedAtMs: entry.sentAtMs ?? entry.claimedAtMs,
     sends: entry.sends,

@@ -28,7 +28,7 @@ import { appearedSince, approvalsSince, conflictChange } from "./evidence.ts";
 import { nextCheckMs } from "./follow-pace.ts";
 import { feedOf, leaveLists, waitForLists } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
-import { acceptedEnds, activatesFirst, askAgain, sendStart } from "./send-start.ts";
+import { activatesFirst, endsByAnswer, sendStart, stepAgainSoon } from "./send-start.ts";
 import { finishedActivities, settleRun } from "./settle.ts";
 import {
   type Claim,
@@ -92,14 +92,14 @@ async function prepare(
   }
   if (policy.overlap !== "allow") {
     const holder = await takeLease(task, deps, claimant);
-    if (holder === undefined) return askAgain(nowMs);
+    if (holder === undefined) return stepAgainSoon(nowMs);
     if (holder !== task.id && policy.overlap === "skip")
       return endUnsent(claimant, "skipped", { reason: "overlap", detail: `${holder} is still running` });
     if (holder !== task.id) return snooze(nowMs + deps.timing.queueForLeaseMs);
   }
   const activating = activatesFirst(policy) ? await activateFirst(task, { deps, policy, claimant }) : undefined;
   if (activating !== undefined) return activating;
-  if (acceptedEnds(task, policy, deps)) {
+  if (endsByAnswer(task, policy, deps)) {
     const { seq: knownSeq } = await deps.feeds.status(feedOf(task, "activities"));
     return sendStart(task, { deps, claim, baseline: "", knownSeq, acceptedEnds: true });
   }
@@ -251,7 +251,7 @@ export async function fanOut(
   if (targets.length > syncJobsMax)
     return noTarget(claimant, `${targets.length} sync jobs match; at most ${syncJobsMax} are started`);
   const isPlanned = await deps.journal.planFanOut(task, { claimant, isNotified: isNotified(policy) }, targets);
-  return isPlanned ? enqueueAll(task, deps, targets) : askAgain(await deps.nowMs());
+  return isPlanned ? enqueueAll(task, deps, targets) : stepAgainSoon(await deps.nowMs());
 }
 
 interface MaskQuery {

@@ -6,7 +6,7 @@
 
 import type { Policy } from "../config/policy-set.ts";
 import { createDeadline } from "../core/clock.ts";
-import { isDenied, noVerdict, type Permit, resourceKey } from "../core/limiter.ts";
+import { isDenied, noEnding, type Permit, resourceKey } from "../core/limiter.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { complete, retry, snooze } from "../model/verdict.ts";
 import type { DeleteResult, StartOptions, SyncService } from "../service/client.ts";
@@ -56,7 +56,7 @@ const sentAgainMs = 5_000;
 const baselineForMs = 30_000;
 
 /** Whether the service's answer is the end of a start. */
-export function acceptedEnds(
+export function endsByAnswer(
   { kind, service }: Task,
   { follow }: Policy,
   { activePredicate }: Pick<StartDependencies, "activePredicate">,
@@ -99,7 +99,10 @@ interface NthRequest {
   readonly ask: () => Promise<Permission>;
 }
 
-/** The one way to a request: the limiter for a deletion, the journal's permission, the request. */
+/**
+ * A start or a repetition in single steps: for a deletion the limiter, then the journal's
+ * permission, then the request. The fast path asks for its permission itself.
+ */
 async function sendIfPermitted(
   task: Task,
   { deps, claim, acceptedEnds }: WantedStart,
@@ -118,14 +121,14 @@ async function sendIfPermitted(
     const permission = await ask();
     if (permission === "too-late" || permission === "loss") return permission;
     const sentAtMs = await deps.nowMs();
-    if (permission !== "permitted") return askAgain(sentAtMs);
+    if (permission !== "permitted") return stepAgainSoon(sentAtMs);
     const { id: taskId, policy, target } = task;
     if (sends > 1) deps.log.warn("task.sent-again", { policy, taskId, target, sends });
     const startedAtMs = sends > 1 ? (entry.sentAtMs ?? sentAtMs) : sentAtMs;
     const permitted = { service, permit, isTooLate, sends, sentAtMs, startedAtMs };
     return await sendPermitted(task, { deps, claimant, acceptedEnds }, permitted);
   } finally {
-    void permit?.release(noVerdict);
+    void permit?.release(noEnding);
   }
 }
 
@@ -142,8 +145,8 @@ function intentOf({ startByMs, slotMs }: Task) {
   return { startByMs, slotMs };
 }
 
-/** Another worker has the claim, or the fence is undecided: the next step reads it anew. */
-export function askAgain(nowMs: number): StepResult {
+/** Another worker has the claim, or the fence is undecided: the step comes again in a second. */
+export function stepAgainSoon(nowMs: number): StepResult {
   return snooze(nowMs + 1_000);
 }
 
@@ -165,7 +168,7 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
     return judgeFailure(task, error, { request, permitted });
   } finally {
     // A request that failed before its exchange has not used the permit.
-    void permit?.release(noVerdict);
+    void permit?.release(noEnding);
   }
   if (task.kind !== "delete") {
     const { policy, id: taskId, kind, target } = task;
@@ -282,7 +285,7 @@ export async function startFastPath(
   if (task.kind === "delete" || isFromMasks(task)) return undefined;
   const policy = deps.policy(task.policy);
   const service = deps.service(task.service);
-  if (policy === undefined || service === undefined || !acceptedEnds(task, policy, deps)) return undefined;
+  if (policy === undefined || service === undefined || !endsByAnswer(task, policy, deps)) return undefined;
   if (activatesFirst(policy)) return undefined;
   if (deps.stopping.aborted || (await deps.deniedBy(task.service)) !== undefined) return undefined;
   const isTooLate = createDeadline(sendWithinMs);

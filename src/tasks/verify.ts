@@ -43,7 +43,7 @@ export function hasLostAnswer({ state, doubt }: Pick<StartEntry, "state" | "doub
 }
 
 /** Notes a crash as the doubt, unless another one is noted; answers the one that stands. */
-export async function findDoubt(task: Task, deps: Pick<StartDependencies, "journal" | "nowMs">): Promise<StartDoubt> {
+export async function noteCrash(task: Task, deps: Pick<StartDependencies, "journal" | "nowMs">): Promise<StartDoubt> {
   const detail = "the worker died between the request and its answer";
   return deps.journal.noteDoubt(task.id, { kind: "crash", detail, atMs: await deps.nowMs() });
 }
@@ -68,7 +68,7 @@ export async function verifyStart(
   // Any other policy waits at least as long for the end of the window.
   const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(claim.entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
-  const doubt = claim.entry.doubt ?? (await findDoubt(task, deps));
+  const doubt = claim.entry.doubt ?? (await noteCrash(task, deps));
   const entry = { ...claim.entry, doubt };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
   // Only of this request: a slow worker may take it back, and another may send anew.

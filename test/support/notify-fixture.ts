@@ -14,6 +14,7 @@ import { TestLog } from "./test-log.ts";
 export const changeRule: NotifyRule = {
   sink: "ops",
   every: false,
+  change: true,
   failuresInRow: 1,
   conflicts: "judged",
   blocked: true,
@@ -30,6 +31,7 @@ export const changeRule: NotifyRule = {
 /** A rule that tells nothing; a test says what it is about. */
 export const silentRule: NotifyRule = {
   ...changeRule,
+  change: false,
   failuresInRow: undefined,
   conflicts: undefined,
   blocked: false,

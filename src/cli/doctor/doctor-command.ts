@@ -3,6 +3,7 @@
 
 import type { Command } from "commander";
 import { createService } from "../../app/create-service.ts";
+import { skewMsMax } from "../../app/redis-guard.ts";
 import type { PolicySet, ServiceSettings } from "../../config/policy-set.ts";
 import { fewAtATime } from "../../core/batcher.ts";
 import { systemClock, withDeadline } from "../../core/clock.ts";
@@ -39,9 +40,6 @@ import { checkService } from "./service-checks.ts";
 const colour = { ok: "green", warning: "yellow", problem: "red" } as const satisfies Record<Level, string>;
 
 const answerWithinMs = 5_000;
-
-/** The same limit as in app/redis-guard.ts, which warns of it, too. */
-const skewMsMax = 1_000;
 
 interface DoctorOptions extends SetOptions {
   readonly service?: string;

@@ -6,12 +6,12 @@ const nameCharactersMax = 60;
 
 /** JSON is YAML; a text with `${` would be read as a variable. */
 export function flow(value: object): string {
-  return JSON.stringify(value, (_, item: unknown) => (typeof item === "string" ? withoutVariables(item) : item));
+  return JSON.stringify(value, (_, item: unknown) => (typeof item === "string" ? escapeVariables(item) : item));
 }
 
 /** A text in quotes. */
 export function quoted(text: string): string {
-  return safeJson(withoutVariables(text));
+  return safeJson(escapeVariables(text));
 }
 
 /** A comment of one line. */
@@ -34,6 +34,6 @@ export function policyName(wanted: string, taken: Set<string>): string {
   return free;
 }
 
-function withoutVariables(text: string): string {
+function escapeVariables(text: string): string {
   return text.replaceAll("${", () => "$${");
 }

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { noVerdict } from "../../../src/core/limiter.ts";
+import { noEnding } from "../../../src/core/limiter.ts";
 import { History } from "../../../src/store/history.ts";
 import { Leases, leaseKey } from "../../../src/store/leases.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
@@ -130,8 +130,8 @@ describe("a start at once behind a limiter with limits", () => {
     const states = await Promise.all(ids.map(async (id) => (await journal.entry(id))?.state));
     expect(states.toSorted()).toEqual(["claimed", "claimed", "sending", "sending"]);
     expect(await readLimiterStatus(store, "two-places")).toMatchObject({ inFlight: 2 });
-    await permits[0]?.release(noVerdict);
-    await permits[0]?.release(noVerdict);
+    await permits[0]?.release(noEnding);
+    await permits[0]?.release(noEnding);
     expect(await readLimiterStatus(store, "two-places")).toMatchObject({ inFlight: 1 });
     const late = ids[states.indexOf("claimed")] ?? "";
     expect(await journal.tryBeginSending(task(late), "me", intentAt(limiter))).toHaveProperty("permit");

@@ -24,6 +24,7 @@ describe("notify", () => {
     );
     const change = {
       every: false,
+      change: true,
       blocked: true,
       unknown: true,
       missed: true,
@@ -37,6 +38,7 @@ describe("notify", () => {
         ...{
           sink: "boss",
           every: false,
+          change: false,
           failuresInRow: 3,
           conflicts: 10,
           blocked: false,

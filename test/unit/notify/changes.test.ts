@@ -319,6 +319,15 @@ describe("the single rules", () => {
     expect(fixture.published()).toEqual(["ops token-expiring service:main"]);
     expect(fixture.delivered[0]?.notice.title).toBe("the token of service main expires in 10m and cannot be renewed");
   });
+
+  it("token-expiring tells a rule that is added while the token expires", async () => {
+    const fixture = new NotifyFixture([notifiedPolicy("nightly")]);
+    fixture.tokens = new Map([["main", beginMs + 600_000]]);
+    await fixture.after(0);
+    fixture.policies = [notifiedPolicy("nightly", [{ ...silentRule, tokenExpiring: true }])];
+    await fixture.after(60_000);
+    expect(fixture.published()).toEqual(["ops token-expiring service:main"]);
+  });
 });
 
 describe("each sink", () => {

@@ -68,6 +68,9 @@ describe("a poll with notifyOn: always", () => {
   it("goes to sinks that take every change, and to no sink that takes less", async () => {
     const policy = pollPolicy("watch", "always", { ...silentRule, failuresInRow: 3 });
     expect(await storyOf(policy, [good(false), bad(true), good(true)])).toEqual([[], [], []]);
+    // Some of what `change` stands for, written out.
+    const some = { ...silentRule, blocked: true, unknown: true, missed: true, recovery: true };
+    expect(await storyOf(pollPolicy("watch", "always", some), [good(false), bad(true)])).toEqual([[], []]);
   });
 });
 

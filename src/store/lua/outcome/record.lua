@@ -3,13 +3,13 @@
 -- KEYS: outcomes of the policy, their index, failed tasks of all policies, outcomes-kept,
 -- unpublished, entry, in flight, lease, last success, troubles, join counter, event stream, poll
 -- memory, policy state, changed policies, month of the day summary, then the waiters of the feeds
--- ARGV: task, outcome, finishedMs, target, status, policy, placeMs, '1' when a new try may help;
--- the state and claimant that the journal must show ('' for any), '1' when the outcome brings the
--- answer; retention of the entry, time to publish, retention of a last success ('' when this is
--- none); outcomes to keep, place before which one is too old; changes of the troubles; '1' for a
--- task of the schedule; '1' to notify sinks; for the policy's state: target (JSON), weight,
--- figures of a good run, last outcome (JSON), rank of its trouble; the change of the day's summary;
--- for a poll: revision, feed, state, count, atMs, '1' when it saw items, their digests
+-- ARGV: 1 task, outcome, finishedMs, target, status, policy, placeMs, '1' when a new try may help;
+-- 9 the state and claimant that the journal must show ('' for any), '1' when the outcome brings the
+-- answer; 12 retention of the entry, time to publish, retention of a last success ('' when this is
+-- none); 15 outcomes to keep, place before which one is too old; 17 changes of the troubles; 18 '1'
+-- for a task of the schedule; 19 '1' to notify sinks; 20 for the policy's state: target (JSON),
+-- weight, figures of a good run, last outcome (JSON), rank of its trouble; 25 the change of the
+-- day's summary; 26 for a poll: revision, feed, state, count, atMs, '1' when it saw items, digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
 local successKey, troublesKey, counterKey, streamKey, pollKey, stateKey, changedKey, daysKey = unpack(KEYS, 9, 16)
