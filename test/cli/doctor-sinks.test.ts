@@ -1,7 +1,7 @@
 // What `syncline doctor` and `syncline status` say of sinks and heartbeats, and that neither ever
 // sends a notice.
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { silentLog } from "../../src/core/event-log.ts";
@@ -74,8 +74,8 @@ describe("syncline doctor", () => {
       });
       socket.on("error", () => {});
     });
-    const port = await freePort();
-    await new Promise<void>((listening) => listener.listen(port, "127.0.0.1", listening));
+    await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
+    const { port } = listener.address() as AddressInfo;
     const sinks = {
       ops: webhook(`http://127.0.0.1:${port}/hook?canary=query`),
       log: "file: { path: notices/a.jsonl }",

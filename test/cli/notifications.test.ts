@@ -10,13 +10,13 @@ import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { Syncline } from "../support/processes.ts";
 import { Receiver } from "../support/receiver.ts";
 import { redisForTest } from "../support/redis.ts";
+import { freePort } from "../support/redis-servers.ts";
 import { signingSecret } from "../support/sink-fixture.ts";
 
 const redis = redisForTest();
 const folder = await mkdtemp(join(tmpdir(), "syncline-"));
 const sandbox = await startSandbox({ activities: 0, repositories: ["HR"] });
-const reserved = await new Receiver().start();
-await reserved.stop();
+const hookPort = await freePort();
 const running: Syncline[] = [];
 const hook = new Receiver();
 
@@ -42,7 +42,7 @@ policies:
 ${policy("one", 1)}
 ${policy("two", 2)}
 sinks:
-  hook: { webhook: { url: "${reserved.url}", secretFile: secret } }
+  hook: { webhook: { url: "http://127.0.0.1:${hookPort}/hook", secretFile: secret } }
   file: { file: { path: "${lines}" } }
 `;
 
@@ -80,7 +80,7 @@ it("every outcome arrives, with its id and in its order, whatever dies on the wa
   // The receiver is there again, takes two and leaves the third one without an answer: killed in
   // mid delivery.
   hook.answer = (_, earlier) => (earlier === 0 && hook.accepted.length === 2 ? "hold" : { status: 204 });
-  await hook.start(Number(new URL(reserved.url).port));
+  await hook.start(hookPort);
   const second = await serve();
   await hook.until(() => hook.received.at(-1)?.status === 0);
   second.kill("SIGKILL");

@@ -2,7 +2,6 @@
 // 200 of them, unless OUTAGE_POLICIES says how many: with a service that really does not answer,
 // and everything between its port and what is handed to the sinks.
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { PolicySet } from "../../src/config/policy-set.ts";
 import { silentLog } from "../../src/core/event-log.ts";
@@ -11,6 +10,7 @@ import { Producer } from "../../src/queue/producer.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
+import { freePort } from "../support/redis-servers.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const redis = redisForTest();
@@ -31,8 +31,8 @@ afterEach(async () => {
   asked = [];
 });
 
-/** A service that takes everything, at this port or any. */
-async function listen(port = 0): Promise<number> {
+/** A service that takes everything. */
+async function listen(port: number): Promise<void> {
   const opened = createServer((request, response) => {
     asked.push(request.url ?? "");
     response.writeHead(200, { "content-type": "application/json" });
@@ -40,7 +40,6 @@ async function listen(port = 0): Promise<number> {
   });
   server = opened;
   await new Promise<void>((resolve) => opened.listen(port, "127.0.0.1", resolve));
-  return (opened.address() as AddressInfo).port;
 }
 
 const names = Array.from({ length: count }, (_, index) => `p${index}`);
@@ -62,8 +61,7 @@ notifications: { groupWait: 2s }`;
 
 describe("a service that is down", () => {
   it("is one message for all its policies, and one when it is back; others go on", async () => {
-    const port = await listen();
-    await new Promise((resolve) => server?.close(resolve));
+    const port = await freePort();
     const delivered: Notice[] = [];
     let set: PolicySet | undefined;
     world = await startWorld({

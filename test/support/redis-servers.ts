@@ -1,6 +1,7 @@
 // Redis servers of a test's own: with TLS, with users, as Sentinels, as a cluster, with a proxy in
 // between. All end with the test file.
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
@@ -80,14 +81,24 @@ export async function until<T>(ask: () => Promise<T> | T, fits: (answer: T) => b
   }
 }
 
-/** A port that was free a moment ago. */
+/**
+ * A port of 127.0.0.1 that was free a moment ago, below those that a system gives out: so only
+ * who asks for it by its number takes it meanwhile.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
+  for (let tries = 0; tries < 50; tries += 1) {
+    const port = randomInt(10_000, 30_000);
+    const server = createServer().listen(port, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, "close");
+    return port;
+  }
+  throw new Error("no port between 10000 and 30000 is free");
 }
 
 /** Files of a certificate for 127.0.0.1 that is its own authority. */

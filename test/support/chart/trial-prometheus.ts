@@ -7,7 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseAllDocuments } from "yaml";
 import { findHelm } from "../../../scripts/helm.mjs";
 import { findPrometheus } from "../../../scripts/promtool.mjs";
-import { freePort, type Release } from "./trial-release.ts";
+import { freePort } from "../redis-servers.ts";
+import type { Release } from "./trial-release.ts";
 
 /** A minute of the rules is two seconds here. */
 export const minuteMs = 2_000;

@@ -2,12 +2,12 @@
 // Redis and its pods, which are real processes. Used by test/chart/alert-trial.ts.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type PrivateRedis, startPrivateRedis } from "../../../scripts/redis.mjs";
 import { type Sandbox, startSandbox } from "../../../src/sandbox/sandbox.ts";
 import { Receiver } from "../receiver.ts";
+import { freePort } from "../redis-servers.ts";
 
 const mainFile = resolve(import.meta.dirname, "../../../src/main.ts");
 /**
@@ -188,13 +188,4 @@ ${policies.map((policy) => `  - ${policy}\n`).join("")}`);
     const { main, other, hook, redis } = this.parts;
     await Promise.all([main.stop(), other.stop(), hook.stop(), redis.stop()]);
   }
-}
-
-/** A free port of 127.0.0.1. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((done) => server.once("listening", done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
