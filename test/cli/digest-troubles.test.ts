@@ -40,9 +40,9 @@ async function installation(name: string, policies: readonly ReturnType<typeof t
   return { store, command, digest, nowMs: await redisTimeMs(store) };
 }
 
-/** Ends a run of sync job 42 a minute ago. */
-async function ended(store: Store, policy: string, end: Partial<Outcome> = {}): Promise<void> {
-  const at = new Date((await redisTimeMs(store)) - 60_000).toISOString();
+/** Ends a run of sync job 42 a minute before now, or before the instant that is given. */
+async function ended(store: Store, policy: string, end: Partial<Outcome> = {}, nowMs?: number): Promise<void> {
+  const at = new Date((nowMs ?? (await redisTimeMs(store))) - 60_000).toISOString();
   const own = { taskId: `${policy}__run__42__1`, policy, slot: at, startedAt: at, finishedAt: at };
   await new History(store).record(testOutcome({ ...own, ...end }));
 }
@@ -91,18 +91,19 @@ describe("syncline digest says in plain words", () => {
     const own = await installation("all", all);
     const { store } = own;
     nowMs = own.nowMs;
+    const end = (policy: string, as: Partial<Outcome>) => ended(store, policy, as, nowMs);
     const ledger = new SlotLedger(store);
     for (const policy of names)
       await ledger.watermarks([{ policy, schedule: "x" }], policy === "due" ? nowMs - 2 * hourMs : nowMs);
-    await ended(store, "refused", { status: "failed", reason: "no-access" });
-    await ended(store, "away", { status: "failed", reason: "unreachable" });
-    await ended(store, "ran", failed);
-    await ended(store, "job", { target: "7", taskId: "job__run__7__1" });
-    await ended(store, "job", failed);
-    await ended(store, "slow", { status: "timed-out", reason: "deadline" });
-    await ended(store, "lost", { status: "unknown", reason: "answer-lost", evidence: "none" });
-    await ended(store, "waits", { status: "blocked", reason: "approval-waiting" });
-    await ended(store, "differs", { status: "conflicts", reason: "new-conflicts", newConflicts: 2 });
+    await end("refused", { status: "failed", reason: "no-access" });
+    await end("away", { status: "failed", reason: "unreachable" });
+    await end("ran", failed);
+    await end("job", { target: "7", taskId: "job__run__7__1" });
+    await end("job", failed);
+    await end("slow", { status: "timed-out", reason: "deadline" });
+    await end("lost", { status: "unknown", reason: "answer-lost", evidence: "none" });
+    await end("waits", { status: "blocked", reason: "approval-waiting" });
+    await end("differs", { status: "conflicts", reason: "new-conflicts", newConflicts: 2 });
     const slotMs = nowMs - hourMs;
     const records: Record<string, SlotRecord> = {
       going: { slotMs, state: "started", detail: "", kind: "run", targets: ["42"] },

@@ -9,7 +9,7 @@ import { folderForTest } from "../support/folder.ts";
 import { worldForTest } from "../support/world.ts";
 
 const often = (name: string) => `
-  - { name: ${name}, service: main, run: { syncJobs: [1] }, schedule: { cron: "5 * * * *", timezone: Asia/Tokyo } }
+  - { name: ${name}, service: main, run: { syncJobs: [1] }, schedule: { cron: "0 3 1 1 *", timezone: Asia/Tokyo } }
 `;
 
 describe("commands without --config", () => {

@@ -21,6 +21,7 @@ it("the next slot corrects drift by hand and reports it once to each sink", asyn
     repository: HR
     apply: { syncJobs: { 4: { name: Contracts }, 5: { name: Invoices } } }
     schedule: { every: 1s }
+    overlap: queue
     notify: [hook, { sink: file, on: [drift] }]
 sinks:
   hook: { webhook: { url: "${hook.url}", secretFile: "${secretFile}" } }
