@@ -311,7 +311,7 @@ describe("syncline doctor", () => {
 
   it("ends in time at a service that does not answer; exits with 2 on wrong use", async () => {
     sandbox.setFaults([parseFault("latency,ms=20000")]);
-    const slow = await doctor({}, { args: ["--within", "1s"] });
+    const slow = await doctor({}, { args: ["--within", "3s"] });
     sandbox.setFaults([]);
     expect(slow.code).toBe(1);
     expect(bad(slow.lines)).toMatchObject([

@@ -165,7 +165,7 @@ describe("syncline serve", () => {
   it("does not resend what a killed worker just sent, and confirms the start (P2)", async () => {
     for (let round = 0; round < 2; round += 1) {
       const prefix = `${redis.prefix}-sent-${round}`;
-      sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 600 }]);
+      sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 3_000 }]);
       const victim = await serve(prefix, "--roles", "worker");
       const queued = await runHere(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
       const [task = ""] = JSON.parse(queued.out).tasks;

@@ -10,9 +10,9 @@ import { type World, worldForTest } from "../support/world.ts";
  * How long the service wants to be left alone unless said: longer than a start or a deletion is
  * looked for where nothing holds it back.
  */
-const patienceMsDefault = 4_000;
-const timing = { ...shortTiming, baselineWithinMs: 3_000, verifyForMs: 500, unreadableForMs: 2_000 };
-const follow = (more = "") => `follow: { unreadableFor: 2s${more} }`;
+const patienceMsDefault = 5_000;
+const timing = { ...shortTiming, baselineWithinMs: 4_000, verifyForMs: 500, unreadableForMs: 3_500 };
+const follow = (more = "") => `follow: { unreadableFor: 3500ms${more} }`;
 
 interface Script {
   /** What a request starts or deletes is done, and its answer lost. */

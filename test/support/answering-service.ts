@@ -1,5 +1,5 @@
 // A service that gives each request the answer that stands in line for it, and a client of it with
-// short waits and no retries. For tests of single steps of work; both end with their test.
+// a short wait and no retries. For tests of single steps of work; both end with their test.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
@@ -42,7 +42,7 @@ export async function answeringService({ reads, writes, limiter }: Answers) {
   const service = new SyncService({
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     token: staticToken("secret"),
-    timeouts: { requestMs: 400, connectMs: 300, secureConnectMs: 300 },
+    timeouts: { requestMs: 2_000 },
     retries: 0,
     limiter,
   });

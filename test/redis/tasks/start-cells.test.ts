@@ -25,6 +25,12 @@ const journal = new StartJournal(store);
 
 type Answer = (response: ServerResponse) => void;
 
+/** What a start meets beside the server; no stop and the usual wait unless set. */
+interface Moment {
+  readonly stopping?: AbortSignal;
+  readonly secureConnectMs?: number;
+}
+
 /** A server that does one thing to every POST, and how many arrived. */
 async function serve(answer: Answer): Promise<{ url: string; arrived: () => number }> {
   let arrived = 0;
@@ -40,8 +46,11 @@ async function serve(answer: Answer): Promise<{ url: string; arrived: () => numb
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, arrived: () => arrived };
 }
 
-function partsOver(baseUrl: string, stopping: AbortSignal): ProcessDependencies {
-  const timeouts = { requestMs: 400, connectMs: 300, secureConnectMs: 300 };
+function partsOver(
+  baseUrl: string,
+  { stopping = new AbortController().signal, secureConnectMs = 5_000 }: Moment = {},
+): ProcessDependencies {
+  const timeouts = { requestMs: 2_000, secureConnectMs };
   const service = new SyncService({ baseUrl, token: staticToken("secret"), timeouts });
   onTestFinished(() => service.close());
   return testDeps(store, {
@@ -100,7 +109,7 @@ const cells: readonly (readonly [what: string, answer: Answer, becomes: string])
 
 let tasks = 0;
 
-async function start(kind: "run" | "activate", baseUrl: string, stopping = new AbortController().signal) {
+async function start(kind: "run" | "activate", baseUrl: string, moment?: Moment) {
   tasks += 1;
   const task: Task = {
     v: 1,
@@ -116,7 +125,7 @@ async function start(kind: "run" | "activate", baseUrl: string, stopping = new A
     startByMs: 9_999_999_999_999,
   };
   const claim = { claimant: "me", entry: await journal.claim(task.id, "me") };
-  const deps = partsOver(baseUrl, stopping);
+  const deps = partsOver(baseUrl, moment);
   const step = await sendStart(task, { deps, claim, baseline: "", acceptedEnds: true });
   const entry = await journal.entry(task.id);
   const ending = "ending" in step ? ` ${step.ending?.status} ${step.ending?.reason}` : "";
@@ -154,12 +163,13 @@ describe.each(["run", "activate"] as const)("a start (%s) that meets", (kind) =>
     const silent = createTcpServer(() => {});
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void silent.close());
-    expect((await start(kind, `https://127.0.0.1:${(silent.address() as AddressInfo).port}`)).text).toBe(retries);
+    const url = `https://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    expect((await start(kind, url, { secureConnectMs: 300 })).text).toBe(retries);
   });
 
   it("a shutdown is not sent", async () => {
     const { url, arrived } = await serve(status(200));
-    expect((await start(kind, url, AbortSignal.abort())).text).toBe("snooze, journal claimed");
+    expect((await start(kind, url, { stopping: AbortSignal.abort() })).text).toBe("snooze, journal claimed");
     expect(arrived()).toBe(0);
   });
 
@@ -179,7 +189,7 @@ describe("a start whose client is closed while it is under way", () => {
     const { url } = await serve(() => close());
     const service = new SyncService({ baseUrl: url, token: staticToken("secret") });
     close = () => service.close();
-    const deps = { ...partsOver(url, new AbortController().signal), service: () => service };
+    const deps = { ...partsOver(url), service: () => service };
     const task = { v: 1, id: "closed", kind: "run", policy: "nightly", service: "main", repository: null } as const;
     const whole: Task = {
       ...task,
