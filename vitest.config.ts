@@ -44,8 +44,8 @@ const shared = {
 
 /** What the files of a folder need beside the folder's name. */
 const folders: Readonly<Record<string, object>> = {
-  unit: { testTimeout: 60_000, expect: { poll: { timeout: 4_000 } } },
-  contract: { testTimeout: 60_000, expect: { poll: { timeout: 4_000 } } },
+  unit: { testTimeout: 60_000, expect: { poll: { timeout: 20_000 } } },
+  contract: { testTimeout: 60_000, expect: { poll: { timeout: 20_000 } } },
   scenarios: { ...limits, ...redis },
   redis: { ...limits, ...redis },
   cli: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/global-bundle.ts"] },

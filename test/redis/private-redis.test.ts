@@ -111,8 +111,8 @@ describe("a private Redis whose starter is killed", () => {
     starter.kill("SIGKILL");
 
     await once(starter, "exit");
-    await expect.poll(() => refuses(url), { timeout: 10_000 }).toBe(true);
-    await expect.poll(() => readdirSync(temporary), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => refuses(url)).toBe(true);
+    await expect.poll(() => readdirSync(temporary)).toEqual([]);
     expect(existsSync(temporary)).toBe(true);
   });
 });

@@ -22,7 +22,7 @@ function isAlive(pid: number): boolean {
 }
 
 async function startNode(): Promise<PrivateRedis> {
-  return startServer({ dir: ownFolder(), args: ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"] });
+  return startServer({ dir: ownFolder(), args: ["--cluster-enabled", "yes", "--cluster-node-timeout", "4000"] });
 }
 
 beforeAll(async () => {
@@ -106,7 +106,7 @@ describe("a Redis Cluster", () => {
         failures.add(`${isRedisOutage(error)}: ${error}`);
         return undefined;
       });
-    await until(ask, (entry) => entry !== undefined);
+    await until(ask, (entry) => entry !== undefined, 60_000);
     expect([...failures].filter((failure) => failure.startsWith("false"))).toEqual([]);
     expect(failures.size).toBeGreaterThan(0);
     await fixture.log.until(({ event }) => event === "redis.changed");

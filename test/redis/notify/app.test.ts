@@ -46,12 +46,12 @@ it("an app delivers every hand-over, follows changed sinks and shows their state
       .map((line) => JSON.parse(line).id);
 
   await other.enqueue([{ sink: "one", notice: noticeOf("a") }]);
-  await expect.poll(() => ids("one"), { timeout: 10_000 }).toEqual(["a"]);
+  await expect.poll(() => ids("one")).toEqual(["a"]);
   // Nobody delivers for this one yet.
   await other.enqueue([{ sink: "two", notice: noticeOf("b") }]);
   writeFileSync(path, fileOf("one: { file: { path: one.jsonl } }, two: { file: { path: two.jsonl } }"));
   expect(await log.until(({ event }) => event === "config.reloaded")).toMatchObject({ sinksAddedNames: ["two"] });
-  await expect.poll(() => ids("two"), { timeout: 10_000 }).toEqual(["b"]);
+  await expect.poll(() => ids("two")).toEqual(["b"]);
 
   const lines = async () => (await metrics.scrape()).text.split("\n");
   expect(await lines()).toContain('syncline_sink_deliveries_total{sink="one",result="delivered"} 1');

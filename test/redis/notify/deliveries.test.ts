@@ -94,7 +94,7 @@ describe("deliveries", () => {
     await sinks.enqueue(to("mail", ["good", "bad", "next"]));
     const gaveUp = await log.until(({ event }) => event === "sink.gave-up");
     expect(gaveUp).toMatchObject({ notice: "bad", reason: "answered with status 554" });
-    await expect.poll(() => mails.length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => mails.length).toBe(2);
     expect(log.named("sink.failing")).toMatchObject([{ sink: "mail", reason: "answered with status 451" }]);
   });
 

@@ -35,11 +35,11 @@ it("a full disk stops only its own sink; drops are counted, and no line is torn"
   const ids = Array.from({ length: 100 }, (_, index) => `n${index + 1}`);
   const linesOf = (path: string) => readFileSync(path, "utf8").trimEnd().split("\n");
   for (const id of ids) await sinks.enqueue(["full", "other"].map((sink) => ({ sink, notice: noticeOf(id) })));
-  await expect.poll(() => linesOf(other).length, { timeout: 10_000 }).toBe(100);
+  await expect.poll(() => linesOf(other).length).toBe(100);
   await log.until(({ event, sink }) => event === "sink.failing" && sink === "full");
   rmSync(join(disk, "ballast"));
   await log.until(({ event, sink }) => event === "sink.recovered" && sink === "full");
-  await expect.poll(async () => (await sinks.queues.backlog("full")).waiting, { timeout: 10_000 }).toBe(0);
+  await expect.poll(async () => (await sinks.queues.backlog("full")).waiting).toBe(0);
   const dropped = added.get("syncline_sink_dropped_total full") ?? 0;
   const written = linesOf(full).map((line) => String(JSON.parse(line).id));
   // Every line is whole, none comes twice, and each notice was either written or counted.

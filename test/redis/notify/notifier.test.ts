@@ -213,7 +213,7 @@ describe("an event that only a newer version can read", () => {
     const book = new NotifyStore(store);
     try {
       await log.until(({ event }) => event === "notifier.failing");
-      await expect.poll(() => book.take("newer", 60_000), { timeout: 4_000 }).toBe(true);
+      await expect.poll(() => book.take("newer", 60_000), { timeout: 10_000 }).toBe(true);
     } finally {
       await older.stop();
     }

@@ -47,8 +47,8 @@ it("a task that killed too many workers is not run, and returns until it is ende
   await store.redis.hset(`${target.prefix}:main-actions:doomed`, "stc", 4);
   await store.redis.hset(`${target.prefix}:main-actions:dying`, "stc", 3);
   await consumer.start();
-  await expect.poll(() => doomed.getState(), { timeout: 20_000 }).toBe("completed");
-  await expect.poll(() => dying.getState(), { timeout: 20_000 }).toBe("completed");
+  await expect.poll(() => doomed.getState()).toBe("completed");
+  await expect.poll(() => dying.getState()).toBe("completed");
   expect(worked).toBe(1);
   expect(reasons).toEqual(Array(3).fill("4 workers crashed on it"));
 });

@@ -49,7 +49,7 @@ it.each<[string, Verdict, string]>([
   const id = tasks[0]?.id ?? "";
   await producer.enqueue(tasks);
   const isDone = async () => worked.has(slotMs) && (await producer.backlog(policy.service, "actions")).active === 0;
-  await expect.poll(isDone, { timeout: 10_000 }).toBe(true);
+  await expect.poll(isDone).toBe(true);
   expect(await producer.jobStatus(policy.service, id)).toBe(status);
 });
 

@@ -17,7 +17,7 @@ function limiterOf(service: string, random: number, concurrencyMax?: number): Se
     requestsPerSecond: undefined,
     failuresMax: 1,
     probeEveryMs: 600_000,
-    leaseMs: 1_000,
+    leaseMs: 10_000,
   };
   return new ServiceLimiter(
     { ...limits, service },

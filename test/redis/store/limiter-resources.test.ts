@@ -63,7 +63,7 @@ describe("a service of which one thing always fails", () => {
   });
 
   it("rests a period after each further failure of that resource; others go on", async () => {
-    const limiter = limiterOf("watched", 500);
+    const limiter = limiterOf("watched", 2_000);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
     await (await pass(limiter, well)).release(good);
     await (await pass(limiter, sick)).release(failed);
@@ -155,7 +155,7 @@ describe("a service of which one thing always fails", () => {
 
 describe("a service of which several things always fail", () => {
   it("is probed by what has not failed yet first, however often the others ask", async () => {
-    const limiter = limiterOf("two-sick", 400);
+    const limiter = limiterOf("two-sick", 2_000);
     for (const subject of [sick, sickToo]) await (await pass(limiter, subject)).release(failed);
     const { subject, answer } = await firstIn(limiter, [sick, sickToo, well]);
     expect(subject).toBe(well);

@@ -34,6 +34,10 @@ const set = {
   },
 };
 
+// Of an hour in which the policies already were, also when the next one begins meanwhile.
+const hourMs = 3_600_000;
+const slot = new Date(Math.floor(Date.now() / hourMs) * hourMs).toISOString();
+
 const held = createToken({ name: "ana", scope: "admin", services: [], labels: ["team=finance", "stage=prod"] });
 const boss = createToken({ name: "boss", scope: "admin", services: [] });
 const operator = createToken({ name: "op", scope: "operate", services: [], labels: ["team=finance"] });
@@ -81,8 +85,6 @@ const failed = async () => (await new FailedTasks(web.store).all()).map(({ outco
 const [theirFailed, ourFailed] = ["zebra", "ours"].map((name) =>
   failed().then((ids) => ids.find((id) => id.startsWith(name))),
 );
-const hourMs = 3_600_000;
-const slot = new Date(Math.floor(Date.now() / hourMs) * hourMs).toISOString();
 
 /** What shows something. `NAME`: a policy, `TASK`: a task that ended badly. */
 const shown = [

@@ -139,7 +139,7 @@ describe("a watched policy file", () => {
     await rm(file);
     expect(await until("config.rejected", 3)).toMatchObject({ problems: 1, where: file });
     expect(adopted).toEqual([]);
-    await writeFile(file, `# as before\n${fileOf("good")}`);
+    await replaceFile(file, `# as before\n${fileOf("good")}`);
     await until("config.recovered");
     expect(adopted).toEqual([]);
     await replaceFile(file, fileOf("good", "better"));

@@ -114,7 +114,7 @@ describe("a start that waits for its connection when it is told to stop", () => 
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
     // A handshake that nobody answers.
-    const service = connect(`https://127.0.0.1:${port}`, { timeouts: { secureConnectMs: 1_000 } });
+    const service = connect(`https://127.0.0.1:${port}`);
     const start = errorOf(service.runSyncJob(42, {}, { abortBeforeSend: stop.signal }));
     expect(await start).toMatchObject({ kind: "cancelled", sent: "no" });
   });

@@ -140,7 +140,7 @@ describe("the kind of a failure", () => {
       sent: "maybe",
       code: "ECONNRESET",
     });
-    const late = await errorOf(connect(server.url).runSyncJob(1, {}, { timeoutMs: 60 }));
+    const late = await errorOf(connect(server.url).runSyncJob(1, {}, { timeoutMs: 1_000 }));
     expect(late).toMatchObject({ kind: "answer-lost", sent: "maybe" });
     expect(server.seen).toHaveLength(2);
   });

@@ -325,7 +325,7 @@ describe("a token endpoint that fails", () => {
   ];
 
   it.each(cases)("because it %s: says so without a secret", async (_, answer, temporary, text) => {
-    const { endpoint, token } = await fixture(answer, { timeouts: { requestMs: 300 } });
+    const { endpoint, token } = await fixture(answer, { timeouts: { requestMs: 1_500 } });
     const error = await errorOf(token.get());
     expect(error).toMatchObject({ name: "TokenError", temporary });
     const shown = [inspect(error, { depth: 20, showHidden: true }), JSON.stringify(error)].join("\n");

@@ -65,7 +65,7 @@ describe("a request over a connection of its own", () => {
 
 describe("a connection that a request waits for", () => {
   it("counts for the time that the whole request has", async () => {
-    const service = connect(`https://127.0.0.1:${await listen(createServer())}`, { timeouts: { requestMs: 500 } });
+    const service = connect(`https://127.0.0.1:${await listen(createServer())}`, { timeouts: { requestMs: 1_000 } });
     expect(await errorOf(service.runSyncJob(42))).toMatchObject({
       kind: "unreachable",
       sent: "no",

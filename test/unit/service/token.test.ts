@@ -170,5 +170,5 @@ describe("a token in a file", () => {
       temporary: true,
       message: expect.stringMatching(/is empty|EAGAIN/),
     });
-  }, 5_000);
+  }, 20_000);
 });
