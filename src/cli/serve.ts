@@ -1,4 +1,5 @@
 // `syncline serve`: plans slots and works on tasks until it is stopped.
+import { constants, setPriority } from "node:os";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type AppOptions, type Role, startApp } from "../app/app.ts";
@@ -97,6 +98,7 @@ export function serveCommand(io: CommandIo): Command {
 /** Serves until told to stop. @throws OutOfReachError without Redis; UsageError. */
 export async function serve(options: ServeOptions, io: CommandIo): Promise<void> {
   const { roles, owner, takeOverAfter: takeOverAfterMs, drain: drainMs } = options;
+  giveWay(roles);
   const redis = redisTarget(options, io);
   const set = await loadPoliciesOrThrow(options.config, io);
   const isPretty = (options.log ?? (io.columns === undefined ? "json" : "pretty")) === "pretty";
@@ -138,6 +140,14 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
   } finally {
     await health.stop();
   }
+}
+
+/**
+ * A process with the role web alone leaves the processor to Redis and the others that start sync
+ * jobs on its machine; in a container of its own it makes no difference.
+ */
+export function giveWay(roles: readonly Role[]): void {
+  if (roles.every((role) => role === "web")) setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 }
 
 function ownerArgument(text: string): string {

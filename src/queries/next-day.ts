@@ -3,7 +3,6 @@
 // with too many slots, rows end first, then the counts, and both are said.
 
 import { type PolicySet, timezoneOf } from "../config/policy-set.ts";
-import { nextTurn } from "../core/clock.ts";
 import { createChainSource } from "../schedule/slots.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { exactly } from "../simulate/assumptions.ts";
@@ -58,8 +57,15 @@ const peaksShown = 5;
 /** Between two turns of others: a few milliseconds. */
 const [policiesAtOnce, eventsAtOnce] = [200, 500];
 
-/** Looks ahead so many hours from now; what it counts begins with the hour that goes on. */
-export async function readNextDay({ store, set, readStates }: QueryContext, hours: number): Promise<NextDay> {
+/**
+ * Looks ahead so many hours from now; what it counts begins with the hour that goes on. It calls
+ * `rest` every few milliseconds.
+ */
+export async function readNextDay(
+  { store, set, readStates }: QueryContext,
+  hours: number,
+  rest: () => Promise<void>,
+): Promise<NextDay> {
   const nowMs = await redisTimeMs(store);
   const { pauses, usualMs, running } = await readKnownAhead(store, set, readStates);
   const shown = { fromMs: Math.floor(nowMs / hourMs) * hourMs, toMs: nowMs + hours * hourMs };
@@ -80,10 +86,10 @@ export async function readNextDay({ store, set, readStates }: QueryContext, hour
   // Calendars are kept once they are made.
   for (const batch of batchesOf(set.policies, policiesAtOnce)) {
     for (const policy of batch) createChainSource(policy)?.next(nowMs);
-    await nextTurn();
+    await rest();
   }
   for (let seen = 1; ; seen += 1) {
-    if (seen % eventsAtOnce === 0) await nextTurn();
+    if (seen % eventsAtOnce === 0) await rest();
     const next = events.next();
     if (next.done) {
       meter.requests();

@@ -1,27 +1,33 @@
 // Reads once for all who ask at about the same time: any number of viewers cost Redis no more than
 // one. Used by the pages and the API.
-import type { Clock } from "../core/clock.ts";
+import { type Clock, nextTurn } from "../core/clock.ts";
 import { type NextDay, readNextDay } from "../queries/next-day.ts";
 import type { QueryContext } from "../queries/query-context.ts";
 import { readPausesInForce } from "../queries/records.ts";
 
 /**
  * How long a look holds: `forMs`, or so many `times` what it took, up to `mostMs`.
- * `outlivesChanges`: also when something has changed.
+ * `outlivesChanges`: also when something has changed. `renewsMs`: so long after that it still
+ * serves, while it is read anew at leisure.
  */
 interface Hold {
   readonly forMs: number;
   readonly times: number;
   readonly mostMs: number;
   readonly outlivesChanges: boolean;
+  readonly renewsMs: number;
 }
 
 /** Viewers may cost Redis and the process little, however many policies there are. */
-const paced: Hold = { forMs: 1_500, times: 30, mostMs: 10_000, outlivesChanges: false };
+const paced: Hold = { forMs: 1_500, times: 30, mostMs: 10_000, outlivesChanges: false, renewsMs: 0 };
 /** What is made of other looks must not be much older than they are. */
 export const heldBriefly: Hold = { ...paced, times: 0 };
 /** What takes long where there is much. */
-export const heldLong: Hold = { forMs: 30_000, times: 0, mostMs: 300_000, outlivesChanges: true };
+export const heldLong: Hold = { forMs: 30_000, times: 0, mostMs: 300_000, outlivesChanges: true, renewsMs: 0 };
+/** The time ahead: 100,000 slots take two seconds of CPU, and viewers must cost little. */
+const heldAhead: Hold = { ...heldLong, times: 100, renewsMs: 60_000 };
+/** What is read at leisure rests so many times as long as it has worked. */
+const restTimes = 3;
 const entriesMax = 500;
 /** What is made of one answer: callers ask with filters of their own. */
 const madeMax = 100;
@@ -30,11 +36,15 @@ const patienceMs = 200;
 /** So long a failure is told of that no page waited for: pages come back after two seconds. */
 const toldForMs = 3_000;
 
-/** `untilMs`: without an end while it is read. */
+/** `untilMs`: endless while it is read. `renewAtMs`: who asks from then on has it renewed. */
 interface CacheEntry extends Pick<Hold, "outlivesChanges"> {
   untilMs: number;
+  renewAtMs: number;
   readonly answer: Promise<unknown>;
 }
+
+/** Lets others go first, between two parts of a long calculation. */
+type Rest = () => Promise<void>;
 
 /** Answers of the last moments, by what was asked and what the asker may see. */
 export class Looks {
@@ -52,30 +62,30 @@ export class Looks {
     this.#onRead = onRead;
   }
 
-  /** The answer of `read`, or the one that it gave just before. `name`: what is asked. */
+  /**
+   * The answer of `read`, or the one that it gave just before. `name`: what is asked. `rest` is for
+   * what takes seconds.
+   */
   async of<Answer>(
     name: string,
     context: QueryContext,
-    read: (context: QueryContext) => Promise<Answer>,
-    { forMs, times, mostMs, outlivesChanges } = paced,
+    read: (context: QueryContext, rest: Rest) => Promise<Answer>,
+    hold = paced,
   ): Promise<Answer> {
     const { set, view } = context;
     const key = JSON.stringify([name, set.contentHash, view.key]);
     const nowMs = this.#clock.monotonicMs();
     const kept = this.#entries.get(key);
-    if (kept !== undefined && nowMs < kept.untilMs) return (await kept.answer) as Answer;
+    if (kept !== undefined && nowMs < kept.untilMs) {
+      if (nowMs >= kept.renewAtMs) void this.#renew(key, kept, read(context, this.#leisure()), hold);
+      return (await kept.answer) as Answer;
+    }
     this.#onRead();
-    const answer = read(context);
-    const fresh = { untilMs: Number.POSITIVE_INFINITY, outlivesChanges, answer };
-    this.#entries.delete(key);
-    this.#entries.set(key, fresh);
-    for (const [oldest, { untilMs }] of this.#entries)
-      if (this.#entries.size > entriesMax || nowMs >= untilMs) this.#entries.delete(oldest);
+    const answer = read(context, nextTurn);
+    const fresh = this.#keep(key, answer, hold);
     try {
       const found = await answer;
-      const heldMs = Math.min(times * (this.#clock.monotonicMs() - nowMs), mostMs);
-      fresh.untilMs = nowMs + Math.max(forMs, heldMs);
-      if (!outlivesChanges) this.#restMs = Math.max(this.#restMs, heldMs);
+      this.#hold(fresh, nowMs, hold);
       return found;
     } catch (error) {
       const failedMs = this.#clock.monotonicMs();
@@ -84,6 +94,46 @@ export class Looks {
       else if (this.#entries.get(key) === fresh) this.#entries.delete(key);
       throw error;
     }
+  }
+
+  /** The old answer serves until then, or until its end: who asks after that is told what fails. */
+  async #renew(key: string, old: CacheEntry, answer: Promise<unknown>, hold: Hold): Promise<void> {
+    old.renewAtMs = Number.POSITIVE_INFINITY;
+    this.#onRead();
+    const beganMs = this.#clock.monotonicMs();
+    const isRead = await answer.then(
+      () => true,
+      () => false,
+    );
+    if (isRead && this.#entries.get(key) === old) this.#hold(this.#keep(key, answer, hold), beganMs, hold);
+  }
+
+  #keep(key: string, answer: Promise<unknown>, { outlivesChanges }: Hold): CacheEntry {
+    const nowMs = this.#clock.monotonicMs();
+    const [untilMs, renewAtMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+    const fresh = { untilMs, renewAtMs, outlivesChanges, answer };
+    this.#entries.delete(key);
+    this.#entries.set(key, fresh);
+    for (const [oldest, entry] of this.#entries)
+      if (this.#entries.size > entriesMax || nowMs >= entry.untilMs) this.#entries.delete(oldest);
+    return fresh;
+  }
+
+  #hold(entry: CacheEntry, beganMs: number, { forMs, times, mostMs, renewsMs, outlivesChanges }: Hold): void {
+    const heldMs = Math.min(times * (this.#clock.monotonicMs() - beganMs), mostMs);
+    const endMs = beganMs + Math.max(forMs, heldMs);
+    entry.untilMs = endMs + renewsMs;
+    if (renewsMs > 0) entry.renewAtMs = endMs;
+    if (!outlivesChanges) this.#restMs = Math.max(this.#restMs, heldMs);
+  }
+
+  /** A rest after each part: at most a fourth of a core. */
+  #leisure(): Rest {
+    let resumedMs = this.#clock.monotonicMs();
+    return async () => {
+      await this.#clock.sleep(restTimes * (this.#clock.monotonicMs() - resumedMs));
+      resumedMs = this.#clock.monotonicMs();
+    };
   }
 
   /** What is made of an answer, once as long as the answer is kept. `name`: what is made of it. */
@@ -125,12 +175,9 @@ export class Looks {
   }
 }
 
-/**
- * The time ahead. Until a pause or a policy changes, it holds for a hundred times what it
- * took: 100,000 slots take two seconds of CPU, and viewers must cost the process little.
- */
+/** The time ahead, until a pause or a policy changes. */
 export async function lookAhead(looks: Looks, context: QueryContext, hours: number): Promise<NextDay> {
   const pauses = await looks.of("pauses", context, readPausesInForce);
   const name = `next ${JSON.stringify([hours, ...pauses.map(({ scope, name: of, untilMs }) => [scope, of, untilMs])])}`;
-  return looks.of(name, context, (at) => readNextDay(at, hours), { ...heldLong, times: 100 });
+  return looks.of(name, context, (at, rest) => readNextDay(at, hours, rest), heldAhead);
 }

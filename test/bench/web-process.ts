@@ -1,6 +1,7 @@
 // A Syncline with the role web in a process of its own: web-process.ts REDIS_URL POLICIES TOKENS.
 // Asked by web.ts through child.ts: its port, its CPU, and for how long it let nothing else run.
 import { startApp } from "../../src/app/app.ts";
+import { giveWay } from "../../src/cli/serve.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { createLogger } from "../../src/ops/logger.ts";
 import { benchPrefix } from "./bench-app.ts";
@@ -8,6 +9,7 @@ import { answerParent } from "./child.ts";
 import { webSet } from "./web-installation.ts";
 
 const [url = "", policies = "", tokens = ""] = process.argv.slice(2);
+giveWay(["web"]);
 let port = 0;
 let blockedMs = 0;
 let isWatching = false;

@@ -70,6 +70,26 @@ describe("a look at much", () => {
     expect(made).toEqual([...asked, ...asked.slice(0, 50)]);
   });
 
+  it("that is renewed serves on meanwhile, is read anew once, and ends", async () => {
+    const { looks, pass } = looksThatTake(0);
+    const hold = { forMs: 1_000, times: 0, mostMs: 0, outlivesChanges: true, renewsMs: 500 };
+    const next = Promise.withResolvers<string>();
+    const ask = (answer: Promise<string>) => looks.of("ahead", context, () => answer, hold);
+    expect(await ask(Promise.resolve("first"))).toBe("first");
+    pass(1_000);
+    expect(await ask(next.promise)).toBe("first");
+    expect(await ask(Promise.resolve("not read"))).toBe("first");
+    next.resolve("second");
+    await next.promise;
+    await expect.poll(() => ask(Promise.resolve("not read"))).toBe("second");
+    pass(1_500);
+    expect(await ask(Promise.resolve("third"))).toBe("third");
+    pass(1_000);
+    expect(await ask(Promise.reject(new Error("Redis is away")))).toBe("third");
+    pass(500);
+    await expect(ask(Promise.reject(new Error("Redis is away")))).rejects.toThrow("Redis is away");
+  });
+
   it("is shared also while it takes longer than it holds", async () => {
     const { looks, pass } = looksThatTake(0);
     const slow = Promise.withResolvers<string>();
