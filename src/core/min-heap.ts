@@ -1,4 +1,5 @@
-// A binary heap that compares the rank, then the order of arrival.
+// What comes first: a binary heap that compares the rank, then the order of arrival, and the lowest
+// few of many items.
 
 interface Node<Item> {
   readonly rank: number;
@@ -56,4 +57,16 @@ export class MinHeap<Item> {
 
 function isLess<Item>(a: Node<Item>, b: Node<Item>): boolean {
   return a.rank < b.rank || (a.rank === b.rank && a.arrival < b.arrival);
+}
+
+/** The items with the lowest places, so many at most, the lowest first; few of many. */
+export function lowest<Item>(items: Iterable<Item>, count: number, placeOf: (item: Item) => number): Item[] {
+  const found: { readonly item: Item; readonly place: number }[] = [];
+  for (const item of items) {
+    const place = placeOf(item);
+    if (found.length === count && place >= (found.at(-1)?.place ?? 0)) continue;
+    found.splice(found.findLastIndex((one) => one.place <= place) + 1, 0, { item, place });
+    if (found.length > count) found.pop();
+  }
+  return found.map(({ item }) => item);
 }

@@ -83,7 +83,13 @@ export function parseFeedWalk(value: unknown): FeedWalk {
   return parseVersioned("feed walk", feedWalkSchema, value);
 }
 
+const ids = new WeakMap<Feed, string>();
+
 /** A feed's name in Redis and in the queue: a readable start, then a hash of all three parts. */
 export function feedId(feed: Feed): string {
-  return `${feed.list}-${hashText(JSON.stringify([feed.service, feed.repository, feed.list]))}`;
+  const known = ids.get(feed);
+  if (known !== undefined) return known;
+  const id = `${feed.list}-${hashText(JSON.stringify([feed.service, feed.repository, feed.list]))}`;
+  ids.set(feed, id);
+  return id;
 }

@@ -37,25 +37,29 @@ export async function readConflictTotals(
   const before = readTotals.get(store);
   const all = new Map<string, ConflictTotals>();
   const totals = new Map<string, Map<string | null, ConflictTotals>>();
-  const read = async (feed: Feed) => {
+  const read = async (feed: Feed, atMs: number | undefined) => {
+    if (atMs === undefined) return;
     const id = feedId(feed);
-    const found = await feeds.allTotals(feed, before?.get(id));
-    if (found === undefined) return;
-    const known = "areNamed" in found ? found : { ...found, areNamed: areNamed(found) };
+    const kept = before?.get(id);
+    const known = kept?.atMs === atMs ? kept : withNames(await feeds.allTotals(feed));
+    if (known === undefined) return;
     all.set(id, known);
     const ofService = totals.get(feed.service) ?? new Map<string | null, ConflictTotals>();
     totals.set(feed.service, ofService.set(feed.repository, known));
   };
-  for (const batch of batchesOf(feedsOf({ policies }).filter(({ list }) => list === "conflictDetails")))
-    await Promise.all(batch.map(read));
+  for (const batch of batchesOf(feedsOf({ policies }).filter(({ list }) => list === "conflictDetails"))) {
+    const counted = await feeds.countedAt(batch);
+    await Promise.all(batch.map((feed, index) => read(feed, counted[index])));
+  }
   readTotals.set(store, all);
   return ({ action, service, repository = null }) =>
     action.kind === "run" ? totals.get(service)?.get(repository) : undefined;
 }
 
-function areNamed({ counts }: AllTotals): boolean {
-  const all = counts.get(totalOfAll) ?? 0;
-  return [...counts.values()].reduce((sum, count) => sum + count, 0) === 2 * all;
+function withNames(totals: AllTotals | undefined): ConflictTotals | undefined {
+  if (totals === undefined) return undefined;
+  const all = totals.counts.get(totalOfAll) ?? 0;
+  return { ...totals, areNamed: totals.counts.values().reduce((sum, count) => sum + count, 0) === 2 * all };
 }
 
 /** The conflicts of a policy; undefined: not known. `known`: its sync jobs, where it names none. */

@@ -143,12 +143,15 @@ export async function readPolicyLines(
   const pausesHash = hashText(JSON.stringify(inForce));
   const all = policies.map((policy) => {
     const { name, service } = policy;
-    const own = inForce.filter((pause) => isAbout(pause, policy));
-    const [missedMs, totals] = [missed.get(name) ?? 0, totalsOf(policy)];
-    const facts = {
-      ...{ state: states.get(name), totals, missedMs, late: allLate.get(name), pauses: own },
-      key: `${missedMs} ${totals?.atMs} ${own.length === 0 ? "" : pausesHash}`,
+    const own = inForce.length === 0 ? inForce : inForce.filter((pause) => isAbout(pause, policy));
+    const facts: Facts = {
+      state: states.get(name),
+      totals: totalsOf(policy),
+      missedMs: missed.get(name) ?? 0,
+      late: allLate.get(name),
       isServiceDown: down.has(service),
+      pauses: own,
+      pausesKey: own.length === 0 ? "" : pausesHash,
       nowMs,
     };
     return { policy, facts, kept: keptLine(policy, facts) };
@@ -162,9 +165,10 @@ export async function readPolicyLines(
     const { name } = policy;
     return toLine(policy, facts, { plannedMs: plannedUpTo.get(name), unendedMs: unendedSlots.get(name) });
   });
-  const rank = ({ health, acknowledged }: PolicyLine) =>
-    rankOf(health) + (acknowledged !== undefined || !needsPerson[health] ? policyHealths.length : 0);
-  return lines.toSorted((a, b) => rank(a) - rank(b));
+  const ranks = Map.groupBy(lines, ({ health, acknowledged }) => {
+    return rankOf(health) + (acknowledged !== undefined || !needsPerson[health] ? policyHealths.length : 0);
+  });
+  return [...ranks].toSorted(([a], [b]) => a - b).flatMap(([, group]) => group);
 }
 
 /** Adds the newest slot of each line. */
@@ -180,8 +184,8 @@ interface Facts extends Pick<LineInputs, "nowMs" | "pauses"> {
   readonly missedMs: number;
   readonly late: Late | undefined;
   readonly totals: ConflictTotals | undefined;
-  /** Another text where other pauses are in force, a slot was missed or conflicts were counted. */
-  readonly key: string;
+  /** Another text where other pauses are in force. */
+  readonly pausesKey: string;
 }
 
 /**
@@ -190,12 +194,15 @@ interface Facts extends Pick<LineInputs, "nowMs" | "pauses"> {
  */
 const keptLines = new WeakMap<
   PolicyState,
-  { readonly line: PolicyLine; readonly key: string; readonly untilMs: number }
+  Pick<Facts, "missedMs" | "totals" | "pausesKey"> & { readonly line: PolicyLine; readonly untilMs: number }
 >();
 
-function keptLine(policy: Policy, { state, late, isServiceDown, key, nowMs }: Facts): PolicyLine | undefined {
+function keptLine(policy: Policy, facts: Facts): PolicyLine | undefined {
+  const { state, late, isServiceDown, nowMs } = facts;
   const kept = late !== undefined || isServiceDown ? undefined : state && keptLines.get(state);
-  return kept?.line.policy === policy && kept.key === key && nowMs < kept.untilMs ? kept.line : undefined;
+  if (kept === undefined || kept.line.policy !== policy || nowMs >= kept.untilMs) return undefined;
+  const isSame = kept.missedMs === facts.missedMs && kept.totals === facts.totals && kept.pausesKey === facts.pausesKey;
+  return isSame ? kept.line : undefined;
 }
 
 function toLine(
@@ -203,7 +210,7 @@ function toLine(
   facts: Facts,
   { plannedMs, unendedMs }: { readonly plannedMs: number | undefined; readonly unendedMs: number | undefined },
 ): PolicyLine {
-  const { state, missedMs, late, totals, nowMs, pauses, key, isServiceDown } = facts;
+  const { state, missedMs, late, totals, nowMs, pauses, pausesKey, isServiceDown } = facts;
   const targets = targetsOf(policy.action);
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
   const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
@@ -240,7 +247,8 @@ function toLine(
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
   const line = { ...found, health, acknowledged: acknowledgementOf(health, state?.acknowledged, { missedMs, late }) };
   const untilMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, line.nextMs ?? Number.POSITIVE_INFINITY);
-  if (state !== undefined && late === undefined && !isServiceDown) keptLines.set(state, { line, key, untilMs });
+  if (state !== undefined && late === undefined && !isServiceDown)
+    keptLines.set(state, { line, missedMs, totals, pausesKey, untilMs });
   return line;
 }
 

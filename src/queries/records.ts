@@ -3,6 +3,7 @@
 
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";
+import { lowest } from "../core/min-heap.ts";
 import type { Change } from "../model/change.ts";
 import { hasLabels } from "../model/label.ts";
 import { isReplayable, type Outcome } from "../model/outcome.ts";
@@ -102,13 +103,10 @@ export async function readNewestOutcomes(
   lines: readonly PolicyLine[],
   count: number,
 ): Promise<readonly Outcome[]> {
-  const ended = lines.flatMap(({ policy, endedMs }) => (endedMs === undefined ? [] : [{ name: policy.name, endedMs }]));
-  const newest = ended.toSorted((a, b) => b.endedMs - a.endedMs).slice(0, count);
+  const newest = lowest(lines, count, ({ endedMs = Number.NEGATIVE_INFINITY }) => -endedMs);
+  const ended = newest.flatMap(({ policy, endedMs }) => (endedMs === undefined ? [] : [policy.name]));
   const history = new History(store);
-  const places = await history.newestPlaces(
-    count,
-    newest.map(({ name }) => name),
-  );
+  const places = await history.newestPlaces(count, ended);
   return history.read(places);
 }
 

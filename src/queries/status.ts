@@ -18,7 +18,6 @@ import {
   redisTimeMs,
   type Store,
 } from "../store/redis.ts";
-import { batchesOf } from "../store/script.ts";
 import { type LimiterStatus, readLimiterStatus } from "../store/service-limiter.ts";
 import { feedsOf } from "./feeds.ts";
 import { describeMissingRoles } from "./service-words.ts";
@@ -92,13 +91,7 @@ export function isInstallationWell({ nowMs, services, sinks, digests, processes,
 }
 
 async function readExpensiveFeeds(set: PolicySet, store: Store): Promise<readonly ExpensiveFeed[]> {
-  const feeds = new FeedStore(store);
-  const troubled: Feed[] = [];
-  for (const batch of batchesOf(feedsOf(set))) {
-    const are = await Promise.all(batch.map((feed) => feeds.isTroubled(feed)));
-    troubled.push(...batch.filter((_, index) => are[index]));
-  }
-  const notes = await readFeedNotes(store, troubled);
+  const notes = await readFeedNotes(store, await new FeedStore(store).troubled(feedsOf(set)));
   return notes.flatMap(judgeFeed).toSorted((a, b) => a.sinceMs - b.sinceMs);
 }
 

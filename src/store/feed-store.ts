@@ -12,7 +12,7 @@ import { costlyReasons, type Feed, feedId, type ItemFacts, type WholeReason } fr
 import { FeedMirror, readChanges, readNewest, type SeenItem } from "./feed-mirror.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
-import { asFlag, asNothing, batchesOf, createScript } from "./script.ts";
+import { asFlag, asNothing, batchesOf, createScript, readFields } from "./script.ts";
 import { entryKey } from "./start-entry.ts";
 
 const markLoggedScript = createScript("feed/mark-logged", asNothing);
@@ -138,14 +138,15 @@ export class FeedStore {
     return readTotals(this.#store, this.#totals(feed), fields);
   }
 
-  /**
-   * Returns all totals of the last whole walk that counted; undefined: none has. `known`: an
-   * earlier answer, returned itself as long as no walk has counted since.
-   */
-  async allTotals<Known extends AllTotals>(feed: Feed, known?: Known): Promise<AllTotals | Known | undefined> {
-    const { redis } = this.#store;
-    if (known !== undefined && (await redis.hget(this.#totals(feed), "at")) === String(known.atMs)) return known;
-    const { at, ...fields } = await redis.hgetall(this.#totals(feed));
+  /** When a whole walk last counted each of these lists; undefined: none has. */
+  async countedAt(feeds: readonly Feed[]): Promise<readonly (number | undefined)[]> {
+    const keys = feeds.map((feed) => this.#totals(feed));
+    return (await readFields(this.#store, keys, ["at"])).map(([at]) => (at === undefined ? undefined : Number(at)));
+  }
+
+  /** Returns all totals of the last whole walk that counted; undefined: none has. */
+  async allTotals(feed: Feed): Promise<AllTotals | undefined> {
+    const { at, ...fields } = await this.#store.redis.hgetall(this.#totals(feed));
     if (at === undefined) return undefined;
     const numbers = (mark: string) =>
       new Map(
@@ -180,11 +181,14 @@ export class FeedStore {
     await markLoggedScript(this.#store, this.#keys(feed).slice(0, 1));
   }
 
-  /** Whether the list cannot be read, or all its pages are read at each walk: see its status. */
-  async isTroubled(feed: Feed): Promise<boolean> {
-    const [statusKey = ""] = this.#keys(feed);
-    const [failing, costlyWalks] = await this.#store.redis.hmget(statusKey, "failingSinceMs", "costlyWalks");
-    return typeof failing === "string" || Number(costlyWalks) >= costlyWalksMin;
+  /** Those of these lists that cannot be read, or whose pages are all read at each walk. */
+  async troubled(feeds: readonly Feed[]): Promise<readonly Feed[]> {
+    const keys = feeds.map((feed) => feedStatusKey(this.#store, feed));
+    const found = await readFields(this.#store, keys, ["failingSinceMs", "costlyWalks"]);
+    return feeds.filter((_, index) => {
+      const [failing, costlyWalks = 0] = found[index] ?? [];
+      return failing !== undefined || Number(costlyWalks) >= costlyWalksMin;
+    });
   }
 
   /** Reads the status of a feed. */

@@ -42,6 +42,21 @@ export function loadLua(name: string, included: Set<string> = new Set()): string
   });
 }
 
+const readFieldsScript = createScript("read-fields", (answer) =>
+  asList(answer).map((values) => asList(values).map(asOptional(asText))),
+);
+
+/** Reads the same fields of many hashes; undefined where one has none. */
+export async function readFields(
+  store: Parameters<typeof readFieldsScript>[0],
+  hashes: readonly string[],
+  fields: readonly string[],
+): Promise<readonly (readonly (string | undefined)[])[]> {
+  const found: (readonly (string | undefined)[])[] = [];
+  for (const batch of batchesOf(hashes)) found.push(...(await readFieldsScript(store, batch, fields)));
+  return found;
+}
+
 /** An answer that says nothing. */
 export function asNothing(): undefined {
   return undefined;

@@ -1,6 +1,8 @@
 // The first page: what needs a person now, what ended just before, and what comes next.
 import { html } from "hono/html";
+import { timezoneOf } from "../../config/policy-set.ts";
 import { showNear } from "../../core/instant.ts";
+import { lowest } from "../../core/min-heap.ts";
 import { counted } from "../../core/plain-text.ts";
 import type { Outcome } from "../../model/outcome.ts";
 import type { Attention, AttentionItem } from "../../queries/attention.ts";
@@ -136,12 +138,10 @@ function toneOfItem({ state }: Pick<AttentionItem, "state">): ReturnType<typeof 
 }
 
 function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
-  const coming = lines
-    .flatMap((line) => (line.nextMs === undefined ? [] : [{ ...line, nextMs: line.nextMs }]))
-    .toSorted((a, b) => a.nextMs - b.nextMs)
-    .slice(0, nextMax);
-  const rows = coming.map(({ nextMs, ...line }) => {
-    const { policy, pauses, waitingMs } = line;
+  const coming = lowest(lines, nextMax, ({ nextMs = Number.POSITIVE_INFINITY }) => nextMs);
+  const due = coming.filter(({ nextMs }) => nextMs !== undefined);
+  const rows = due.map((line) => {
+    const { policy, pauses, waitingMs, nextMs = nowMs } = line;
     const waits = waitingMs === undefined ? actionText(policy) : mark("service-down", describeWaiting(line, nowMs));
     return [
       html`${when(nextMs, nowMs)}<span class="under">${showNear(nextMs, policy.closed.timezone, nowMs)}</span>`,
@@ -153,7 +153,9 @@ function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
 }
 
 function justEnded(newest: readonly Outcome[], { nowMs, lines }: Attention): Html {
-  const zones = new Map(lines.map(({ policy }) => [policy.name, policy.closed.timezone]));
+  const names = new Set(newest.map(({ policy }) => policy));
+  const shown = lines.filter(({ policy }) => names.has(policy.name));
+  const zones = new Map(shown.map(({ policy }) => [policy.name, timezoneOf(policy)]));
   const rows = newest.map((outcome) => {
     const slotMs = Date.parse(outcome.slot);
     const words = taskWords({ ...outcome, slotMs }, zones.get(outcome.policy), nowMs);
