@@ -53,7 +53,7 @@ export async function readFields(
   fields: readonly string[],
 ): Promise<readonly (readonly (string | undefined)[])[]> {
   const found: (readonly (string | undefined)[])[] = [];
-  for (const batch of batchesOf(hashes)) found.push(...(await readFieldsScript(store, batch, fields)));
+  for (const batch of batchesOf(hashes, 100)) found.push(...(await readFieldsScript(store, batch, fields)));
   return found;
 }
 
