@@ -53,7 +53,7 @@ function serve(url: string, ...more: string[]): Syncline {
   return one;
 }
 
-const slowPages = [{ kind: "latency", operation: "GetActivities", delayMs: 50 }] as const;
+const slowPages = [{ kind: "latency", operation: "GetActivities", delayMs: 150 }] as const;
 const starts = () => sandbox.ledger().filter(({ operation }) => operation === "RunSyncJob");
 
 describe("syncline serve that is told to stop", () => {

@@ -11,7 +11,7 @@ let baseUrl = "";
 beforeAll(async () => {
   cap = await startCapServer();
   ({ baseUrl } = cap);
-}, 30_000);
+}, 60_000);
 
 afterAll(() => cap.stop());
 

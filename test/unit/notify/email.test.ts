@@ -91,7 +91,7 @@ describe("the e-mail sink", () => {
       reason: expect.stringMatching(/set email\.startTls to true for port \d+/),
     });
     const { settings } = await startMailServer();
-    expect(await send({ ...settings, startTls: true, timeoutMs: 300 })).toMatchObject({
+    expect(await send({ ...settings, startTls: true, timeoutMs: 1_000 })).toMatchObject({
       type: "later",
       reason: expect.stringMatching(/set email\.startTls to false for port \d+/),
     });
