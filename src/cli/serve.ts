@@ -144,10 +144,15 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
 
 /**
  * A process with the role web alone leaves the processor to Redis and the others that start sync
- * jobs on its machine; in a container of its own it makes no difference.
+ * jobs on its machine; in a container of its own, or where that is forbidden, nothing changes.
  */
 export function giveWay(roles: readonly Role[]): void {
-  if (roles.every((role) => role === "web")) setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  if (roles.some((role) => role !== "web")) return;
+  try {
+    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // It serves as well as before.
+  }
 }
 
 function ownerArgument(text: string): string {
