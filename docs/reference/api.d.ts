@@ -72,19 +72,19 @@ export interface Operations {
   /** Tasks that failed and may be done over, newest first. */
   listFailed: { method: "GET"; url: "/api/v1/failed"; path: Record<string, never>; query: { limit?: number; after?: string; label?: string; since?: string; format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<FailedTask>; next: string | null } };
   /** Is every slot that was due recorded once? Policies by name, each of a span; see `off`. */
-  auditSlots: { method: "GET"; url: "/api/v1/audit"; path: Record<string, never>; query: { limit?: number; after?: string; policy?: string; label?: string; since?: string; until?: string; format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Audit>; next: string | null } };
+  auditSlots: { method: "GET"; url: "/api/v1/audit"; path: Record<string, never>; query: { limit?: number; after?: string; policy?: string; q?: string; label?: string; since?: string; until?: string; format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Audit>; next: string | null } };
   /** The objects that apply policies declare, and how each was applied last. */
   listDeclared: { method: "GET"; url: "/api/v1/declared"; path: Record<string, never>; query: { limit?: number; after?: string; format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Declared>; next: string | null } };
   /** What was changed or tried by hand, newest first: who, when, what and why. */
   listChanges: { method: "GET"; url: "/api/v1/changes"; path: Record<string, never>; query: { limit?: number; format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Change> } };
   /** The followed lists: how old their reading is, what is new since yesterday. */
-  listFeeds: { method: "GET"; url: "/api/v1/feeds"; path: Record<string, never>; query: { format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Feed> } };
+  listFeeds: { method: "GET"; url: "/api/v1/feeds"; path: Record<string, never>; query: { format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Feed>; listsLeftOut: number } };
   /** The newest items of a list as the mapping reads them; repository `~`: the service's default. */
   listFeedItems: { method: "GET"; url: "/api/v1/feeds/{service}/{repository}/{list}/items"; path: { service: string; repository: string; list: "activities" | "conflictDetails" | "approvals" | "triggers" | "authActivities" | "masks" }; query: { limit?: number; format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<FeedItem> } };
   /** Open conflicts per sync job, most first. */
-  listConflicts: { method: "GET"; url: "/api/v1/conflicts"; path: Record<string, never>; query: { format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Open> } };
+  listConflicts: { method: "GET"; url: "/api/v1/conflicts"; path: Record<string, never>; query: { format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Open>; listsLeftOut: number } };
   /** Open approvals per sync job, most first. */
-  listApprovals: { method: "GET"; url: "/api/v1/approvals"; path: Record<string, never>; query: { format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Open> } };
+  listApprovals: { method: "GET"; url: "/api/v1/approvals"; path: Record<string, never>; query: { format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Open>; listsLeftOut: number } };
   /** End the pause, or the quarantine, of exactly this policy, service or label, or the one of all. */
   resume: { method: "DELETE"; url: "/api/v1/pauses/{target}"; path: { target: string }; query: { reason: string; catchUp?: string }; header: Record<string, never>; body: undefined; answer: { ended: Array<Pause>; stillPaused: Array<Pause>; caughtUp: Array<{ policy: string; slot: string; tasks: Array<string> }> } };
   /** Run a policy now, whatever its schedule and its pauses say. */

@@ -4,6 +4,7 @@
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { ConflictError } from "../core/errors.ts";
 import { healths } from "../model/outcome.ts";
+import { openTarget } from "../queries/open-conflicts.ts";
 import { needsPerson, policyHealths, targetHealth } from "../queries/policy-lines.ts";
 import { readLine } from "../queries/records.ts";
 import { type Acknowledgement, acknowledgePolicy, readPolicyStates } from "../store/policy-states.ts";
@@ -31,8 +32,8 @@ export async function acknowledge(policy: Policy, { store, by }: Parts): Promise
     const isNamed = named === undefined || named.includes(target.target);
     return bad === undefined || bad === "good" || !isNamed ? [] : [[target.target, bad] as const];
   });
-  // No task is about that target: a run that ends well does not settle what is open.
-  const own = open === undefined ? ended : [...ended, ["open conflicts", "conflicts"] as const];
+  // A run that ends well does not settle what is open.
+  const own = open === undefined ? ended : [...ended, [openTarget, "conflicts"] as const];
   // What nothing of this shows is about the slots: missed, unplanned, late.
   const isOfSlots = health !== "quarantined" && !own.some(([, bad]) => bad === health);
   const troubles = isOfSlots ? [...own, ["", "missed"] as const] : own;

@@ -118,6 +118,8 @@ async function planReplay(
   return { item, into: id, task: { ...task, slotMs, id } };
 }
 
+const changedPolicy = "its policy does something else by now: run the sync job by hand";
+
 /** The new task, or why there is none. */
 function toTask({ outcome }: TaskItem, set: PolicySet | undefined, slotMs: number): Task | string {
   const { service, repository, target } = outcome;
@@ -127,12 +129,13 @@ function toTask({ outcome }: TaskItem, set: PolicySet | undefined, slotMs: numbe
       ? set && policyOfSyncJob(place, set)
       : set?.policies.find(({ name }) => name === outcome.policy);
   if (policy === undefined) return "its policy is not configured any more";
+  if (!set?.services.has(service)) return "its service is not configured any more";
+  if (policy.service !== service || (policy.repository ?? null) !== repository) return changedPolicy;
   const tasks = tasksOf(policy, { slotMs, origin: "manual", covers: [] });
   const same = tasks.find(({ kind, target }) => kind === outcome.kind && target === outcome.target);
   if (same !== undefined) return same;
   const [masks] = tasks;
-  if (masks === undefined || !isFromMasks(masks) || outcome.kind !== "run")
-    return "its policy does something else by now: run the sync job by hand";
+  if (masks === undefined || !isFromMasks(masks) || outcome.kind !== "run") return changedPolicy;
   // One of the sync jobs that the masks named.
   const identity = {
     policy: policy.name,

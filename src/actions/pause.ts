@@ -1,6 +1,6 @@
 // Pauses and resumes a policy, a service, the policies with a label, or all. Called by
 // `syncline pause`, `syncline resume` and web/.
-import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { ConflictError, UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { didYouMean } from "../core/nearest-word.ts";
@@ -68,6 +68,8 @@ interface CaughtUpPolicy {
 export interface ResumeResult {
   readonly ended: readonly Pause[];
   readonly caughtUp: readonly CaughtUpPolicy[];
+  /** Policies that were not looked at, since the command was stopped. */
+  readonly left: readonly string[];
   readonly stillPaused: readonly Pause[];
 }
 
@@ -98,14 +100,15 @@ export async function resume(
   const stillPaused = all.filter((one) => isInForce(one, nowMs));
   if (ended.length === 0) {
     await change.drop();
-    return { ended, caughtUp: [], stillPaused };
+    return { ended, caughtUp: [], left: [], stillPaused };
   }
   const resumed = (wish?.policies ?? []).filter(
     (policy) => isAbout(subject, policy) && !stillPaused.some((one) => isAbout(one, policy)),
   );
-  const caughtUp = wish === undefined ? [] : await catchUp(resumed, nowMs, wish, { store, by });
+  const { caughtUp, left } =
+    wish === undefined ? { caughtUp: [], left: [] } : await catchUp(resumed, nowMs, wish, { store, by });
   await change.end({ before: ended, after: { caughtUp } });
-  return { ended, caughtUp, stillPaused };
+  return { ended, caughtUp, left, stillPaused };
 }
 
 async function catchUp(
@@ -113,22 +116,26 @@ async function catchUp(
   nowMs: number,
   { producer, signal }: CatchUp,
   { store, by }: Pick<PauseParts, "store" | "by">,
-): Promise<CaughtUpPolicy[]> {
+): Promise<Pick<ResumeResult, "caughtUp" | "left">> {
   const ledger = new SlotLedger(store);
   const caughtUp: CaughtUpPolicy[] = [];
+  const left: string[] = [];
   for (const policy of policies) {
-    if (signal.aborted) break;
+    if (signal.aborted) {
+      left.push(policy.name);
+      continue;
+    }
     const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
     if (skipped === undefined) continue;
     const tasks = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
-    const planned = { policy: policy.name, newWatermarkMs: nowMs, tasks, timezone: timezoneOf(policy) };
+    const planned = { policy: policy.name, newWatermarkMs: nowMs, tasks, timezone: policy.timezone };
     const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${by.actor}`);
     if (!(await ledger.startSkipped(policy.name, record, planned))) continue;
     await producer.enqueue(tasks);
     await ledger.confirmQueued([planned]);
     caughtUp.push({ policy: policy.name, slotMs: skipped.slotMs, tasks: tasks.map(({ id }) => id) });
   }
-  return caughtUp;
+  return { caughtUp, left };
 }
 
 /** A typo must not pause nothing. Without a configuration, schedulers know the policies. */

@@ -56,7 +56,7 @@ export async function runSyncJob(place: SyncJobPlace, set: PolicySet, parts: Run
   return queueByHand(tasks, parts, done);
 }
 
-/** Queues tasks of one kind; its record names them before they are there. */
+/** Queues tasks of one kind. The record of the change names them before they are queued. */
 export async function queueByHand(
   tasks: readonly Task[],
   { store, producer, by }: RunParts,

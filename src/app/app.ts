@@ -23,7 +23,7 @@ import type { Metrics } from "../ops/metrics.ts";
 import { wholeView } from "../queries/query-context.ts";
 import { Producer } from "../queue/producer.ts";
 import { Chains } from "../schedule/chains.ts";
-import { createPauseWatch, Scheduler } from "../schedule/scheduler.ts";
+import { createPauseReader, Scheduler } from "../schedule/scheduler.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { DeclaredMemory } from "../store/declared-memory.ts";
 import { FeedStore } from "../store/feed-store.ts";
@@ -184,7 +184,7 @@ function createScheduler(
     policies: set.policies,
     ledger,
     enqueue,
-    pauses: createPauseWatch(() => liftDroppedQuarantines(store, policy), log),
+    pauses: createPauseReader(() => liftDroppedQuarantines(store, policy), log),
     mayPlan: () => guard.isSafe(),
     inputs: createInputReader(policy, store),
     losses: () => guard.losses,
@@ -207,9 +207,10 @@ function createServices(options: AppOptions, limiters: ServiceLimiters): Running
     createClient: (settings) =>
       createService(settings, {
         ...options,
-        limiter: limiters.of(settings),
+        limiter: { acquire: (request) => limiters.acquire(settings.name, request) },
         onRequest: createRequestCounter(metrics, settings.name),
       }),
+    onAdopted: (settings) => limiters.set(settings),
     log,
     retireAfterMs: options.retireAfterMs ?? retireAfterMsDefault,
   });
@@ -234,7 +235,7 @@ function createTaskDependencies(built: AppParts): ProcessDependencies {
     service: (name) => services.client(name),
     deniedBy: (service) => limiters.deniedBy(service),
     acquire: (service, request) => limiters.acquire(service, request),
-    scriptedAcquire: (service, subject) => limiters.scriptedAcquire(service, subject),
+    scriptedAcquire: (service, resource) => limiters.scriptedAcquire(service, resource),
     checkFence: (task) => guard.watch.checkFence(task),
     itemMapper: (feed) => current.itemMapper(feed),
     activePredicate: (service) => current.activePredicate(service),

@@ -3,7 +3,7 @@
 //   queues ─▶ consumers ─▶ process task ─▶ recorder ─▶ history (and in the same step: chains, notify events), log, quarantine
 //                 └──────▶ walk feed ─▶ FeedStore, wakes the runs whose end it saw
 
-import { type PolicySet, type ServiceSettings, timezoneOf } from "../config/policy-set.ts";
+import type { PolicySet, ServiceSettings } from "../config/policy-set.ts";
 import type { OutcomeLimits } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { together } from "../core/component.ts";
@@ -26,11 +26,11 @@ import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import { History } from "../store/history.ts";
 import { Quarantines } from "../store/pauses.ts";
 import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
-import { tasksInFlight } from "../store/start-entry.ts";
+import { taskIdsInFlight } from "../store/start-entry.ts";
 import { endAbandoned } from "../tasks/finish.ts";
 import { createWakingWalk } from "../tasks/followed-lists.ts";
 import { createProcessTask, type ProcessDependencies } from "../tasks/process-task.ts";
-import { createDeletionWatch, createQuarantineWatch, createRecorder, RecentOutcomes } from "../tasks/recorder.ts";
+import { createDeletionNoter, createQuarantineCounter, createRecorder, RecentOutcomes } from "../tasks/recorder.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 import type { ServiceConsumers } from "./running-services.ts";
 
@@ -67,25 +67,22 @@ export function createConsumers(options: ServiceConsumersOptions): (settings: Se
     readings: deps.sharedReadings,
     startsWait: async (service: string) => (await producer.backlog(service, "actions")).waiting > 0,
   };
-  const count = createQuarantineWatch(new Quarantines(store), (name) => deps.policy(name)?.quarantine, log);
-  const noteDeletion = createDeletionWatch(new DeletedSyncJobs(store));
+  const count = createQuarantineCounter(new Quarantines(store), (name) => deps.policy(name)?.quarantine, log);
+  const noteDeletion = createDeletionNoter(new DeletedSyncJobs(store));
   const onPublished = async (outcome: Outcome) => {
     await count(outcome);
     await noteDeletion(outcome);
   };
   const isNotifiedPolicy = (name: string) => isNotified(deps.policy(name));
-  const zoneOf = (name: string) => {
-    const policy = deps.policy(name);
-    return policy === undefined ? undefined : timezoneOf(policy);
-  };
-  const written = new History(store, { isNotified: isNotifiedPolicy, timezoneOf: zoneOf, limits });
+  const timezoneOf = (name: string) => deps.policy(name)?.timezone;
+  const written = new History(store, { isNotified: isNotifiedPolicy, timezoneOf, limits });
   const history = new RecentOutcomes(written, { clock: systemClock, log });
   guard.whenAnother((lastSeenMs) => history.restore(lastSeenMs));
   const recorder = createRecorder(history, log, onPublished);
   const processTask = createProcessTask(deps, recorder);
   const wakingWalk = createWakingWalk({
     ...deps,
-    inFlight: (feed, syncJobIds) => tasksInFlight(store, feed, syncJobIds),
+    inFlight: (feed, syncJobIds) => taskIdsInFlight(store, feed, syncJobIds),
     wake: (service, taskIds) => producer.wake(service, taskIds),
   });
   const step = async (item: unknown, attempt: Attempt): Promise<Verdict> => {

@@ -62,7 +62,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
         ? { sinceMs: openSinceMs, failure: lastFailure }
         : undefined;
     },
-    stalePolicies: (policies, floors) => readStalePolicies(parts, slots, policies, floors),
+    stalePolicies: (policies, outageEnds) => readStalePolicies(parts, slots, policies, outageEnds),
     judge: (policies, facts) => judgeAll(policies, facts, store),
     tokens: () => readTokens(parts),
     digests: createDigests({ store, target: options.redis, set: () => current.set }),
@@ -82,14 +82,14 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
 }
 
 /**
- * Policies without a success for two intervals, and since when. `floors`: the end of each service's
- * last outage: a policy is stale by its slots after it.
+ * Policies without a success for two intervals, and since when. `outageEnds`: when each
+ * service's last outage ended: earlier slots make no policy stale.
  */
 async function readStalePolicies(
   { store, pauses }: NotifierDependencies,
   slots: PolicySlots,
   policies: readonly Policy[],
-  floors: ReadonlyMap<string, number>,
+  outageEnds: ReadonlyMap<string, number>,
 ): Promise<Map<string, number>> {
   const facts = await readSuccesses(policies, store, pauses);
   const stale = new Map<string, number>();
@@ -98,7 +98,7 @@ async function readStalePolicies(
     const beganMs = successes.get(policy.name) ?? keptSince.get(policy.name);
     const isPaused = facts.pauses.some((pause) => isAbout(pause, policy) && isInForce(pause, nowMs));
     if (beganMs === undefined || isPaused) continue;
-    const staleFromMs = slots.staleFromMs(policy, facts, floors.get(policy.service));
+    const staleFromMs = slots.staleFromMs(policy, facts, outageEnds.get(policy.service));
     if (staleFromMs !== undefined && nowMs >= staleFromMs) stale.set(policy.name, beganMs);
   }
   return stale;
@@ -139,7 +139,7 @@ export function createDigests({ store, target, set }: DigestPlaces): DigestPort 
       for (const digest of digests) {
         const text = states.get(digest.name);
         const state = text === undefined ? undefined : parse(text);
-        // A new digest begins now: what was due before is no one's wish.
+        // A new digest begins now: it reports nothing earlier.
         const slotMs = state === undefined ? undefined : newestSlot(digest, state.slotMs, nowMs);
         if (state === undefined) changes.set(digest.name, textOf(nowMs, null));
         if (state === undefined || slotMs === undefined) continue;

@@ -30,7 +30,7 @@ export interface GaugeParts {
   readonly producer: Pick<Producer, "backlog">;
   readonly sinks: { readonly queues: Pick<NoticeQueues, "backlog"> };
   readonly pauses: () => Promise<readonly Pause[]>;
-  /** The roles that this process does right now, but for the scheduler, which tells itself. */
+  /** The roles at work, without `scheduler`: the scheduler reports each of its runs itself. */
   readonly atWork: () => readonly Parameters<Metrics["heartbeat"]>[0][];
 }
 
@@ -61,7 +61,7 @@ function setOwn(metrics: Metrics, { current, services, guard, atWork }: GaugePar
   const isUp = guard.isUp();
   metrics.set("syncline_redis_up", {}, isUp ? 1 : 0);
   metrics.set("syncline_foreign_owners", {}, guard.foreignOwners);
-  metrics.set("syncline_redis_safe", {}, guard.isSafe() ? 1 : 0);
+  metrics.set("syncline_redis_safe", {}, isUp && guard.isSafe() ? 1 : 0);
   const { facts } = guard;
   if (facts !== undefined) {
     metrics.set("syncline_clock_skew_seconds", {}, facts.clockAheadMs / 1_000);

@@ -1,7 +1,8 @@
-// Finds a policy's next slot, and when it becomes stale. Any replica can tell, since all have the
-// same calendar. Called by metric-gauges.ts and create-notifier.ts.
+// Finds a policy's next slot, and when the policy becomes stale. Any replica can tell, since all
+// have the same calendar. Called by metric-gauges.ts and create-notifier.ts.
 import type { Policy } from "../config/policy-set.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import { createClosedTimes } from "../schedule/closed-times.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import { readLastSuccesses } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
@@ -31,8 +32,10 @@ export async function readSuccesses(
   return { nowMs, successes, keptSince, pauses: all };
 }
 
-/** An ending covers its own slot. With three later slots due, two whole intervals have passed. */
+/** With the third slot after a success, two whole intervals have passed without one. */
 const slotsAfter = 3;
+/** A search for an open slot ends after so many closed times: such a policy hardly starts. */
+const closedMax = 400;
 
 /** What the third slot is used for. Each is cached by its own instant, which seldom changes. */
 type ThirdSlotUse = "stale" | "failing" | "conflicts";
@@ -57,13 +60,16 @@ export class PolicySlots {
     return atMs;
   }
 
-  /** The third slot after an instant, such as the last success; undefined when none will come. */
+  /**
+   * The third slot after an instant, such as the last success; undefined when none will come. Slots
+   * that a blackout or a holiday closes do not count.
+   */
   thirdSlotMs(policy: Policy, asked: ThirdSlotUse, sinceMs: number): number | undefined {
     const known = this.#of(policy);
     const before = known.third[asked];
     if (before?.sinceMs === sinceMs) return before.atMs;
     let atMs: number | undefined = sinceMs;
-    for (let slot = 0; slot < slotsAfter && atMs !== undefined; slot += 1) atMs = known.source?.next(atMs);
+    for (let slot = 0; slot < slotsAfter && atMs !== undefined; slot += 1) atMs = nextOpen(policy, known.source, atMs);
     known.third[asked] = { sinceMs, atMs };
     return atMs;
   }
@@ -86,4 +92,16 @@ export class PolicySlots {
     this.#known.set(policy, known);
     return known;
   }
+}
+
+/** Steps over a closed time at once: it may close thousands of slots. */
+function nextOpen(policy: Policy, source: SlotSource | undefined, afterMs: number): number | undefined {
+  const closedAt = createClosedTimes(policy);
+  let atMs = source?.next(afterMs);
+  for (let count = 0; atMs !== undefined && count < closedMax; count += 1) {
+    const closed = closedAt(atMs);
+    if (closed === undefined) return atMs;
+    atMs = source?.next(Math.max(atMs, closed.untilMs - 1));
+  }
+  return undefined;
 }

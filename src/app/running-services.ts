@@ -15,7 +15,7 @@ import type { PolicySet, ServiceSettings } from "../config/policy-set.ts";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Denial, Limiter, LimiterRequest, Permit } from "../core/limiter.ts";
+import type { Denial, LimiterRequest, Permit } from "../core/limiter.ts";
 import type { SyncService } from "../service/client.ts";
 import type { Store } from "../store/redis.ts";
 import { type ScriptedAcquire, ServiceLimiter } from "../store/service-limiter.ts";
@@ -33,6 +33,8 @@ export interface RunningServicesOptions {
   readonly services: PolicySet["services"];
   /** @throws UsageError when there is no token. */
   readonly createClient: (settings: ServiceSettings) => SyncService;
+  /** Hears of the settings of each service that is in force from now on. */
+  readonly onAdopted: (settings: ServiceSettings) => void;
   readonly log: EventLog;
   /** How long the queues of a removed service must stay empty before its consumers stop. */
   readonly retireAfterMs: number;
@@ -55,7 +57,7 @@ interface RunningService {
 
 /** How long a step may take to note what it knows of a request that was cut off. */
 const noteWithinMs = 1_000;
-/** An old client may still serve a step of a task or the walk of a list for this long. */
+/** So long, and two requests more, an old client may serve a step of a task or a walk. */
 const clientGraceMs = 60_000;
 const retiredCheckMs = 2_000;
 /** Ends the wait for queues that are paused or hold a long snooze. */
@@ -127,10 +129,15 @@ export class RunningServices implements Component {
   /** Makes a client for each new or changed service. This comes first, since only this can fail. */
   #createClients(services: PolicySet["services"]): Map<string, SyncService> {
     const clients = new Map<string, SyncService>();
-    for (const [name, settings] of services) {
-      const running = this.#running.get(name);
-      if (running?.client !== undefined && isDeepStrictEqual(running.settings, settings)) continue;
-      clients.set(name, this.#options.createClient(settings));
+    try {
+      for (const [name, settings] of services) {
+        const running = this.#running.get(name);
+        if (running?.client !== undefined && isDeepStrictEqual(running.settings, settings)) continue;
+        clients.set(name, this.#options.createClient(settings));
+      }
+    } catch (error) {
+      for (const client of clients.values()) client.close();
+      throw error;
     }
     return clients;
   }
@@ -138,22 +145,24 @@ export class RunningServices implements Component {
   #add(name: string, client: SyncService, services: PolicySet["services"]): RunningService {
     const settings = services.get(name);
     if (settings === undefined) throw new Error(`no settings of service ${name}`);
+    this.#options.onAdopted(settings);
     const running = { settings, client, consumers: this.#consuming?.createConsumers(settings) };
     this.#running.set(name, running);
     return running;
   }
 
   #change(name: string, before: RunningService, now: Pick<RunningService, "settings" | "client">): void {
+    this.#options.onAdopted(now.settings);
     this.#running.set(name, { ...before, ...now });
     before.consumers?.resize(now.settings);
-    this.#closeLater(before.client);
+    this.#closeLater(before);
   }
 
   #retire(name: string, running: RunningService): void {
     if (running.client === undefined) return;
     const retired = { ...running, client: undefined };
     this.#running.set(name, retired);
-    this.#closeLater(running.client);
+    this.#closeLater(running);
     if (this.#consuming !== undefined) this.#inBackground(this.#workOff(name, retired, this.#consuming));
   }
 
@@ -175,11 +184,11 @@ export class RunningServices implements Component {
     this.#options.log.info("service.stopped", { service: name });
   }
 
-  #closeLater(client: SyncService | undefined): void {
+  #closeLater({ client, settings }: RunningService): void {
     if (client === undefined) return;
     this.#oldClients.add(client);
     const close = async () => {
-      await systemClock.sleep(clientGraceMs, this.#stopping.signal);
+      await systemClock.sleep(clientGraceMs + 2 * settings.requestTimeoutMs, this.#stopping.signal);
       client.close();
       this.#oldClients.delete(client);
     };
@@ -215,11 +224,10 @@ export class ServiceLimiters {
     this.#store = store;
   }
 
-  /** The limiter for a client with these settings; settings that come later take its place. */
-  of(settings: ServiceSettings): Limiter {
+  /** Sets the limits and the breaker of a service, in place of earlier ones. */
+  set(settings: ServiceSettings): void {
     this.#settings.set(settings.name, settings);
     this.#limiters.delete(settings.name);
-    return { acquire: (request) => this.acquire(settings.name, request) };
   }
 
   /** Asks a service's limiter for one exchange. The service is or was configured. */
@@ -233,8 +241,8 @@ export class ServiceLimiters {
   }
 
   /** Acquires a start's permit inside another script; undefined for a service without limits. */
-  scriptedAcquire(service: string, subject: string): ScriptedAcquire | undefined {
-    return this.#settings.has(service) ? this.#limiter(service).scriptedAcquire(subject) : undefined;
+  scriptedAcquire(service: string, resource: string): ScriptedAcquire | undefined {
+    return this.#settings.has(service) ? this.#limiter(service).scriptedAcquire(resource) : undefined;
   }
 
   #limiter(service: string): ServiceLimiter {

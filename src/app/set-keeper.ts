@@ -11,7 +11,7 @@ import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { toPlainText } from "../core/plain-text.ts";
 import { version } from "../core/version.ts";
-import { keepPolicySet, noteReplica, type Replica } from "../store/kept-policies.ts";
+import { keepPolicySet, noteReplica, type Replica, readReplicas } from "../store/kept-policies.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 
@@ -99,8 +99,11 @@ export class SetKeeper implements Component {
       ...{ sinceMs: this.#sinceMs, rejected },
     };
     const isThere = await noteReplica(store, guard.watch.process, replica);
+    // The set of `run --wait`, whose file is not followed, takes the place of none that is.
+    const isFollowed = async () => (await readReplicas(store)).some((one) => one.path !== null);
+    if (isThere && (this.#isKept || (path === null && (await isFollowed())))) return;
     // Under another owner's prefix this process runs nothing, and its set is not the one.
-    if ((isThere && this.#isKept) || !guard.isSafe()) return;
+    if (!guard.isSafe()) return;
     await keepPolicySet(store, set, where);
     this.#isKept = set === this.#set;
   }

@@ -3,10 +3,12 @@
 // each change before it is sent, so the next caller repeats an interrupted PUT. Called by
 // tasks/apply.ts and `syncline apply`.
 //
-//   inspect ─▶ nothing differs ─▶ done       PUT ─▶ taken ─▶ inspect (the service may have kept the old value)
-//     └──▶ PUT what differs ─┘                 ├─▶ 400: find the refused field; the others go on
-//                                              ├─▶ 412, 428: the version that was read, again, at most twice
-//                                              └─▶ no answer: the caller tries again later, and inspects first
+//   inspect ─▶ nothing differs ─▶ done
+//     └─▶ PUT what differs
+//           ├─▶ taken: inspect again, since the service may have kept the old value
+//           ├─▶ 400: find the refused field; the others go on
+//           ├─▶ 412, 428: the version that was read, again, at most twice
+//           └─▶ no answer: the caller tries again later, and inspects first
 
 import type { DeclaredObject } from "../core/declared-object.ts";
 import { type AppliedRecord, type FieldChange, type FieldRefusal, noRecord } from "../model/applied-record.ts";
@@ -53,7 +55,10 @@ export async function applyObject(object: DeclaredObject, deps: ApplyDependencie
     return await run.toTheEnd();
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    return { end: "failed", error, isSent: false, changes: run.changes() };
+    // An earlier attempt of this caller may have sent something, or changed it.
+    const kept = await deps.memory.record(deps.owner, object);
+    const changes = kept.by === deps.by ? kept.changed : [];
+    return { end: "failed", error, isSent: kept.sent.some(({ by }) => by === deps.by), changes };
   }
 }
 
@@ -138,7 +143,8 @@ class ApplyRun {
   async #put(batch: readonly FieldDifference[], look: FoundInspection): Promise<ApplyResult | undefined> {
     const changes = batch.map(({ block: _, ...change }) => change);
     const ifMatch = this.#ifAny ?? look.etag;
-    this.#record = noteSent(this.#record, changes);
+    const openBefore = this.#record.sent;
+    this.#record = noteSent(this.#record, changes, this.#deps.by);
     await this.#keep();
     try {
       const body = Object.fromEntries(changes.map(({ field, after }) => [field, after]));
@@ -152,17 +158,22 @@ class ApplyRun {
       return undefined;
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      return await this.#onFailure(error, changes, { ...look, isVersioned: ifMatch !== undefined });
+      return await this.#onFailure(error, changes, { ...look, openBefore, isVersioned: ifMatch !== undefined });
     }
   }
 
   async #onFailure(
     error: ServiceError,
     changes: readonly FieldChange[],
-    { isReadable, isVersioned }: { readonly isReadable: boolean; readonly isVersioned: boolean },
+    {
+      openBefore,
+      isReadable,
+      isVersioned,
+    }: { readonly openBefore: AppliedRecord["sent"]; readonly isReadable: boolean; readonly isVersioned: boolean },
   ): Promise<ApplyResult | undefined> {
     const failure = readPutFailure(error);
-    if (failure !== "in-doubt") this.#record = withoutSent(this.#record, changes);
+    // A request that surely did nothing says nothing about one before that got no answer.
+    if (failure !== "in-doubt") this.#record = { ...this.#record, sent: openBefore };
     if (failure === "field") await this.#blame(error, changes);
     if (failure === "changed") this.#staleCount += 1;
     const mayRepeat =
@@ -185,7 +196,8 @@ class ApplyRun {
     if (failure === "missing") return { end: "missing", detail: error.message, ...told };
     if (failure === "changed" || failure === "wants-etag")
       return { end: "precondition", detail: error.message, ...told };
-    return { end: "failed", error, isSent: failure === "in-doubt", ...told };
+    const isSent = failure === "in-doubt" || openBefore.some(({ by }) => by === this.#deps.by);
+    return { end: "failed", error, isSent, ...told };
   }
 
   /** Finds and remembers the refused field, or has the fields sent one by one. */
@@ -203,6 +215,8 @@ class ApplyRun {
     const atMs = await memory.nowMs();
     const { before, after: value } = change;
     this.#record = noteRefused(this.#record, change, { value, how: "refused", before, said, atMs });
+    const sent = this.#record.sent.filter((one) => one.field !== change.field || one.after !== value);
+    this.#record = { ...this.#record, sent };
     if (isReadOnly || changes.length === 1)
       await memory.learn(owner.service, this.#object.kind, { field: change.field, said, atMs, isCertain: isReadOnly });
   }
@@ -245,11 +259,11 @@ function noteInspection(object: DeclaredObject, knowledge: Knowledge, record: Ap
   const applied = { ...record.applied };
   const refused = { ...record.refused };
   const changed = [...record.changed];
-  const sent: FieldChange[] = [];
-  for (const change of record.sent) {
+  const sent: AppliedRecord["sent"][number][] = [];
+  for (const { by, ...change } of record.sent) {
     const known = knownValue(change.field, knowledge);
     // A field that cannot be read stays open until the service answers.
-    if (known.from !== "live") sent.push(change);
+    if (known.from !== "live") sent.push({ ...change, by });
     else if (known.value === change.after) changed.push(change);
   }
   for (const [field, value] of Object.entries(object.fields)) {
@@ -262,8 +276,8 @@ function noteInspection(object: DeclaredObject, knowledge: Knowledge, record: Ap
 }
 
 /** Notes that these fields are sent now. */
-function noteSent(record: AppliedRecord, changes: readonly FieldChange[]): AppliedRecord {
-  return { ...record, sent: lastOfEach([...record.sent, ...changes]) };
+function noteSent(record: AppliedRecord, changes: readonly FieldChange[], by: string): AppliedRecord {
+  return { ...record, sent: lastOfEach([...record.sent, ...changes.map((change) => ({ ...change, by }))]) };
 }
 
 /** Notes that these fields were surely not changed. */
@@ -308,7 +322,7 @@ function isAmong(field: string, changes: readonly FieldChange[]): boolean {
   return changes.some((change) => change.field === field);
 }
 
-function lastOfEach(changes: readonly FieldChange[]): FieldChange[] {
+function lastOfEach<Change extends FieldChange>(changes: readonly Change[]): Change[] {
   return [...new Map(changes.map((change) => [change.field, change])).values()];
 }
 

@@ -10,6 +10,7 @@ import { objectName, showObject } from "../core/declared-object.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { counted, cutText } from "../core/plain-text.ts";
 import type { FieldChange } from "../model/applied-record.ts";
+import type { FindJobStatus } from "../model/contracts.ts";
 import { createLogger } from "../ops/logger.ts";
 import { escapeControls } from "../service/error-body.ts";
 import { Leases } from "../store/leases.ts";
@@ -32,6 +33,7 @@ import {
   reasonOption,
   redisCommand,
   redisTarget,
+  withProducer,
 } from "./shared-options.ts";
 import { paint, showPlace, toTable } from "./table.ts";
 
@@ -79,7 +81,10 @@ export function applyCommand(io: CommandIo): Command {
         const log = createLogger(io.settings.logLevel, io.err);
         const by = byHand(io, options);
         const reports: ItemReport[] = [];
-        for (const item of inspected) reports.push(await applyOne(item, io, { store, log, by }));
+        await withProducer(redis, async (producer) => {
+          const jobStatus: FindJobStatus = (service, taskId) => producer.jobStatus(service, taskId);
+          for (const item of inspected) reports.push(await applyOne(item, io, { store, log, by, jobStatus }));
+        });
         io.progress?.("");
         if (options.json) io.out(JSON.stringify(reportToJson(reports)));
         else if (todo.length > 0) io.out(`\n${reportToText(reports, io)}`);
@@ -92,6 +97,7 @@ interface AuditContext {
   readonly store: Store;
   readonly log: EventLog;
   readonly by: By;
+  readonly jobStatus: FindJobStatus;
 }
 
 /** Applies an object that differs; any other is reported as inspected. */
@@ -105,7 +111,7 @@ async function applyOne(item: InspectedItem, io: CommandIo, audited: AuditContex
     subject: `${showObject(item.object)} of ${showPlace(item.policy.service, item.policy.repository)} (policy ${item.policy.name})`,
     ...recordedValues(differences),
   });
-  const applied = await applyStubbornly(item, audited.store, io.signal);
+  const applied = await applyStubbornly(item, audited, io.signal);
   io.progress?.("");
   await audit(item, applied, { ...audited, change });
   return { ...item, state, applied };
@@ -114,13 +120,13 @@ async function applyOne(item: InspectedItem, io: CommandIo, audited: AuditContex
 /** Retries a temporary failure after another inspection: a PUT may be repeated. */
 async function applyStubbornly(
   { policy, object, parts }: InspectedItem,
-  store: Store,
+  { store, jobStatus }: Pick<AuditContext, "store" | "jobStatus">,
   signal: AbortSignal,
 ): Promise<ApplyResult> {
   const leases = new Leases(store);
   const by = `by-hand-${systemClock.nowMs()}`;
   const holder = async (target: string) =>
-    policy.overlap === "allow" ? undefined : leases.holder({ ...parts.owner, target });
+    policy.overlap === "allow" ? undefined : leases.holder({ ...parts.owner, target }, jobStatus);
   for (let tries = 1; ; tries += 1) {
     const applied = await applyObject(object, { ...parts, by, holder });
     const error = applied.end === "failed" ? applied.error : undefined;

@@ -67,7 +67,12 @@ export function auditCommand(io: CommandIo): Command {
           readAudits({ store, producer }, wanted, span, { atOnce, signal: io.signal }),
         );
         const isPlanned = (await readPresence(store)).schedulers > 0;
-        show(reports, options.json === true, io);
+        const isWhole = reports.length === wanted.length;
+        show(reports, { json: options.json === true, isWhole }, io);
+        if (!isWhole) {
+          io.err(`stopped before its end: ${reports.length} of ${wanted.length} policies were looked at`);
+          io.exitCode = 1;
+        }
         if (!isPlanned) io.err("no scheduler is alive: no slot is planned until one starts");
         if (reports.some(({ findings }) => findings.length > 0)) io.exitCode = 1;
       }),
@@ -86,13 +91,17 @@ function auditedSpan(
   return { fromMs, toMs };
 }
 
-function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): void {
+function show(
+  reports: readonly AuditReport[],
+  { json, isWhole }: { readonly json: boolean; readonly isWhole: boolean },
+  io: CommandIo,
+): void {
   const off = reports.reduce((sum, { findings }) => sum + findings.length, 0);
   if (json) {
     const shown = reports.flatMap(({ policy, findings }) =>
       findings.map(({ slotMs, ...finding }) => ({ policy, ...finding, slot: toIso(slotMs) })),
     );
-    io.out(JSON.stringify({ v: 1, ok: off === 0, policies: reports.map(auditToJson), findings: shown }));
+    io.out(JSON.stringify({ v: 1, ok: off === 0 && isWhole, policies: reports.map(auditToJson), findings: shown }));
     return;
   }
   const heading = ["policy", "from", "to", "slots", ...auditStates, "in flight", "off", ""];
@@ -106,7 +115,7 @@ function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): vo
     io.err(
       `of ${counted(shortened, "policy", "policies")} older outcomes are no longer kept (see its row): tasks of those slots were not looked for`,
     );
-  io.out(auditSum(reports, off));
+  if (isWhole) io.out(auditSum(reports, off));
   io.err("a slot is a key of its policy's ledger, so none can be recorded twice");
 }
 

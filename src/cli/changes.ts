@@ -4,11 +4,11 @@ import type { Command } from "commander";
 import type { By } from "../actions/record-change.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
-import { type Change, describeReason } from "../model/change.ts";
+import { type Change, changesMax, describeReason } from "../model/change.ts";
 import { findRunningSet } from "../queries/policy-set.ts";
 import { isChangeAbout } from "../queries/records.ts";
 import { subjectWords } from "../queries/task-words.ts";
-import { Changes, changesMax } from "../store/changes.ts";
+import { Changes } from "../store/changes.ts";
 import type { Store } from "../store/redis.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import {

@@ -7,6 +7,9 @@ import { type Command, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
 import { errorCode, UsageError } from "../core/errors.ts";
 
+/** Why a command is stopped whose output is read no more, as behind `| head`. */
+export const readerGone = "the reader has gone";
+
 /** 0 fine; 1 not good; 2 wrong use or configuration; 3 Redis or the service is unreachable. */
 export type ExitCode = 0 | 1 | 2 | 3;
 
@@ -35,7 +38,7 @@ export interface CommandIo extends Screen {
   readonly readInput: () => Promise<string>;
   /** Asks a question and waits for one line. Only set when a person sits at a terminal. */
   readonly ask?: (question: string) => Promise<string>;
-  /** Aborts on the first SIGINT or SIGTERM. */
+  /** Aborts on the first SIGINT or SIGTERM, and with the reason `readerGone`. */
   readonly signal: AbortSignal;
   /** The exit code of main.ts. A command sets it; default 0. */
   exitCode: ExitCode;

@@ -18,6 +18,7 @@ import {
   labelOption,
   redisCommand,
   redisTarget,
+  refuseIgnoredOptions,
   type SetOptions,
   withPolicies,
 } from "./shared-options.ts";
@@ -53,8 +54,9 @@ export function digestCommand(io: CommandIo): Command {
     .option("--to <sink>", "send it to this sink, too")
     .option("--json", "print JSON")
     .addHelpText("after", help)
-    .action((name: string | undefined, options: DigestOptions) =>
-      withPolicies(options, io, async ({ set, store, target }) => {
+    .action((name: string | undefined, options: DigestOptions, chosen: Command) => {
+      if (name !== undefined) refuseIgnoredOptions(chosen, ["label", "by", "timezone"], "with the name of a digest");
+      return withPolicies(options, io, async ({ set, store, target }) => {
         const nowMs = await redisTimeMs(store);
         const asked =
           name === undefined ? unnamed(set, options) : findNamed("digest", name, set.notifications.digests ?? []);
@@ -64,8 +66,8 @@ export function digestCommand(io: CommandIo): Command {
         if (options.json) io.out(JSON.stringify({ v: 1, ...digest }));
         else io.out([title, detail, "", ...lines.map((line) => `- ${oneLine(line)}`)].join("\n"));
         if (options.to !== undefined) await send(options.to, { asked, digest, nowMs }, { set, options, io });
-      }),
-    );
+      });
+    });
 }
 
 type DigestChoice = Pick<DigestSettings, "name" | "timezone" | "label" | "by">;

@@ -1,6 +1,6 @@
 // `syncline explain POLICY [TIME]` or `explain TASK`: why it ran, did not run, or ran late.
 import type { Command } from "commander";
-import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatTook } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showBoth, showInstant } from "../core/instant.ts";
@@ -87,7 +87,7 @@ async function findStory(name: string, { set, time, nowMs }: Question, places: S
 }
 
 function askedTime(text: string, policy: Policy, nowMs: number): AskedTime {
-  const timezone = timezoneOf(policy);
+  const timezone = policy.timezone;
   const time = readTime(text, { nowMs, timezone, side: "past" });
   if (time === undefined) throw new UsageError(`${text} is no time: write ${timeForms}, in the zone ${timezone}`);
   return { text, ...time };

@@ -13,7 +13,7 @@ import { findRunningSet } from "../queries/policy-set.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { FeedStore } from "../store/feed-store.ts";
-import type { CommandIo } from "./command-io.ts";
+import { type CommandIo, readerGone } from "./command-io.ts";
 import { connectTo, withService } from "./service-call.ts";
 import {
   countArgument,
@@ -146,6 +146,13 @@ async function exportFacts(feeds: FeedStore, { feed, flags, io }: Job<ExportFlag
     io.out(isCsv ? csvLine(factColumns.map((column) => row[column])) : safeJson(row));
     if (index % linesAtOnce === linesAtOnce - 1) await io.taken?.();
   }
+  tellStopped(io);
+}
+
+function tellStopped(io: CommandIo): void {
+  if (!io.signal.aborted || io.signal.reason === readerGone) return;
+  io.err("stopped before its end: the export is not whole");
+  io.exitCode = 1;
 }
 
 /** Writes the items as the service sends them. What was read before a failure has been written. */
@@ -157,9 +164,9 @@ async function exportLive(list: ListName, flags: ExportFlags, io: CommandIo): Pr
     try {
       await writePages(service, list, flags, io);
     } catch (error) {
-      if (error instanceof ServiceError && error.kind === "cancelled" && io.signal.aborted) return;
-      throw error;
+      if (!(error instanceof ServiceError && error.kind === "cancelled" && io.signal.aborted)) throw error;
     }
+    tellStopped(io);
   });
 }
 

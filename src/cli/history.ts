@@ -1,6 +1,6 @@
 // `syncline history`: what happened, newest first.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type PolicySet, timezoneOf } from "../config/policy-set.ts";
+import type { PolicySet } from "../config/policy-set.ts";
 import { formatTook } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showClock, showInstant } from "../core/instant.ts";
@@ -29,7 +29,7 @@ import {
 import { showStatus, toTable, wideOption } from "./table.ts";
 import { parsePast, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
-interface HistoryOptions extends RedisOptions, Omit<OutcomeFilter, "statuses"> {
+interface HistoryOptions extends RedisOptions, Omit<OutcomeFilter, "statuses" | "sees"> {
   readonly limit: number;
   readonly status?: ReadonlySet<OutcomeStatus>;
   readonly since?: string;
@@ -99,7 +99,7 @@ function zonesOf(option: string | undefined, policy: string | undefined, set: Po
   const policies = set?.policies ?? [];
   const meant = policies.filter(({ name }) => policy === undefined || name === policy);
   const timezone = timezoneFor(option, meant);
-  const zones = option === undefined ? new Map(policies.map((policy) => [policy.name, timezoneOf(policy)])) : new Map();
+  const zones = option === undefined ? new Map(policies.map((policy) => [policy.name, policy.timezone])) : new Map();
   return { timezone, of: (name: string): string => zones.get(name) ?? timezone };
 }
 

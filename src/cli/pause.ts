@@ -186,9 +186,13 @@ export function resumeCommand(io: CommandIo): Command {
           const wish = options.catchUp ? { policies, producer, signal: io.signal } : undefined;
           return resume(subject, wish, parts);
         });
+        const { left, ...done } = resumed;
+        if (left.length > 0) {
+          io.err(`stopped: not caught up, so run them by hand: ${someNames(left)}`);
+          io.exitCode = 1;
+        }
         if (options.json) {
-          const { ended, caughtUp, stillPaused } = resumed;
-          io.out(JSON.stringify({ v: 1, ended, caughtUp, stillPaused }));
+          io.out(JSON.stringify({ v: 1, ...done, left }));
           return;
         }
         show(subject, { ...resumed, isCatchingUp: options.catchUp === true }, io);

@@ -294,7 +294,7 @@ export function dstDaysToText(
   screen: Screen,
 ): string {
   const rows = plans.flatMap(({ policy, dstDays }) => {
-    const zone = policy.closed.timezone;
+    const zone = policy.timezone;
     return dstDays.map(({ date, shift, kind, walls, slots }) => [
       policy.name,
       date,

@@ -7,7 +7,7 @@ import { systemClock } from "../core/clock.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
 import { withoutCutSecrets, withoutKnownSecrets, withoutSecrets } from "../core/secrets.ts";
 import { version } from "../core/version.ts";
-import { type CommandIo, refuseRepeats, untilStopped } from "./command-io.ts";
+import { type CommandIo, readerGone, refuseRepeats, untilStopped } from "./command-io.ts";
 import { commandGroups, loadCommand } from "./commands.ts";
 import { cutToWidth, wrapLines } from "./width.ts";
 
@@ -28,7 +28,7 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", () => {
       hasReader = false;
-      stop.abort();
+      stop.abort(readerGone);
     });
   }
   netUnder(process.stderr);

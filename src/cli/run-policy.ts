@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { type QueuedTasks, type RunParts, runNow, runSyncJob } from "../actions/run.ts";
 import { startApp } from "../app/app.ts";
-import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
@@ -184,7 +184,7 @@ export async function workAndWait({ tasks, workers }: QueuedTasks, context: Hand
 
 /** Shows the outcomes and sets the exit code: 0 when all are good and none was skipped. */
 async function waitAndReport(tasks: readonly Task[], { set, store, options, io }: HandContext): Promise<void> {
-  const zoneOf = (name: string) => timezoneOf(policyOf(set, name));
+  const zoneOf = (name: string) => policyOf(set, name).timezone;
   const show = createProgress(set, store, io);
   const { outcomes, open } = await waitForOutcomes(tasks, store, { timeoutMs: options.timeout, io, show });
   io.progress?.("");
@@ -262,7 +262,7 @@ export function createProgress(set: PolicySet, store: Store, io: CommandIo): Sho
     if (count > shownMax) say("all", `${outcomes.length} of ${count} have ended`, String(outcomes.length));
     const nowMs = await redisTimeMs(store);
     const looked = open.slice(0, shownMax).map((task) => ({ task, state: "waiting", queuedAtMs: nowMs }) as const);
-    const timezone = timezoneOf(policyOf(set, open[0]?.policy));
+    const timezone = policyOf(set, open[0]?.policy).timezone;
     const running = await readRunning(looked, set, store);
     for (const one of running) {
       // A request under way may still turn out to have never left.

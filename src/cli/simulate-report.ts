@@ -185,7 +185,7 @@ function problemLines({ problems, problemsCount }: Totals, screen: Screen): stri
   if (problemsCount === 0) return ["", "No problem."];
   const rows = problems.map(({ policy, slotMs, target, problem, why }) => [
     policy.name,
-    showInstant(slotMs, policy.closed.timezone),
+    showInstant(slotMs, policy.timezone),
     showInstant(slotMs),
     target ?? "",
     problem,
@@ -205,7 +205,7 @@ function problemLines({ problems, problemsCount }: Totals, screen: Screen): stri
 function slotTable(slots: readonly SlotRow[], screen: Screen): string {
   const rows = slots.map((row) => [
     row.policy.name,
-    showInstant(row.slotMs, row.policy.closed.timezone),
+    showInstant(row.slotMs, row.policy.timezone),
     showInstant(row.slotMs),
     row.state,
     row.detail,
@@ -251,7 +251,7 @@ export function reportToJson(report: SimulationReport): object {
     problems: totals.problems.map(({ policy, slotMs, target, problem, why }) => ({
       policy: policy.name,
       slot: toIso(slotMs),
-      local: showInstant(slotMs, policy.closed.timezone),
+      local: showInstant(slotMs, policy.timezone),
       target: target ?? null,
       problem,
       why,

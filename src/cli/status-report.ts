@@ -59,7 +59,7 @@ export function statusToJson({ status, lines, shown, isWell }: FullStatus): stri
 
 function lineToJson(line: DetailedLine, nowMs: number): object {
   const { policy, health, worst, usualMs, nextMs, pauses, slot, late, acknowledged, unusual, open } = line;
-  const { name, service, labels = {}, closed } = policy;
+  const { name, service, labels = {}, timezone } = policy;
   return {
     policy: name,
     service,
@@ -69,7 +69,7 @@ function lineToJson(line: DetailedLine, nowMs: number): object {
     needsPerson: needsPerson[health],
     acknowledged: toAcknowledged(acknowledged),
     schedule: shortSchedule(policy),
-    timezone: closed.timezone,
+    timezone,
     last: worst === undefined ? null : lastToJson(worst),
     usualMs: usualMs ?? null,
     unusual: unusual === undefined ? null : { target: unusual.target, findings: unusual.last.findings },
@@ -143,7 +143,7 @@ function toRow(line: DetailedLine, nowMs: number, colours: boolean): string[] {
     policy.name,
     last,
     worst === undefined ? "" : `${formatRoughly(Math.max(1_000, nowMs - worst.last.finishedMs), Math.floor)} ago`,
-    nextMs === undefined ? "" : showNear(nextMs, policy.closed.timezone, nowMs),
+    nextMs === undefined ? "" : showNear(nextMs, policy.timezone, nowMs),
     usualMs === undefined ? "" : formatRoughly(usualMs, Math.round),
     shortSchedule(policy),
     [noteOf(line, nowMs), ...(needsPerson[health] && policy.owner !== undefined ? [`owner: ${policy.owner}`] : [])]

@@ -141,7 +141,7 @@ export async function showStatusAt(
 /** From the midnight before a time up to it, once for each zone. @throws UsageError */
 function spansOf(at: string, nowMs: number): (policy: Policy) => Span {
   const known = new Map<string, Span>();
-  return ({ closed: { timezone } }) => {
+  return ({ timezone }) => {
     const before = known.get(timezone);
     if (before !== undefined) return before;
     const context = { nowMs, timezone, side: "past" } as const;
@@ -158,7 +158,7 @@ function spansOf(at: string, nowMs: number): (policy: Policy) => Span {
 }
 
 function sumOf(found: readonly PolicyAt[]): string {
-  const times = new Map(found.map(({ policy, span }) => [span.toMs, showInstant(span.toMs, policy.closed.timezone)]));
+  const times = new Map(found.map(({ policy, span }) => [span.toMs, showInstant(span.toMs, policy.timezone)]));
   const count = (wanted: PolicyAt["verdict"]) => found.filter(({ verdict }) => verdict === wanted).length;
   const [good, idle, fresh] = [count("succeeded"), count("nothing-due"), count("new")];
   const due = found.length - idle - fresh;

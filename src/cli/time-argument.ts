@@ -1,7 +1,7 @@
 // Parses the times that people give to commands: instants, local times, days in words, and times of
 // day or durations, which mean the past or the future as the option needs. Called by most commands.
 import { Option } from "commander";
-import { type Policy, scheduleOf, timezoneOf } from "../config/policy-set.ts";
+import { type Policy, scheduleOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
@@ -48,7 +48,7 @@ export function timezoneFor(option: string | undefined, policies: readonly Polic
   if (option !== undefined) return checkTimezone(option);
   // A policy without a calendar has the zone of the defaults, which says less.
   const dated = policies.filter((policy) => ["cron", "once"].includes(scheduleOf(policy)?.kind ?? ""));
-  const zones = new Set((dated.length > 0 ? dated : policies).map(timezoneOf));
+  const zones = new Set((dated.length > 0 ? dated : policies).map(({ timezone }) => timezone));
   const [zone] = zones;
   return zone !== undefined && zones.size === 1 ? zone : new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }

@@ -175,6 +175,7 @@ function toPolicy(input: PolicyInput, shared: SetContext, where: Policy["where"]
     action,
     schedule,
     ...(after === undefined ? {} : { after: { policy: after.policy, on: after.on ?? ["succeeded"], withinMs } }),
+    timezone: input.schedule?.timezone ?? defaults.timezone ?? policyDefaults.timezone,
     closed: toClosed(input, shared),
     catchUp: own.catchUp ?? policyDefaults.catchUp,
     // For a follower, `after.within` is the only limit of lateness.
@@ -196,7 +197,7 @@ function toPolicy(input: PolicyInput, shared: SetContext, where: Policy["where"]
   };
 }
 
-function toClosed({ schedule, blackout, holidays }: PolicyInput, { defaults, calendars }: SetContext): ClosedTimes {
+function toClosed({ blackout, holidays }: PolicyInput, { defaults, calendars }: SetContext): ClosedTimes {
   const windows = blackout ?? defaults.blackout ?? [];
   const days = holidays ?? defaults.holidays ?? [];
   const find = (as: "holiday" | "blackout") => (item: unknown) => {
@@ -205,7 +206,6 @@ function toClosed({ schedule, blackout, holidays }: PolicyInput, { defaults, cal
   };
   const named = [...windows.flatMap(find("blackout")), ...days.flatMap(find("holiday"))];
   return {
-    timezone: schedule?.timezone ?? defaults.timezone ?? policyDefaults.timezone,
     blackouts: windows.flatMap((one) =>
       typeof one === "string" ? [] : [{ cron: one.cron, durationMs: parseDuration(one.for) }],
     ),
@@ -226,7 +226,10 @@ function toUnusual(unusual: NonNullable<PolicyInput["unusual"]>): Policy["unusua
   return { factor, floorMs: toMs(floor) ?? unusualFloorMs, itemsFloor, runs };
 }
 
-/** A run by hand tells no sink, is never unusual or in quarantine: a person looks at it. */
+/**
+ * How a sync job without a policy is run by hand: it notifies no sink, and is never unusual or in
+ * quarantine, since a person looks at it.
+ */
 function toByHand(defaults: DefaultsInput): Policy {
   const input = { name: runByHand, service: "", run: { syncJobs: [] } };
   const quiet: DefaultsInput = { ...defaults, notify: [], quarantine: "off", unusual: "off" };
@@ -275,7 +278,7 @@ function toSchedule({ cron, every, once, ...input }: ScheduleInput, defaults: De
   return { kind: "cron", expressions, timezone, dst, spreadMs };
 }
 
-/** Activate and poll have nothing to follow, whatever `defaults` says. */
+/** Only a run is followed, whatever `defaults` says. */
 function toFollow(follow: NonNullable<PolicyInput["follow"]>, action: Action): Follow {
   const deadlineMs = toMs(follow.deadline) ?? policyDefaults.followDeadlineMs;
   const { blockedAfter, appearsWithin } = follow;
@@ -375,10 +378,10 @@ function withChainRoots(policies: readonly UnrootedPolicy[]): Policy[] {
     let first = byName.get(after.policy);
     // Circles have been refused, so this ends.
     while (first?.after !== undefined) first = byName.get(first.after.policy);
-    const { name, schedule, closed } = first ?? impossible("a chain without a beginning");
+    const { name, schedule, timezone } = first ?? impossible("a chain without a beginning");
     return {
       ...policy,
-      closed: { ...policy.closed, timezone: closed.timezone },
+      timezone,
       after: { ...after, root: { name, schedule: schedule ?? impossible("a chain without a schedule") } },
     };
   });

@@ -123,12 +123,6 @@ export function chainOf(policy: Policy, byName: ReadonlyMap<string, Policy>): Po
   return before === undefined ? [policy] : [policy, ...chainOf(before, byName)];
 }
 
-/** The zone in which people read a policy's times: that of its schedule, or of the defaults. */
-export function timezoneOf(policy: Policy): string {
-  const schedule = scheduleOf(policy);
-  return schedule === undefined || schedule.kind === "every" ? policy.closed.timezone : schedule.timezone;
-}
-
 /** What a clock change does to a slot: in the skipped hour, and in the repeated one. */
 export interface DstRule {
   readonly gap: "next" | "skip";
@@ -165,7 +159,7 @@ export interface After {
   readonly root: { readonly name: string; readonly schedule: Schedule };
 }
 
-/** How a started run is followed. Activate and poll: until accepted. */
+/** How a started run is followed. All other actions: until accepted. */
 export interface Follow {
   readonly until: "accepted" | "settled" | "quiet";
   readonly deadlineMs: number;
@@ -200,8 +194,6 @@ export interface EventCalendar {
 
 /** When slots do not start: windows from a cron instant on, and local dates (`2026-12-25`). */
 export interface ClosedTimes {
-  /** The zone of the policy's times (timezoneOf). */
-  readonly timezone: string;
   readonly blackouts: readonly { readonly cron: string; readonly durationMs: number }[];
   readonly holidays: readonly string[];
   /** The calendars whose events are holidays, or blackouts; undefined: none. */
@@ -289,6 +281,8 @@ export interface Policy {
   readonly action: Action;
   readonly schedule: Schedule | undefined;
   readonly after?: After;
+  /** The zone of its times: that of its schedule, of the start of its chain, or of the defaults. */
+  readonly timezone: string;
   readonly closed: ClosedTimes;
   readonly catchUp: "latest" | "none" | "all";
   readonly catchUpWindowMs: number;

@@ -29,6 +29,12 @@ export function objectName({ kind, id }: Pick<DeclaredObject, "kind" | "id">): s
   return `${kind}-${id}`;
 }
 
+/** What a name of `objectName` names, without its fields. */
+export function parseObjectName(name: string): DeclaredObject {
+  const [kind = "", id = ""] = name.split("-");
+  return { kind: kind as DeclaredKind, id: Number(id), fields: {} };
+}
+
 /** The object's name for a person: `sync job 42`. */
 export function showObject({ kind, id }: Pick<DeclaredObject, "kind" | "id">): string {
   return `${declaredKinds[kind]} ${id}`;

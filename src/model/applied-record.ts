@@ -23,7 +23,7 @@ const appliedRecordSchema = z.object({
   applied: z.record(z.string(), z.string()),
   returned: z.record(z.string(), z.string().nullable()),
   etag: z.string().nullable(),
-  sent: z.array(changeSchema),
+  sent: z.array(changeSchema.extend({ by: z.string().default("") })),
   changed: z.array(changeSchema),
   by: z.string(),
   refused: z.record(z.string(), refusalSchema),
@@ -37,7 +37,8 @@ export type FieldRefusal = Readonly<z.infer<typeof refusalSchema>>;
 
 /**
  * `applied`: the declared fields as last seen in place. `returned`, `etag`: of the last PUT's
- * answer. `sent`: fields not answered yet. `changed`: by task `by`, which may be repeated.
+ * answer. `sent`: fields not answered yet, each with the task that sent it. `changed`: by task
+ * `by`, which may be repeated.
  */
 export type AppliedRecord = Readonly<z.infer<typeof appliedRecordSchema>>;
 

@@ -22,6 +22,9 @@ const changeSchema = z.object({
  */
 export type Change = Readonly<z.infer<typeof changeSchema>>;
 
+/** Changes kept, about 500 bytes each. */
+export const changesMax = 5_000;
+
 /** The longest reason, in characters. */
 export const reasonCharactersMax = 500;
 

@@ -2,7 +2,8 @@
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
-/** The kinds of notices; `removed`: the policy does not name a noticed sync job any more. */
+/** The kinds of notices; `removed`: the policy no longer names a sync job of which a sink was
+ * notified. */
 export const noticeKinds = [
   "outcome",
   "failing",

@@ -43,7 +43,12 @@ export interface NotifyBatch {
   readonly lost: number;
   /** Of the passed ones, how many could not be read. */
   readonly unreadable: number;
+  /** Whether the next event is held. */
+  readonly isHeld: boolean;
 }
+
+/** Whether an event, and so all after it, has to wait for now. */
+export type HoldsEvent = (event: NotifyEvent, ageMs: number) => boolean;
 
 /** What the notifier keeps: alert states, notices that wait, heartbeats, deadlines, digests. */
 export const notifyParts = ["policies", "services", "muted", "outbox", "heartbeats", "deadlines", "digests"] as const;

@@ -131,7 +131,8 @@ export const outcomeSchema = z.object({
 
 /**
  * The record of one task's ending.
- * - `covers`: how many older slots it stands for; `coveredSlots`: the newest of them.
+ * - `covers`: how many older slots it stands for, of those planned with it (1,000 at the most);
+ * `coveredSlots`: the newest of them.
  * - `startedAt`: when the request was permitted; `durationMs`: from then to the end.
  * - `answerLost`: no answer came, or there was a request before the one that was answered. `sends`:
  * requests, where more than one.

@@ -1,7 +1,7 @@
-// The task: one slot applied to one sync job or list. It holds no secret, and no copy of the
-// policy: the worker looks the policy up by name. Its id is the same on every replica, so that the
-// queue drops one enqueued twice; it never holds ":" and is never all digits, which BullMQ would
-// misread.
+// The task: one slot applied to one sync job, list or declared object. It holds no secret, and no
+// copy of the policy: the worker looks the policy up by name. Its id is the same on every replica,
+// so that the queue drops one enqueued twice; it never holds ":" and is never all digits, which
+// BullMQ would misread.
 
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";

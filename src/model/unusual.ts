@@ -29,7 +29,8 @@ export const runsKept = 20;
 /** In what a run may be unusual. */
 export const measures = ["duration", "activities", "conflicts"] as const;
 
-/** What an outcome says of it. `toldLong`: a notice said so while the run went on. */
+/** What an outcome says of it. `toldLong`: a worker noted while the run went
+ * on that it takes unusually long. */
 export const unusualFields = {
   unusual: z.array(z.enum(measures)).exactOptional(),
   usualMs: z.number().exactOptional(),

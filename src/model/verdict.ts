@@ -1,5 +1,6 @@
 // The verdict: what one step says of its item. The same four words from the steps of tasks/ to the
-// queue: a task's step ends with what to record, the queue only needs a word for its job.
+// queue: a task's step ends with what to record, the queue only needs a word for its job. A
+// delivery of a notice has words of its own (DeliveryVerdict).
 
 /**
  * `complete`: over. `cancel`: over, after its last attempt. `retry`: failed; call again after

@@ -53,9 +53,9 @@ const policySchema = z.object({
 });
 
 /**
- * A policy (version 1). `targets`: those that are not good, '' for a slot without tasks.
- * `notified`: by sink. `masks`: the sync jobs that the masks named for the newest slot. `stale`:
- * the sinks that were notified of no success since then.
+ * A policy (version 1). `targets`: those that are not good or brought new conflicts, '' for a slot
+ * without tasks. `notified`: by sink. `masks`: the sync jobs that the masks named for the newest
+ * slot. `stale`: the sinks that were notified of no success since then.
  */
 export type PolicyAlertState = Readonly<z.infer<typeof policySchema>>;
 

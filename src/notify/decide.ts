@@ -62,7 +62,7 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
   if (isWork(health)) notices.push(...noLongerStale(policy, after, brief).filter(({ sink }) => !ofPolicy.has(sink)));
-  // Its notice is that of the outage.
+  // The notice of the outage covers it.
   const isOfOutage = isOutage || before.policy.targets[brief.target]?.outage !== undefined;
   if (!(isOfOutage && news === "changed")) notices.push(...newsNotices(policy, event, notices));
   return { service, policy: { ...updated.policy, stale: isWork(health) ? null : after.stale }, notices };
@@ -185,7 +185,7 @@ function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): Pol
     const isGone = before !== undefined && cause.removed?.has(before.target) === true;
     const { wanted, isHidden } = badTargets(rule, state);
     const worst = worstOf(wanted, cause.ending?.target);
-    // The sink's rule hides what else is wrong. The sink hears of an end when that ends, too.
+    // No notice: the same health stands, or a target that the rule does not want is still bad.
     if (before !== undefined && !isGone && (worst?.health === before.health || (worst === undefined && isHidden))) {
       notified[sink] = before;
     } else if (worst !== undefined) {

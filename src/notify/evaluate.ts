@@ -1,6 +1,6 @@
 // One round of the notifier: from events and alert states, which it changes, to notices. No I/O:
 // notifier.ts loads what it needs, saves what it changed and hands the notices over.
-import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
 import type { PolicyAlertState, ServiceAlertState } from "./alert-state.ts";
@@ -19,7 +19,8 @@ import { type AddressedNotice, lateNotice, madeUpNotice, staleNotice, tokenNotic
 /** A service's breaker; undefined while it is closed. */
 export type Breaker = ServiceMoment["breaker"];
 
-/** What a round works on. `services`: all that have a sink; the evaluation changes their states. */
+/** What a round works on. `services`: all with a sink or heartbeat; the evaluation
+ * changes their states. */
 interface World {
   readonly set: PolicySet;
   readonly nowMs: number;
@@ -53,7 +54,7 @@ export class Evaluation {
     this.world = world;
   }
 
-  /** Evaluates one event; they come in order. Skips a policy that is not configured any more. */
+  /** Evaluates one event; they come in order. Skips a policy that was removed. */
   onEvent(event: NotifyEvent): void {
     this.#change(policyOf(event), (policy, before, service) => {
       if (event.kind === "run-long") return { policy: before, notices: longRunNotices(policy, event) };
@@ -95,7 +96,7 @@ export class Evaluation {
       this.#change(name, (policy, before) => removeUnnamed(policy, before, { key: "removed", at }));
   }
 
-  /** Notifies of stale policies, once each, unless an outage of their service was notified. */
+  /** Notifies of each stale policy once; not while its service is or seems to be down. */
   onStale(stale: ReadonlyMap<string, number>): void {
     for (const [name, sinceMs] of stale)
       this.#change(name, (policy, before, { phase }) => {
@@ -114,7 +115,7 @@ export class Evaluation {
     for (const [name, { state, findings }] of judged) {
       const policy = this.world.policy(name);
       if (policy === undefined) continue;
-      const moment = { nowMs: this.world.nowMs, timezone: timezoneOf(policy) };
+      const moment = { nowMs: this.world.nowMs, timezone: policy.timezone };
       let sinks = new Set(state.sinks);
       for (const found of findings) {
         const isEnd = found.finding === "made-up";

@@ -160,7 +160,7 @@ export function lateNotice(
   { nowMs, timezone }: LateMoment,
 ): Notice {
   const behindMs = nowMs - atMs;
-  const told = behindMs > toldLateMs ? ` (told ${formatRoughly(behindMs, Math.round)} after it)` : "";
+  const told = behindMs > toldLateMs ? ` (reported ${formatRoughly(behindMs, Math.round)} after the deadline)` : "";
   const before = sinceMs < atMs ? `, late since ${showClock(sinceMs, timezone, atMs)}` : "";
   const title = `${name}: late for ${showClock(atMs, timezone, nowMs)}${told}${before}: ${why}`;
   const data = { deadline: toIso(atMs), from: toIso(fromMs), since: toIso(sinceMs), detail: why };
@@ -313,7 +313,7 @@ type Settings = Pick<PolicySet, "policies" | "notifications">;
 
 /** The notice with zone and owner of its policy, and the link of `notifications.link`. */
 export function withContext(notice: Notice, set: Settings, policy?: Policy): Notice {
-  const timezone = policy?.closed.timezone ?? zoneOfService(set, notice.service);
+  const timezone = policy?.timezone ?? zoneOfService(set, notice.service);
   const { link: template } = set.notifications;
   const link = template === undefined ? undefined : fillLink(template, notice);
   return {
@@ -326,6 +326,6 @@ export function withContext(notice: Notice, set: Settings, policy?: Policy): Not
 
 /** The zone that all policies of a service have; undefined when they differ. */
 function zoneOfService({ policies }: Settings, service: string | null): string | undefined {
-  const zone = policies.find((one) => one.service === service)?.closed.timezone;
-  return policies.every((one) => one.service !== service || one.closed.timezone === zone) ? zone : undefined;
+  const zone = policies.find((one) => one.service === service)?.timezone;
+  return policies.every((one) => one.service !== service || one.timezone === zone) ? zone : undefined;
 }

@@ -10,7 +10,14 @@ import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { EnqueueNotices, Notice } from "../model/notice.ts";
-import type { NotifyBatch, NotifyChanges, NotifyEvent, NotifyPart, NotifyTexts } from "../model/notify-event.ts";
+import type {
+  HoldsEvent,
+  NotifyBatch,
+  NotifyChanges,
+  NotifyEvent,
+  NotifyPart,
+  NotifyTexts,
+} from "../model/notify-event.ts";
 import { parsePolicyAlert, parseServiceAlert, policyText } from "./alert-state.ts";
 import { type Breaker, Evaluation, notifiedServices, policyOf } from "./evaluate.ts";
 import { isMuted, parseWaiting, releaseWaiting, sortNotices, waitingField, waitingText } from "./mute.ts";
@@ -25,7 +32,7 @@ export interface NotifyStorePort {
   nowMs(): Promise<number>;
   take(owner: string, durationMs: number): Promise<boolean>;
   leave(owner: string): Promise<void>;
-  read(count: number): Promise<NotifyBatch>;
+  read(count: number, isHeld: HoldsEvent): Promise<NotifyBatch>;
   texts(part: NotifyPart, fields?: readonly string[]): Promise<Map<string, string>>;
   save(owner: string, batch: Pick<NotifyBatch, "cursor" | "passed">, changes: NotifyChanges): Promise<boolean>;
   remove(owner: string, part: NotifyPart, fields: readonly string[]): Promise<boolean>;
@@ -86,6 +93,10 @@ const staleEveryMs = 10_000;
 const deadlineMs = 10_000;
 /** Longer than replicas need to adopt new policies: alert states of unknown ones stay meanwhile. */
 const tidyMs = 120_000;
+/** An event of an unknown policy is held for so long at the most, later ones until the same end. */
+const unknownForMs = 120_000;
+/** So long after the first one an event is held anew: the policy may have been added again. */
+const unknownAgainMs = 3_600_000;
 const forgetMs = 86_400_000;
 
 /** The notifier. Any number of replicas may run one. */
@@ -95,6 +106,8 @@ export class Notifier implements Component {
   readonly #stopping = new AbortController();
   /** The parts that may hold notices: others are not read. */
   readonly #mayHold = new Set<Waiting>(["outbox", "muted"]);
+  /** Unknown policies that had an event, and when the first one was met, by the monotonic clock. */
+  readonly #unknown = new Map<string, number>();
   /** When each is due next, by the monotonic clock. */
   readonly #nextAtMs = { status: 0, stale: 0, deadline: 0, tidy: 0, digest: 0 };
   #loop: Promise<void> | undefined;
@@ -113,7 +126,7 @@ export class Notifier implements Component {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#loop;
-    await this.#options.notifyStore.leave(this.#options.owner).catch(() => {});
+    await this.#leave().catch(() => {});
   }
 
   /** Runs one round; returns how long to wait for the next. */
@@ -128,12 +141,12 @@ export class Notifier implements Component {
     const nowMs = await notifyStore.nowMs();
     if (await this.#handOver("outbox")) return 0;
     if (!isMuted(set.notifications.muteTiming, nowMs) && (await this.#handOver("muted"))) return 0;
-    const batch = await notifyStore.read(batchMax);
+    const batch = await notifyStore.read(batchMax, (event, ageMs) => this.#isHeld(policyOf(event), ageMs));
     await this.#countLost(batch.lost);
     const isStatusRound = this.#isDue("status", statusEveryMs);
     if (isStatusRound) onStatusRound?.();
-    if (batch.passed === 0 && !isStatusRound) return pollMs;
-    const isDrained = batch.passed < batchMax;
+    if (batch.passed === 0 && !isStatusRound) return this.#restAfter(batch);
+    const isDrained = batch.passed < batchMax && !batch.isHeld;
     const { notices, changes } = await this.#evaluate(set, nowMs, {
       events: batch.events,
       isStatusRound: isStatusRound && isDrained,
@@ -143,11 +156,33 @@ export class Notifier implements Component {
     if (!(await notifyStore.save(owner, batch, { ...changes, digests: digests.changes, ...waiting }))) return pollMs;
     if (batch.unreadable > 0) log.error("notifier.dropped", { count: batch.unreadable });
     while (await this.#handOver("outbox"));
-    return isDrained ? pollMs : 0;
+    return this.#restAfter(batch);
+  }
+
+  /** How long to wait for the next round. A replica that knows the policy may work meanwhile. */
+  async #restAfter({ passed, isHeld }: NotifyBatch): Promise<number> {
+    if (!isHeld) return passed < batchMax ? pollMs : 0;
+    await this.#leave();
+    return statusEveryMs;
+  }
+
+  /** Whether an event waits: its policy may be new, and this replica has not loaded it yet. */
+  #isHeld(name: string, ageMs: number): boolean {
+    if (this.#options.policy(name) !== undefined) return false;
+    const nowMs = this.#options.clock.monotonicMs();
+    const metMs = this.#unknown.get(name) ?? Number.NEGATIVE_INFINITY;
+    const sinceMs = nowMs - metMs < unknownAgainMs ? metMs : nowMs;
+    this.#unknown.set(name, sinceMs);
+    return ageMs < unknownForMs && nowMs - sinceMs < unknownForMs;
+  }
+
+  async #leave(): Promise<void> {
+    this.#mayHold.add("outbox").add("muted");
+    await this.#options.notifyStore.leave(this.#options.owner);
   }
 
   async #run(): Promise<void> {
-    const { clock, log, notifyStore, owner } = this.#options;
+    const { clock, log } = this.#options;
     while (!this.#stopping.signal.aborted) {
       let waitMs = statusEveryMs;
       try {
@@ -161,7 +196,7 @@ export class Notifier implements Component {
         }
         this.#failing = true;
         // Gives the lease up: another replica may be newer, or have a better connection to Redis.
-        await notifyStore.leave(owner).catch(() => {});
+        await this.#leave().catch(() => {});
       }
       await clock.sleep(waitMs, this.#stopping.signal);
     }

@@ -18,6 +18,7 @@ import {
   needsPerson,
   type PolicyHealth,
   type PolicyLine,
+  pauseOf,
   readPolicyLines,
 } from "./policy-lines.ts";
 import { type QueryContext, type StateContext, type View, wholeView } from "./query-context.ts";
@@ -212,8 +213,8 @@ function unusualItem(line: PolicyLine): AttentionItem[] {
 
 /** Since when a policy is as it is, where that is known. */
 export function sinceOf(line: PolicyLine): number | undefined {
-  const { health, pauses, worst, missedMs, unplannedMs, late, open } = line;
-  if (health === "quarantined" || health === "paused") return pauses[0]?.sinceMs;
+  const { health, worst, missedMs, unplannedMs, late, open } = line;
+  if (health === "quarantined" || health === "paused") return pauseOf(line)?.sinceMs;
   if (health === "unplanned") return unplannedMs;
   if (health === "late") return late?.sinceMs;
   if (health === "missed") return missedMs ?? worst?.last.slotMs;
@@ -238,14 +239,14 @@ export function describePolicy(line: PolicyLine, nowMs: number): string {
   return words.join("; ");
 }
 
-function pauseWords({ actor, note, untilMs }: Pause, { closed }: Policy, nowMs: number): string {
-  const until = untilMs === null ? "" : ` until ${showNear(untilMs, closed.timezone, nowMs)}`;
+function pauseWords({ actor, note, untilMs }: Pause, { timezone }: Policy, nowMs: number): string {
+  const until = untilMs === null ? "" : ` until ${showNear(untilMs, timezone, nowMs)}`;
   return `paused by ${actor}${until}: ${note}`;
 }
 
-/** Why a policy is in quarantine, also while a person pauses it. */
-export function quarantineNote({ pauses }: PolicyLine): string {
-  return pauses.find(({ cause }) => cause === "quarantine")?.note ?? "";
+/** Why a policy is in quarantine. */
+export function quarantineNote(line: PolicyLine): string {
+  return pauseOf(line)?.note ?? "";
 }
 
 function describeHealth(line: PolicyLine, nowMs: number): string {

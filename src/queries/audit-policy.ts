@@ -65,6 +65,16 @@ interface AuditedTime {
   readonly nowMs: number;
 }
 
+/** Policies of one answer. */
+export const auditedMax = 100;
+
+/** The policies whose names have these letters, in any case, by name. */
+export function policiesNamed(policies: readonly Policy[], part: string): readonly Policy[] {
+  const letters = part.toLowerCase();
+  const fitting = policies.filter(({ name }) => name.toLowerCase().includes(letters));
+  return fitting.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
 /** Audits some policies, a few at a time; each costs Redis its whole ledger. */
 export async function readAudits(
   { store, producer }: Pick<QueryContext, "store" | "producer">,

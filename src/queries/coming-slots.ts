@@ -19,7 +19,7 @@ const dayMs = 86_400_000;
 export function comingSlots(policy: Policy, afterMs: number, count: number): readonly ComingSlot[] {
   const source = createChainSource(policy);
   const closedAt = createClosedTimes(policy);
-  const zone = zoneOf(policy.closed.timezone);
+  const zone = zoneOf(policy.timezone);
   const slots: ComingSlot[] = [];
   let slotMs = source?.next(afterMs);
   while (slotMs !== undefined && slots.length < count) {

@@ -1,6 +1,6 @@
 // The deadlines of policies, from what Redis knows: which are late, what the notifier must judge,
 // and what a slot's deadline came to. Reads only.
-import { describeExpectation, type Policy, targetsOf, timezoneOf } from "../config/policy-set.ts";
+import { describeExpectation, type Policy, targetsOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
 import { cutText } from "../core/plain-text.ts";
@@ -190,7 +190,7 @@ export async function describeDeadline(
   const deadline = policy.expect && deadlineOfSlot(policy, slotMs);
   if (policy.expect === undefined || deadline === undefined) return undefined;
   const { fromMs, atMs } = deadline;
-  const clock = (instantMs: number) => showClock(instantMs, timezoneOf(policy), slotMs);
+  const clock = (instantMs: number) => showClock(instantMs, policy.timezone, slotMs);
   const head = `expected ${describeExpectation(policy.expect)}, so by ${clock(atMs)}`;
   const { targets, ends } = await readEnds(policy, { fromMs, toMs: nowMs }, store);
   const madeMs = madeAt(fromMs, targets, ends);

@@ -29,15 +29,17 @@ export interface OpenItems extends Pick<Feed, "service" | "repository"> {
   readonly atMs: number;
 }
 
-/** All of it. */
+/** All of it. `leftOut`: lists that were read, too, and are too many to look into. */
 export interface FeedsView {
   readonly nowMs: number;
   readonly lines: readonly FeedLine[];
+  readonly leftOut: readonly Feed[];
   /** Most first. */
   readonly open: readonly OpenItems[];
 }
 
 const dayMs = 86_400_000;
+/** Lists that are looked into. */
 const feedsMax = 600;
 /** Items of one list that are looked at, at first and at most, and lists read at a time. */
 const [itemsFirst, itemsMax, feedsAtOnce] = [200, 5_000, 20];
@@ -56,7 +58,7 @@ export function feedsOf({ policies }: Pick<PolicySet, "policies">): readonly Fee
   return feeds;
 }
 
-/** Reads the lists; those never read are left out. */
+/** Reads the lists that were read ever. */
 export async function readFeeds({ store, set }: QueryContext): Promise<FeedsView> {
   const nowMs = await redisTimeMs(store);
   const feeds = new FeedStore(store);
@@ -67,11 +69,22 @@ export async function readFeeds({ store, set }: QueryContext): Promise<FeedsView
     const line = { note, whole, fresh: { count: fresh, isMore: fresh === itemsMax } };
     return { line, open: await readOpen(note.feed, items, { feeds, nowMs }) };
   };
+  const notes = await readFeedNotes(store, feedsOf(set));
+  const sorted = notes.length > feedsMax ? await neediestFirst(notes, feeds) : notes;
   const lists: Awaited<ReturnType<typeof read>>[] = [];
-  for (const batch of batchesOf(await readFeedNotes(store, feedsOf(set).slice(0, feedsMax)), feedsAtOnce))
+  for (const batch of batchesOf(sorted.slice(0, feedsMax), feedsAtOnce))
     lists.push(...(await Promise.all(batch.map(read))));
+  const leftOut = sorted.slice(feedsMax).map(({ feed }) => feed);
   const open = lists.flatMap((list) => list.open);
-  return { nowMs, lines: lists.map(({ line }) => line), open: open.toSorted((a, b) => b.open - a.open) };
+  return { nowMs, lines: lists.map(({ line }) => line), leftOut, open: open.toSorted((a, b) => b.open - a.open) };
+}
+
+/** First those that cannot be read, and those with something open. */
+async function neediestFirst(notes: readonly FeedNote[], feeds: FeedStore): Promise<readonly FeedNote[]> {
+  const lists = notes.map(({ feed }) => feed);
+  const counts = await feeds.lastCounts(lists, totalOfAll);
+  const isNeedy = ({ failure }: FeedNote, index: number) => failure !== undefined || (counts[index] ?? 0) > 0;
+  return [...notes.filter(isNeedy), ...notes.filter((note, index) => !isNeedy(note, index))];
 }
 
 /** The newest items, with all that were first seen after `sinceMs`; all where some may be open. */

@@ -2,7 +2,7 @@
 // and about how many requests that makes. By the planner itself, with usual durations. Bounded:
 // with too many slots, rows end first, then the counts, and both are said.
 
-import { type PolicySet, timezoneOf } from "../config/policy-set.ts";
+import type { PolicySet } from "../config/policy-set.ts";
 import { createChainSource } from "../schedule/slots.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { exactly } from "../simulate/assumptions.ts";
@@ -116,8 +116,8 @@ function assume(usualMs: ReadonlyMap<string, number>): Assumptions {
 
 /** The zone of most policies: that of a page about all of them. */
 export function commonZone({ policies }: Pick<PolicySet, "policies">): string {
-  const groups = [...Map.groupBy(policies.map(timezoneOf), (zone) => zone).values()];
-  return groups.toSorted((a, b) => b.length - a.length)[0]?.[0] ?? "UTC";
+  const groups = [...Map.groupBy(policies, ({ timezone }) => timezone)];
+  return groups.toSorted(([, a], [, b]) => b.length - a.length)[0]?.[0] ?? "UTC";
 }
 
 class Counts {

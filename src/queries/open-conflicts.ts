@@ -20,6 +20,9 @@ export interface OpenConflicts {
   readonly sinceMs: number;
 }
 
+/** What an acknowledgement calls them, among targets. No task is about it. */
+export const openTarget = "open conflicts";
+
 /** What the last whole walk of a list counted. `areNamed`: each conflict names its sync job. */
 export interface ConflictTotals extends AllTotals {
   readonly areNamed: boolean;

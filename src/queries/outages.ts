@@ -12,18 +12,23 @@ const namedMax = 5;
 /** Failures that are the service's, and over when it works again. */
 const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "server-error", "throttled"]);
 
+/** Whether all that is wrong with it is over when the service works again. */
+function isOfOutage({ troubled }: PolicyLine): boolean {
+  return troubled.every(({ last }) => last.status !== "unknown" && outageReasons.has(last.reason));
+}
+
 /** Whether its last run failed by what is over when the service works again. */
-export function hasFailedByOutage({ health, worst }: PolicyLine): boolean {
-  return health === "failing" && outageReasons.has(worst?.last.reason ?? "");
+export function hasFailedByOutage(line: PolicyLine): boolean {
+  return line.health === "failing" && isOfOutage(line);
 }
 
 /** Whether it gets well when its service answers, or, if it failed but once, by its next run. */
 export function healsByItself(line: PolicyLine): boolean {
-  const { health, worst, nextMs, waitingMs, late, open } = line;
-  const isOver = hasFailedByOutage(line) || health === "missed";
-  if (open !== undefined) return false;
+  const { health, troubled, nextMs, waitingMs, late, open } = line;
+  if (open !== undefined || !isOfOutage(line)) return false;
+  const isOver = health === "failing" || health === "missed";
   if (waitingMs !== undefined) return isOver || health === "late" || health === "service-down";
-  const isFirst = health === "missed" || worst?.inARow === 1;
+  const isFirst = troubled.every(({ inARow }) => inARow === 1);
   return isOver && isFirst && nextMs !== undefined && late === undefined;
 }
 

@@ -1,6 +1,6 @@
 // One line a policy: is it well, how did it end last, when does it come next? Worst first. It reads
 // what is kept of each policy, never its outcomes.
-import { type Policy, targetsOf, timezoneOf } from "../config/policy-set.ts";
+import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
 import { hashText } from "../core/stable-hash.ts";
@@ -32,6 +32,7 @@ import {
   describeOpen,
   type OpenConflicts,
   openConflictsOf,
+  openTarget,
   readConflictTotals,
 } from "./open-conflicts.ts";
 import { targetWords } from "./task-words.ts";
@@ -80,6 +81,8 @@ export interface PolicyLine {
   readonly policy: Policy;
   readonly health: PolicyHealth;
   readonly worst: TargetState | undefined;
+  /** All that failed, may have run, wait for an approval, or left conflicts that are open. */
+  readonly troubled: readonly TargetState[];
   /** When its newest task ended. */
   readonly endedMs: number | undefined;
   /** Whether it has other sync jobs, lists or objects than that. */
@@ -244,8 +247,15 @@ function toLine(
   // None was open any more after the run that left some.
   const areConflictsOver = found.open === undefined && counted !== undefined && counted.atMs > (found.endedMs ?? 0);
   const own = healthOf(found, areConflictsOver);
+  const isTroubled = (target: TargetState) => {
+    const ended = targetHealth(target);
+    if (ended === "conflicts") return !areConflictsOver;
+    return ended === "failing" || ended === "unknown" || ended === "blocked";
+  };
+  const troubled = state?.targets.filter((one) => isCurrent?.(one.target) !== false && isTroubled(one)) ?? [];
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
-  const line = { ...found, health, acknowledged: acknowledgementOf(health, state?.acknowledged, { missedMs, late }) };
+  const acknowledged = acknowledgementOf(health, state?.acknowledged, { missedMs, late, open: found.open });
+  const line = { ...found, troubled, health, acknowledged };
   const untilMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, line.nextMs ?? Number.POSITIVE_INFINITY);
   if (state !== undefined && late === undefined && !isServiceDown)
     keptLines.set(state, { line, missedMs, totals, pausesKey, untilMs });
@@ -307,16 +317,20 @@ function nextAfterPauses(source: SlotSource | undefined, pauses: readonly Pause[
 
 /**
  * Undefined where the policy is well, or worse than was known: a missed slot may be. What was late
- * alone is over when it is late no more, also because its deadline was taken away.
+ * alone is over when it is late no more, also because its deadline was taken away. What was open is
+ * over when it was settled, also where others are open since.
  */
 function acknowledgementOf(
   health: PolicyHealth,
   acknowledged: Acknowledgement | undefined,
-  { missedMs, late }: { readonly missedMs: number; readonly late: Late | undefined },
+  { missedMs, late, open }: Pick<Facts, "missedMs" | "late"> & Pick<PolicyLine, "open">,
 ): Acknowledgement | undefined {
   const known = policyHealths.find((one) => one === acknowledged?.state);
   if (acknowledged === undefined || known === undefined || !needsPerson[health]) return undefined;
-  const wasLateAlone = known === "late" && Object.keys(acknowledged.targets).every((target) => target === "");
+  const names = Object.keys(acknowledged.targets);
+  const isOpenOver = open === undefined ? names.length === 1 : open.sinceMs > acknowledged.sinceMs;
+  if (names.includes(openTarget) && isOpenOver) return undefined;
+  const wasLateAlone = known === "late" && names.every((target) => target === "");
   if (wasLateAlone && (late === undefined || late.sinceMs > acknowledged.sinceMs)) return undefined;
   const isMissed = missedMs > acknowledged.sinceMs && rankOf("missed") < rankOf(known);
   return isMissed || rankOf(health) < rankOf(known) ? undefined : acknowledged;
@@ -335,7 +349,7 @@ export function targetHealth({ weight, last }: TargetState): Health | undefined 
 }
 
 function healthOf(
-  { pauses, worst, missedMs, unplannedMs, late, open }: Omit<PolicyLine, "health" | "acknowledged">,
+  { pauses, worst, missedMs, unplannedMs, late, open }: Omit<PolicyLine, "health" | "troubled" | "acknowledged">,
   isSettled: boolean,
 ): PolicyHealth {
   if (pauses.some(({ cause }) => cause === "quarantine")) return "quarantined";
@@ -351,6 +365,11 @@ function healthOf(
   if (waiting !== undefined) return waiting;
   if (ended === undefined) return "new";
   return ended === "good" || ended === "conflicts" ? "ok" : ended;
+}
+
+/** The pause that tells of a policy: where it is quarantined, no person's, else the first. */
+export function pauseOf({ health, pauses }: Pick<PolicyLine, "health" | "pauses">): Pause | undefined {
+  return health === "quarantined" ? pauses.find(({ cause }) => cause === "quarantine") : pauses[0];
 }
 
 /** What is unusual, and of what: `unusual: sync job 42 took 47m, usually 12m`. */
@@ -404,19 +423,19 @@ export function describeWaiting(
   nowMs: number,
 ): string {
   if (waitingMs === undefined) return "";
-  return `its run of ${showClock(waitingMs, policy.closed.timezone, nowMs)} waits until ${policy.service} answers`;
+  return `its run of ${showClock(waitingMs, policy.timezone, nowMs)} waits until ${policy.service} answers`;
 }
 
 /** Which deadline a policy missed, and why. */
 export function describeLate({ atMs, sinceMs, why }: Late, policy: Policy, nowMs: number): string {
-  const clock = (instantMs: number) => showClock(instantMs, timezoneOf(policy), nowMs);
+  const clock = (instantMs: number) => showClock(instantMs, policy.timezone, nowMs);
   return `late for ${clock(atMs)}${sinceMs < atMs ? `, and since ${clock(sinceMs)}` : ""}: ${why}`;
 }
 
 function otherNote(line: DetailedLine, nowMs: number): string {
-  const { policy, health, pauses, unplannedMs, slot, worst, unusual } = line;
-  const clock = (instantMs: number) => showClock(instantMs, policy.closed.timezone, nowMs);
-  const [pause] = pauses;
+  const { policy, health, unplannedMs, slot, worst, unusual } = line;
+  const clock = (instantMs: number) => showClock(instantMs, policy.timezone, nowMs);
+  const pause = pauseOf(line);
   const { acknowledged } = line;
   if (acknowledged !== undefined) return `${acknowledgementWords(acknowledged)}, since ${clock(acknowledged.sinceMs)}`;
   if (pause !== undefined) {

@@ -24,12 +24,11 @@ import { type PolicyLine, readPolicyLines } from "./policy-lines.ts";
 import type { QueryContext, StateContext } from "./query-context.ts";
 import { readSlotStory, readStoryOfTask, type SlotStory, taskIdsIn } from "./slot-story.ts";
 
-/** Which outcomes are asked for. `from`: go on after this one, the last of the page before. */
-export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | "span"> {
+/** Which outcomes are asked for. `after`: the last of the page before. */
+export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | "span" | "after"> {
   readonly policy: string | undefined;
   /** The labels that policies must have (model/label.ts); undefined: also those that are gone. */
   readonly label?: string | undefined;
-  readonly from?: { readonly atMs: number; readonly taskId: string } | undefined;
 }
 
 /** A policy, and when a task of it ended last; where that is not known, it may be just now. */
@@ -52,49 +51,49 @@ export async function readGonePolicies(context: QueryContext): Promise<readonly 
 /** Reads when the policies that have ended a task did so last, newest first; also `gone` ones. */
 export async function readNewestEnds(context: QueryContext, gone: readonly string[]): Promise<readonly End[]> {
   const names = namesIn(context);
-  const states = await context.readStates([...names, ...gone]);
-  const ended = names.filter((name) => states.get(name)?.targets.length);
-  return newestFirst([...ended, ...gone], states);
+  return newestFirst(names, await context.readStates([...names, ...gone]), gone);
 }
 
 /**
  * Reads outcomes, newest first. `ends`: what `readNewestEnds` reads. `next`: where a page of older
- * ones that fit goes on.
+ * ones that fit goes on; where few fit, a page may hold less than `limit`.
  */
 export async function readOutcomes(
   { store, set, view, readStates }: QueryContext,
-  { policy, label, filter, limit, span, from }: OutcomePage,
+  { policy, label, filter, limit, span, after }: OutcomePage,
   ends: () => Promise<readonly End[]>,
-): Promise<{ readonly outcomes: readonly Outcome[]; readonly next: OutcomePage["from"] }> {
+): Promise<{ readonly outcomes: readonly Outcome[]; readonly next: OutcomePage["after"] }> {
   const labelled = set.policies.filter((one) => hasLabels(one, label ?? ""));
   const names = view.isNarrowed || label !== undefined ? labelled.map(({ name }) => name) : undefined;
   const policies = policy === undefined ? names : [policy].filter((name) => names?.includes(name) ?? true);
-  const toMs = from === undefined ? span.toMs : Math.min(span.toMs, from.atMs);
-  const history = new History(store);
-  const asked = {
-    filter,
-    span: { ...span, toMs },
-    limit: limit + 1 + (from === undefined ? 0 : sameInstantMax),
-  };
+  // One more tells whether there is another page.
+  const asked = { filter, span, after, limit: limit + 1 };
   const newest = policies === undefined ? await ends() : newestFirst(policies, await readStates(policies));
   const able = newest.filter(({ endedMs }) => endedMs >= span.fromMs);
-  // Each holds at least one that is newer than all of those behind it.
-  const enough =
-    toMs === Number.POSITIVE_INFINITY && Object.keys(filter).length === 0 ? able.slice(0, asked.limit) : able;
-  const { outcomes } = await findOutcomes(history, { ...asked, policies: enough.map(({ name }) => name) });
-  const at = from === undefined ? -1 : outcomes.findIndex(({ taskId }) => taskId === from.taskId);
-  const rest = outcomes.slice(at + 1);
-  const page = rest.slice(0, limit);
-  const last = rest.length > limit ? page.at(-1) : undefined;
-  return { outcomes: page, next: last && { atMs: outcomePlaceMs(last), taskId: last.taskId } };
+  const isUnbounded = after === undefined && span.toMs === Number.POSITIVE_INFINITY && Object.keys(filter).length === 0;
+  // Each holds at least one that is newer than all of those behind it, or as new.
+  const leastMs = (isUnbounded ? able[limit]?.endedMs : undefined) ?? Number.NEGATIVE_INFINITY;
+  const enough = able.flatMap(({ name, endedMs }) => (endedMs >= leastMs ? [name] : []));
+  const { outcomes, lookedTo } = await findOutcomes(new History(store), { ...asked, policies: enough });
+  const page = outcomes.slice(0, limit);
+  const last = outcomes.length > limit ? page.at(-1) : undefined;
+  return { outcomes: page, next: last === undefined ? lookedTo : { atMs: outcomePlaceMs(last), id: last.taskId } };
 }
 
-function newestFirst(policies: readonly string[], states: Awaited<ReturnType<ReadStates>>): readonly End[] {
+/** The ends of policies, without those that have none; `gone` policies may have any. */
+function newestFirst(
+  policies: readonly string[],
+  states: Awaited<ReturnType<ReadStates>>,
+  gone: readonly string[] = [],
+): readonly End[] {
+  const ended = policies.filter((name) => states.get(name)?.targets.length);
   const endedMs = (name: string) => {
     const last = states.get(name)?.targets[0]?.last;
     return last === undefined ? Number.POSITIVE_INFINITY : Math.max(last.slotMs, last.finishedMs);
   };
-  return policies.map((name) => ({ name, endedMs: endedMs(name) })).toSorted((a, b) => b.endedMs - a.endedMs);
+  return [...ended, ...gone]
+    .map((name) => ({ name, endedMs: endedMs(name) }))
+    .toSorted((a, b) => b.endedMs - a.endedMs);
 }
 
 /** Reads the newest outcomes: of the policies whose tasks ended last, so that few are asked. */
@@ -111,9 +110,6 @@ export async function readNewestOutcomes(
 }
 
 const changesReadMax = 1_000;
-
-/** Outcomes of one millisecond that a cursor can stand in the midst of. */
-const sameInstantMax = 200;
 
 /** The time of Redis. */
 export function readNowMs({ store }: QueryContext): Promise<number> {
@@ -267,14 +263,15 @@ export async function readHandRuns(
   const policies = policy === undefined ? [runByHand, deletionByHand] : [policy];
   const services = [...set.services.keys()];
   const open = await Promise.all(policies.map((name) => readTasksInFlight(store, services, (one) => one === name)));
-  const question = { policies, span: always, filter: { origin: "manual" as const }, limit };
+  const filter = { origin: "manual" as const, ...(view.isNarrowed && { sees: view.sees }) };
+  const question = { policies, span: always, filter, limit };
   const { outcomes } = await findOutcomes(new History(store), question);
   const ended = new Map(outcomes.map((outcome) => [outcome.taskId, outcome]));
   const changes = view.isNarrowed ? [] : await new Changes(store).newest(changesReadMax);
   const by = new Map(changes.flatMap((change) => taskIdsIn(change).map((id) => [id, change])));
   const ids = [
     ...open.flatMap(({ tasks }) => tasks.flatMap(({ task }) => (view.sees(task) ? [task.id] : []))),
-    ...outcomes.filter(view.sees).map(({ taskId }) => taskId),
+    ...outcomes.map(({ taskId }) => taskId),
   ];
   const runs = [...new Set(ids)].flatMap((id): HandRun[] => {
     const name = parseTaskId(id);

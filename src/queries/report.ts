@@ -2,7 +2,7 @@
 // It sums the day summaries, so it reaches 400 days back. Its sentences are here, too. Called by
 // `syncline report` and by digests.
 
-import { type Policy, timezoneOf } from "../config/policy-set.ts";
+import type { Policy } from "../config/policy-set.ts";
 import { formatTook } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
@@ -83,8 +83,7 @@ export async function readReport(store: Store, question: ReportQuestion): Promis
     const known = configured.get(policy);
     if (known === undefined && now.size + then.size === 0) continue;
     const firstMs = firstEnds.get(policy);
-    const first =
-      firstMs === undefined ? undefined : localDate(firstMs, known === undefined ? "UTC" : timezoneOf(known));
+    const first = firstMs === undefined ? undefined : localDate(firstMs, known?.timezone ?? "UTC");
     const youngerThan = first !== undefined && first > span.first ? first : undefined;
     policies.push({ policy, service: known?.service, youngerThan, ...toRow(now, then) });
   }

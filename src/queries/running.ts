@@ -128,7 +128,8 @@ function readFacts(store: Store, { services }: RunningSet) {
     baseUrl: (service: string) => services.get(service)?.baseUrl,
     limiter: once((service: string) => readLimiterStatus(store, service)),
     listFailure: once(failure),
-    holder: (task: TaskLookedAt["task"]) => leases.holder(task),
+    // Also one that has been silent for long: while the queue has it, others wait for it.
+    holder: (task: TaskLookedAt["task"]) => leases.holder(task, async () => "pending"),
     usualMs: once(async (policy: string, target: string) => usualMsOf(await readRuns(store, { policy, target }))),
   };
 }
@@ -166,7 +167,7 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
   const unread = failure === undefined ? "" : `; but the activities cannot be read: ${failure}; ${doctorSaysMore}`;
   if (entry.state !== "sending") {
     const seen = entry.finishSeenAtMs;
-    const clock = (instantMs: number) => showClock(instantMs, where.policy?.closed.timezone, nowMs);
+    const clock = (instantMs: number) => showClock(instantMs, where.policy?.timezone, nowMs);
     const end = seen === undefined ? describeEnd(where, nowMs) : `its last conflicts; finished ${clock(seen)}`;
     return { step: "following", since: toIso(entry.confirmedAtMs), waitsFor: `${end}${unread}` };
   }
@@ -179,7 +180,7 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
 function describeEnd({ usualMs, entry, policy }: Where, nowMs: number): string {
   const endsMs = endOf(entry, usualMs);
   if (usualMs === undefined || endsMs === undefined) return "the end of its run";
-  return `the end of its run; ${endWords({ usualMs, endsMs }, policy?.closed.timezone, nowMs)}`;
+  return `the end of its run; ${endWords({ usualMs, endsMs }, policy?.timezone, nowMs)}`;
 }
 
 function endOf(entry: StartEntry | undefined, usualMs: number | undefined): number | undefined {
@@ -219,7 +220,7 @@ function toRunning({ task, entry, policy, usualMs }: Where, step: Step, nowMs: n
     ...{ id, policy: task.policy, kind, target, service, repository, origin, slot: toIso(task.slotMs) },
     ...step,
     shownBy: step.step === "following" && entry !== undefined ? entry.confirmedBy : null,
-    name: taskWords(task, policy?.closed.timezone, nowMs),
+    name: taskWords(task, policy?.timezone, nowMs),
     sent: toIso(sentAtMs),
     usualMs: usualMs ?? null,
     endsAbout: toIso(endOf(entry, usualMs)),

@@ -112,9 +112,9 @@ export interface PolicyDay extends DaySums {
 const dayMs = 86_400_000;
 
 /** Reads the newest slots of one day of a policy's zone, newest first; undefined: no such day. */
-export async function readDaySlots(context: QueryContext, { name, closed }: Policy, date: string, count: number) {
+export async function readDaySlots(context: QueryContext, { name, timezone }: Policy, date: string, count: number) {
   const midnight = (ofMs: number) =>
-    parseWallTime(`${new Date(ofMs).toISOString().slice(0, 10)}T00:00`, closed.timezone)?.nearMs;
+    parseWallTime(`${new Date(ofMs).toISOString().slice(0, 10)}T00:00`, timezone)?.nearMs;
   const dateMs = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(date) : Number.NaN;
   // Date.parse takes 30 February for a day in March.
   if (Number.isNaN(dateMs) || !new Date(dateMs).toISOString().startsWith(date)) return undefined;
@@ -127,10 +127,10 @@ export async function readDaySlots(context: QueryContext, { name, closed }: Poli
 /** Reads the last `count` days, today included, oldest first. */
 export async function readPolicyDays(
   { store }: QueryContext,
-  { name, closed }: Policy,
+  { name, timezone }: Policy,
   count: number,
 ): Promise<readonly PolicyDay[]> {
-  const today = Date.parse(localDate(await redisTimeMs(store), closed.timezone));
+  const today = Date.parse(localDate(await redisTimeMs(store), timezone));
   const dates = Array.from({ length: count }, (_, index) =>
     new Date(today - (count - 1 - index) * dayMs).toISOString().slice(0, 10),
   );

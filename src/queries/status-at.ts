@@ -96,7 +96,7 @@ type VerdictAt = Pick<PolicyAt, "verdict" | "why">;
 
 function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): VerdictAt {
   const { span, slot } = facts;
-  const clock = (instantMs: number) => showClock(instantMs, policy.closed.timezone, span.toMs);
+  const clock = (instantMs: number) => showClock(instantMs, policy.timezone, span.toMs);
   // A run by hand makes nothing due; it may make up for what was.
   if (slot === undefined && outcomes.every(({ origin }) => origin === "manual")) {
     const unplanned = judgeUnplanned(policy, facts, clock);

@@ -89,7 +89,7 @@ async function taskStory(task: PlannedTask, places: StoryPlaces): Promise<TaskSt
   const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isPlanned);
   const hasBegun = entry !== undefined && entry.state !== "claimed";
   const mayWait = isInFlight && !hasBegun && (task.kind === "delete" || task.overlap !== "allow");
-  const holder = mayWait ? await new Leases(store).holder(task) : undefined;
+  const holder = mayWait ? await new Leases(store).holder(task, async () => "pending") : undefined;
   const droppedUpToMs = outcome === undefined && !isInFlight ? await droppedUpTo(task, places) : undefined;
   return {
     taskId: task.id,
@@ -110,7 +110,7 @@ async function taskStory(task: PlannedTask, places: StoryPlaces): Promise<TaskSt
 }
 
 async function nowWords(looked: TaskLookedAt, { set, store, ledger }: StoryPlaces): Promise<string | null> {
-  const timezone = set.policies.find(({ name }) => name === looked.task.policy)?.closed.timezone;
+  const timezone = set.policies.find(({ name }) => name === looked.task.policy)?.timezone;
   const [running] = await readRunning([looked], set, store);
   return running === undefined ? null : stepWords(running, timezone, await ledger.nowMs());
 }

@@ -22,10 +22,10 @@ export function taskWords(task: NamedTask, timezone: string | undefined, besideM
 export function subjectWords(
   subject: string,
   besideMs: number,
-  policies: readonly Pick<Policy, "name" | "closed">[] = [],
+  policies: readonly Pick<Policy, "name" | "timezone">[] = [],
 ): string {
   const task = parseTaskId(subject.replace(/^task /, ""));
-  const timezone = policies.find(({ name }) => name === task?.policy)?.closed.timezone;
+  const timezone = policies.find(({ name }) => name === task?.policy)?.timezone;
   return task === undefined ? subject : `${task.policy}: ${taskWords(task, timezone, besideMs)}`;
 }
 

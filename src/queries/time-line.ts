@@ -1,7 +1,7 @@
 // What is planned between two times, over all policies: each slot, when its runs end, which runs of
 // one sync job meet, in words and as data. By the real planner on a virtual clock. Called by
 // `syncline plan`, the page of the next 24 hours and the API.
-import { chainOf, type Policy, type PolicySet, targetsOf, timezoneOf } from "../config/policy-set.ts";
+import { chainOf, type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock, toIso } from "../core/instant.ts";
 import type { Pause } from "../model/pause.ts";
@@ -266,7 +266,7 @@ export function slotsOf(line: TimeLine) {
     return {
       policy: policy.name,
       service: policy.service,
-      timezone: timezoneOf(policy),
+      timezone: policy.timezone,
       slot: toIso(slotMs),
       begins: policy.after === undefined || isTimed ? toIso(plannedMs) : null,
       ends: toIso(endOf(row, line)),

@@ -36,8 +36,8 @@ class RetryLater extends Error {
 /** Ends an item whose outcome is recorded. */
 class ItemCancelled extends UnrecoverableError {}
 
-/** Worker crashes over one item before the worker gives it up. */
-const deathsMax = 3;
+/** After so many worker crashes an item is still tried again; one more ends it. */
+const crashesMax = 3;
 /** Crashes before BullMQ drops an item: far more, since giving up may crash a worker, too. */
 const maxStalledCount = 20;
 const abandonedAgainMs = 1_000;
@@ -51,7 +51,7 @@ export function createConsumer(given: ConsumerOptions): Consumer {
   const process = async (job: Job<unknown>, { token, signal, isStopping }: JobContext) => {
     if (isStopping) return applyVerdict(snooze(systemClock.nowMs()), job, token);
     const working =
-      job.stalledCounter > deathsMax ? giveUp(job, options) : options.process(job.data, toAttempt(job, signal));
+      job.stalledCounter > crashesMax ? giveUp(job, options) : options.process(job.data, toAttempt(job, signal));
     const verdict = await working.catch((error: unknown) => onFailure(error, job.id, log));
     return applyVerdict(verdict, job, token);
   };

@@ -11,7 +11,7 @@ import { feedWalkOptions, OpenQueues, queueKindOf, queueName, taskOptions } from
 
 const debounceMs = 250;
 
-/** Merges requests for walks: the first one goes out, later ones within 250 ms together. */
+/** The first request for a walk goes out at once, those of the next 250 ms together. */
 export class WalkDebouncer {
   readonly #options: WalkDebouncerOptions;
   readonly #pending = new Map<string, PendingWalk>();

@@ -1,6 +1,6 @@
 // The shell of the consumers: one BullMQ worker of one queue, from its connection to its end. It
-// decides nothing. On a stop it takes nothing new, what is in work ends or is cancelled, and it
-// does not wait for a Redis that is gone.
+// depends on nothing in the jobs. On a stop it takes nothing new, what is in work ends or is
+// cancelled, and it does not wait for a Redis that is gone.
 import { type Job, Worker, type WorkerOptions } from "bullmq";
 import { withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";

@@ -5,7 +5,7 @@
 //   slot ended ─▶ waiting followers ─▶ predecessor state ─▶ planFollower ─▶ record + outbox, once ─▶ enqueue ─▶ confirm
 //                        ▲                                                   └─ did not start: its own followers next ─┐
 //                        └─────────────────────────────────────────────────────────────────────────────────────────────┘
-import { type Policy, timezoneOf } from "../config/policy-set.ts";
+import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { ChainProgress, EnqueueTasks } from "../model/contracts.ts";
 import { isNotified } from "../model/notify-event.ts";
@@ -113,7 +113,7 @@ export class Chains implements ChainProgress {
         slot,
         record: toFollowerRecord(slot, plan, policy),
         tasks,
-        timezone: policy && timezoneOf(policy),
+        timezone: policy?.timezone,
         ...notified,
       },
       nowMs,

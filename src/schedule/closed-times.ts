@@ -7,10 +7,14 @@ import { createCalendar } from "./calendar.ts";
 import { dayMs } from "./calendar-recurrence.ts";
 import { parseWallTime } from "./zone.ts";
 
-/** Why a policy is closed at an instant. `note` names the window, the date, or the event. */
+/**
+ * Why a policy is closed at an instant. `note` names the window, the date, or the event; `untilMs`:
+ * its end, unless another closed time follows.
+ */
 interface Closure {
   readonly reason: "blackout" | "holiday";
   readonly note: string;
+  readonly untilMs: number;
 }
 
 /** `holiday (bank-holidays: Christmas Day)`, `blackout (0 22 * * 5 for 8h)`; else `paused: why`. */
@@ -20,36 +24,40 @@ export function describeSkip({ reason, note }: { readonly reason: string; readon
 
 type ClosedAt = (instantMs: number) => Closure | undefined;
 
-const remembered = new WeakMap<ClosedTimes, ClosedAt>();
+const remembered = new WeakMap<object, ClosedAt>();
 
 /** Tells whether the policy is closed at an instant; cheapest when asked in order. */
-export function createClosedTimes({ closed }: Pick<Policy, "closed">): ClosedAt {
+export function createClosedTimes(policy: Pick<Policy, "closed" | "timezone">): ClosedAt {
   // Once per policy: a blackout's calendar costs more than asking it.
-  const known = remembered.get(closed) ?? closedTimesOf(closed);
-  remembered.set(closed, known);
+  const known = remembered.get(policy) ?? closedTimesOf(policy.closed, policy.timezone);
+  remembered.set(policy, known);
   return known;
 }
 
-function closedTimesOf({ blackouts, holidays, timezone, calendars = [] }: ClosedTimes): ClosedAt {
+function closedTimesOf({ blackouts, holidays, calendars = [] }: ClosedTimes, timezone: string): ClosedAt {
   const windows = blackouts.map((blackout) => ({
     note: `${blackout.cron} for ${formatDuration(blackout.durationMs)}`,
-    isOpen: blackoutWindow(blackout, timezone),
+    endOf: blackoutWindow(blackout, timezone),
   }));
   const dates = new Set(holidays);
   const events = calendars.map(({ as, calendar }) => ({ as, find: eventsOf(calendar, timezone) }));
   return (instantMs) => {
-    const window = windows.find(({ isOpen }) => isOpen(instantMs));
-    if (window !== undefined) return { reason: "blackout", note: window.note };
+    for (const { note, endOf } of windows) {
+      const untilMs = endOf(instantMs);
+      if (untilMs !== undefined) return { reason: "blackout", note, untilMs };
+    }
     for (const { as, find } of events) {
-      const note = find(instantMs);
-      if (note !== undefined) return { reason: as, note };
+      const event = find(instantMs);
+      if (event !== undefined) return { reason: as, note: event.note, untilMs: event.toMs };
     }
     const date = dates.size === 0 ? "" : localDate(instantMs, timezone);
-    return dates.has(date) ? { reason: "holiday", note: date } : undefined;
+    if (!dates.has(date)) return undefined;
+    const nextDate = new Date(Date.parse(date) + dayMs).toISOString().slice(0, 10);
+    return { reason: "holiday", note: date, untilMs: instantOf(nextDate, timezone) };
   };
 }
 
-type FindEvent = (instantMs: number) => string | undefined;
+type FindEvent = (instantMs: number) => { readonly note: string; readonly toMs: number } | undefined;
 
 const found = new WeakMap<EventCalendar, Map<string, FindEvent>>();
 
@@ -70,7 +78,7 @@ function findEvents({ name, events }: EventCalendar, timezone: string): FindEven
       byDay.set(day, [...(byDay.get(day) ?? []), span]);
   }
   return (instantMs) =>
-    byDay.get(Math.floor(instantMs / dayMs))?.find(({ fromMs, toMs }) => fromMs <= instantMs && instantMs < toMs)?.note;
+    byDay.get(Math.floor(instantMs / dayMs))?.find(({ fromMs, toMs }) => fromMs <= instantMs && instantMs < toMs);
 }
 
 /** The instant of a text of an event (CalendarEvent). */
@@ -84,7 +92,7 @@ function instantOf(text: string, timezone: string): number {
 function blackoutWindow(
   { cron, durationMs }: ClosedTimes["blackouts"][number],
   timezone: string,
-): (instantMs: number) => boolean {
+): (instantMs: number) => number | undefined {
   const dst = { gap: "next", overlap: "first" } as const;
   const calendar = createCalendar({ kind: "cron", expressions: [cron], timezone, dst, spreadMs: 0 });
   // Between `afterMs` and `opensMs` no window opens: the slots of one tick lie close together, so
@@ -95,6 +103,6 @@ function blackoutWindow(
     if (from < afterMs || from >= opensMs) {
       [afterMs, opensMs] = [from, calendar.next(from) ?? Number.POSITIVE_INFINITY];
     }
-    return opensMs <= instantMs;
+    return opensMs <= instantMs ? opensMs + durationMs : undefined;
   };
 }

@@ -3,7 +3,7 @@
 //
 //   successBy   each day of `on` with an open slot between midnight and that time: slots of that day
 //   within      each open slot, that long after it: this slot or a later one
-import { dailyCron, type Expectation, type Policy, scheduleOf, timezoneOf } from "../config/policy-set.ts";
+import { dailyCron, type Expectation, type Policy, scheduleOf } from "../config/policy-set.ts";
 import { localDate } from "../core/instant.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { Deadline, DeadlineFinding, DeadlineState, JudgedDeadlines, Late } from "../model/deadline.ts";
@@ -33,7 +33,7 @@ export function deadlinesOf(
   const found = dueSlots(places, afterMs - withinMs, untilMs - withinMs, placesMax);
   const closedAt = found.length === 0 ? () => undefined : createClosedTimes(policy);
   const deadlines = found.flatMap((placeMs) => {
-    const fromMs = expect.kind === "within" ? placeMs : startOfDay(placeMs, timezoneOf(policy));
+    const fromMs = expect.kind === "within" ? placeMs : startOfDay(placeMs, policy.timezone);
     const hasOpenSlot = isAnyOpen(slots, closedAt, [Math.max(fromMs, dueSinceMs), placeMs]);
     return hasOpenSlot ? [{ fromMs, atMs: placeMs + withinMs }] : [];
   });
@@ -77,7 +77,7 @@ function daysOf(policy: Policy, expect: Extract<Expectation, { kind: "successBy"
   const overlap = schedule?.kind === "cron" && schedule.dst.overlap === "second" ? "second" : "first";
   const dst = { gap: "next", overlap } as const;
   const expressions = [dailyCron(expect.at, expect.on)];
-  const timezone = timezoneOf(policy);
+  const timezone = policy.timezone;
   const source = createSlotSource({ name: "", schedule: { kind: "cron", expressions, timezone, dst, spreadMs: 0 } });
   if (source === undefined) throw new Error("a cron schedule without slots");
   daySources.set(policy, source);
@@ -134,7 +134,7 @@ export function judgeDeadlines(
   made: (deadline: Pick<Deadline, "fromMs">) => number | undefined,
 ): JudgedDeadlines {
   const findings: DeadlineFinding[] = [];
-  const timezone = timezoneOf(policy);
+  const timezone = policy.timezone;
   let { late } = before;
   const endLate = (untilMs: number) => {
     const madeMs = late === null ? undefined : made(late);
@@ -178,7 +178,7 @@ export function problemOfDeadline(
   const slots = createChainSource(policy);
   if (expect?.kind !== "successBy" || slots === undefined) return undefined;
   const days = daysOf(policy, expect);
-  const timezone = timezoneOf(policy);
+  const timezone = policy.timezone;
   const wanted = new Set<number>();
   for (let day = 0, atMs = judgedFromMs; day < weekdays.length; day += 1) {
     atMs = days.next(atMs) ?? atMs;

@@ -1,13 +1,13 @@
 // Plans due policies in bounded batches: each is recorded in one call and enqueued in one call.
 // Pure; called by the scheduler, and policy by policy by the simulation.
 
-import { timezoneOf } from "../config/policy-set.ts";
+import type { Policy } from "../config/policy-set.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { PlannedSlots } from "../model/slot-record.ts";
 import type { Entry } from "./agenda.ts";
-import { type PlanningMoment, planSlots, type SlotPlan } from "./plan-slots.ts";
+import { catchUpWindowMs, type PlanningMoment, planSkip, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
-import { slotsPerRunMax } from "./slots.ts";
+import { dueSlots, type SlotSource, slotsPerRunMax } from "./slots.ts";
 
 /** The planned slots of one policy, with what they were planned from. */
 export interface PlannedEntry {
@@ -19,6 +19,7 @@ export interface PlannedEntry {
 const policiesPerBatchMax = 200;
 const recordsPerBatchMax = 2_000;
 const tasksPerBatchMax = 1_000;
+const firstSpanMs = 60_000;
 
 /** Plans what is due, batch by batch. A single policy that exceeds a batch is one of its own. */
 export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Generator<PlannedEntry[], void, void> {
@@ -54,7 +55,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
       newWatermarkMs,
       records: toRecords(policy, plans),
       tasks: toTasks(policy, plans),
-      timezone: timezoneOf(policy),
+      timezone: policy.timezone,
       ...(isNotified(policy) ? { isNotified: true } : {}),
       ...(followers.length === 0 ? {} : { followers, plannedAtMs: moment.nowMs }),
     },
@@ -69,9 +70,26 @@ export function planPolicy(
   const slotsMs = source.due(watermarkMs, moment.nowMs);
   const newWatermarkMs = slotsMs.at(-1);
   if (newWatermarkMs === undefined) return undefined;
-  // Only a backlog takes several batches: then there are newer slots than these, which `all`
-  // prefers.
-  const hasMore = policy.catchUp === "all" && slotsMs.length === slotsPerRunMax;
-  const newer = hasMore ? source.due(newWatermarkMs, moment.nowMs) : [];
+  // Only a backlog takes several batches: then there may be newer slots than these.
+  const isFull = slotsMs.length === slotsPerRunMax;
+  const newer = isFull ? newerThan(newWatermarkMs, policy, source, moment) : [];
   return { plans: planSlots(policy, slotsMs, { ...moment, newer }), newWatermarkMs };
+}
+
+/** The newer slots that matter: `all` prefers them, for `latest` the newest open one counts. */
+function newerThan(afterMs: number, policy: Policy, source: SlotSource, moment: PlanningMoment): readonly number[] {
+  const { nowMs } = moment;
+  if (policy.catchUp === "none") return [];
+  if (policy.catchUp === "all") return source.due(afterMs, nowMs);
+  const sinceMs = Math.max(afterMs, nowMs - catchUpWindowMs(policy) - 1);
+  // From now back, in longer and longer spans: mostly the first one has an open slot.
+  let [toMs, spanMs] = [nowMs, firstSpanMs];
+  while (toMs > sinceMs) {
+    const fromMs = Math.max(sinceMs, toMs - spanMs);
+    const slots = dueSlots(source, fromMs, toMs, Number.POSITIVE_INFINITY);
+    const newestMs = slots.findLast((slotMs) => planSkip(policy, slotMs, moment) === undefined);
+    if (newestMs !== undefined) return [newestMs];
+    [toMs, spanMs] = [fromMs, spanMs * 2];
+  }
+  return [];
 }

@@ -38,7 +38,10 @@ export interface PlanningMoment {
   readonly inputs?: ReadonlyMap<string, number> | undefined;
 }
 
-/** A moment, and due slots newer than those to plan: `catchUp: all` prefers them. */
+/**
+ * A moment, and due slots newer than those to plan. `catchUp: all` prefers them; for `latest` the
+ * last one inside the window stands for all to plan.
+ */
 export interface SlotMoment extends PlanningMoment {
   readonly newer?: readonly number[];
 }
@@ -53,8 +56,8 @@ export function planSlots(policy: Policy, slots: readonly number[], moment: Slot
   const skips = planSkips(policy, slots, moment);
   const open = slots.filter((slotMs) => !skips.has(slotMs));
   const newerSkips = planSkips(policy, newer, moment);
-  const startsMax = policyLimits.catchUpSlotsMax - newer.filter((slotMs) => !newerSkips.has(slotMs)).length;
-  const planned = planOpen(policy, open, { nowMs, startsMax: Math.max(0, startsMax) });
+  const newerOpen = newer.filter((slotMs) => !newerSkips.has(slotMs));
+  const planned = planOpen(policy, open, { nowMs, newer: newerOpen });
   const plans = new Map(planned.map((plan) => [plan.slotMs, plan]));
   return slots.flatMap((slotMs) => skips.get(slotMs) ?? plans.get(slotMs) ?? []);
 }
@@ -74,7 +77,7 @@ function planSkips(policy: Policy, slots: readonly number[], moment: PlanningMom
     // Closed times come first: `resume --catch-up` makes up for pauses only.
     const closed = closedAt(slotMs);
     const pause = closed === undefined ? relevant.find((one) => isInForce(one, slotMs)) : undefined;
-    if (closed !== undefined) skips.set(slotMs, { slotMs, state: "skipped", ...closed });
+    if (closed !== undefined) skips.set(slotMs, { slotMs, state: "skipped", reason: closed.reason, note: closed.note });
     else if (pause === undefined && stale !== undefined) skips.set(slotMs, { slotMs, state: "skipped", ...stale });
     if (pause === undefined) continue;
     const [reason, note] =
@@ -99,16 +102,21 @@ function staleInputOf(
   return { reason: "stale-input", note: `${policy} has not ended well within ${formatDuration(withinMs)}: ${last}` };
 }
 
-interface OpenMoment {
-  readonly nowMs: number;
-  /** How many slots `catchUp: all` may still start. */
-  readonly startsMax: number;
+/** How late a slot may start. */
+export function catchUpWindowMs(policy: Policy): number {
+  return policy.catchUp === "none" ? onTimeMs : Math.max(policy.catchUpWindowMs, onTimeMs);
 }
 
-function planOpen(policy: Policy, slots: readonly number[], { nowMs, startsMax }: OpenMoment): SlotPlan[] {
-  const windowMs = policy.catchUp === "none" ? onTimeMs : Math.max(policy.catchUpWindowMs, onTimeMs);
-  const inWindow = slots.filter((slotMs) => nowMs - slotMs <= windowMs);
-  if (policy.catchUp === "latest") return planLatest(slots, inWindow.at(-1));
+function planOpen(
+  policy: Policy,
+  slots: readonly number[],
+  { nowMs, newer }: { readonly nowMs: number; readonly newer: readonly number[] },
+): SlotPlan[] {
+  const windowMs = catchUpWindowMs(policy);
+  const isInWindow = (slotMs: number) => nowMs - slotMs <= windowMs;
+  const inWindow = slots.filter(isInWindow);
+  if (policy.catchUp === "latest") return planLatest(slots, newer.findLast(isInWindow) ?? inWindow.at(-1));
+  const startsMax = Math.max(0, policyLimits.catchUpSlotsMax - newer.length);
   const late = policy.catchUp === "none" ? "catch-up-none" : "outside-window";
   const startable = new Set(inWindow);
   const capped = new Set(inWindow.slice(0, Math.max(0, inWindow.length - startsMax)));

@@ -209,8 +209,8 @@ export class Scheduler implements Component {
   }
 
   /**
-   * After a loss in Redis all policies begin at this process's last run: what is due since then and
-   * may have been started elsewhere ends as unknown (store/redis-watch.ts).
+   * After Redis lost writes, a policy without a watermark begins at this process's last run. Slots
+   * that may have been started since then end as unknown (store/redis-watch.ts).
    */
   async #renewWatermarks(nowMs: number): Promise<void> {
     const sinceMs = Math.min(nowMs, this.#ranAtMs ?? nowMs);
@@ -264,7 +264,7 @@ export class Scheduler implements Component {
 export type ReadPauses = (nowMs: number) => Promise<readonly Pause[]>;
 
 /** Creates a reader that logs `pause.set` and `pause.cleared`, except for what ended earlier. */
-export function createPauseWatch(readAll: () => Promise<readonly Pause[]>, log: EventLog): ReadPauses {
+export function createPauseReader(readAll: () => Promise<readonly Pause[]>, log: EventLog): ReadPauses {
   const logged = new Map<string, "set" | "cleared">();
   let isFirst = true;
   return async (nowMs) => {

@@ -1,6 +1,6 @@
 // Counts the events of a simulation by policy, holds good ends against deadlines, and keeps the
 // first problems. Fed by `simulate`.
-import { type Policy, targetsOf, timezoneOf } from "../config/policy-set.ts";
+import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
 import type { Deadline } from "../model/deadline.ts";
@@ -200,7 +200,7 @@ function judgeOne(policy: Policy, { fromMs, atMs }: Deadline, { slots, ends, tar
   const isKept = madeMs !== undefined && madeMs <= atMs;
   totals.addDeadline(policy, isKept);
   if (isKept) return;
-  const by = showClock(atMs, timezoneOf(policy), fromMs);
+  const by = showClock(atMs, policy.timezone, fromMs);
   const later = madeMs === undefined ? "" : `, but ${formatRoughly(madeMs - atMs)} later`;
   const slotMs = slots.findLast((slot) => slot >= fromMs && slot <= atMs) ?? atMs;
   totals.addProblem({ policy, slotMs, target: undefined, problem: "late", why: `has not ended well by ${by}${later}` });

@@ -1,11 +1,8 @@
 // The audit record of changes by hand, newest first. actions/ writes each before it is made, and
 // its end after.
-import { type Change, parseChange } from "../model/change.ts";
+import { type Change, changesMax, parseChange } from "../model/change.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
 import { asNothing, createScript } from "./script.ts";
-
-/** Changes kept, about 500 bytes each. */
-export const changesMax = 5_000;
 
 const recordScript = createScript("record-change", asNothing);
 

@@ -144,6 +144,12 @@ export class FeedStore {
     return (await readFields(this.#store, keys, ["at"])).map(([at]) => (at === undefined ? undefined : Number(at)));
   }
 
+  /** What a whole walk last counted in each of these lists; 0: nothing, or none has counted. */
+  async lastCounts(feeds: readonly Feed[], field: string): Promise<readonly number[]> {
+    const keys = feeds.map((feed) => this.#totals(feed));
+    return (await readFields(this.#store, keys, [`:${field}`])).map(([count = 0]) => Number(count));
+  }
+
   /** Returns all totals of the last whole walk that counted; undefined: none has. */
   async allTotals(feed: Feed): Promise<AllTotals | undefined> {
     const { at, ...fields } = await this.#store.redis.hgetall(this.#totals(feed));

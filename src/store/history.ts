@@ -28,8 +28,8 @@ const scanCount = 100;
 /** The lists that a start may wait for. */
 const waitedFor = ["activities", "conflictDetails", "approvals"] as const;
 
-/** From so many tasks on, one reading of all names finds them, unless there are more names. */
-const [manyMin, heardMax] = [100, 2_000];
+/** From so many tasks on, one reading of all kept names finds them, unless there are too many. */
+const [manyMin, keptNamesMax] = [100, 2_000];
 
 /** How long the recorder has to publish an outcome before another worker may. */
 const publishWithinMs = 5_000;
@@ -176,8 +176,8 @@ export class History {
   /** Which of these tasks of a policy have an outcome; cheaper than to read them. */
   async withOutcome(policy: string, taskIds: readonly string[]): Promise<ReadonlySet<string>> {
     const key = outcomesKey(this.#store, policy);
-    // To hear of all that are kept costs less than to ask for hundreds by name.
-    if (taskIds.length >= manyMin && (await this.#store.redis.hlen(key)) <= heardMax) {
+    // Reading all kept names costs less than asking for hundreds.
+    if (taskIds.length >= manyMin && (await this.#store.redis.hlen(key)) <= keptNamesMax) {
       const kept = new Set(await this.#store.redis.hkeys(key));
       return new Set(taskIds.filter((id) => kept.has(id)));
     }
@@ -215,8 +215,11 @@ export class History {
     return this.read(await this.newestPlaces(count, policy === undefined ? undefined : [policy]));
   }
 
-  /** Returns the places of at most `count` outcomes of these policies or all, newest first. */
-  async newestPlaces(count: number, policies?: readonly string[], span: Span = always) {
+  /**
+   * Returns the places of at most `count` outcomes of these policies or all, newest first: in one
+   * millisecond by id. `after`: only those behind this place.
+   */
+  async newestPlaces(count: number, policies?: readonly string[], span: Span & { readonly after?: Place } = always) {
     return this.#newestPlaces(count, policies ?? [...(await this.keptSince()).keys()], span);
   }
 
@@ -273,7 +276,12 @@ export class History {
   }
 
   /** Each round reads a longer page of each index that may still hold one of the newest. */
-  async #newestPlaces(count: number, policies: readonly string[], span: Span): Promise<readonly OutcomePlace[]> {
+  async #newestPlaces(
+    count: number,
+    policies: readonly string[],
+    { fromMs, toMs, after }: Span & { readonly after?: Place },
+  ): Promise<readonly OutcomePlace[]> {
+    const span = { fromMs, toMs: Math.min(toMs, after?.atMs ?? toMs) };
     // Indexes move during the reading, so an outcome may turn up twice.
     const found = new Map<string, OutcomePlace>();
     let newest: readonly OutcomePlace[] = [];
@@ -286,12 +294,14 @@ export class History {
           ...(await Promise.all(batch.map(({ policy, read: from }) => this.#page({ policy, from, size, span })))),
         );
       }
-      for (const place of pages.flat()) found.set(place.id, place);
-      newest = [...found.values()].toSorted((a, b) => b.atMs - a.atMs).slice(0, count);
-      const lastMs = newest.length < count ? Number.NEGATIVE_INFINITY : (newest.at(-1)?.atMs ?? 0);
+      for (const place of pages.flat())
+        if (after === undefined || inOrder(after, place) < 0) found.set(place.id, place);
+      newest = [...found.values()].toSorted(inOrder).slice(0, count);
+      const last = newest.length < count ? undefined : newest.at(-1);
       open = open.flatMap(({ policy, read }, index) => {
         const page = pages[index] ?? [];
-        const mayGoOn = page.length === size && (page.at(-1)?.atMs ?? 0) > lastMs;
+        const end = page.length === size ? page.at(-1) : undefined;
+        const mayGoOn = end !== undefined && (last === undefined || inOrder(end, last) < 0);
         return mayGoOn ? [{ policy, read: read + size }] : [];
       });
       size = Math.min(size * 8, batchMax);
@@ -343,6 +353,14 @@ export interface OutcomePlace {
   readonly policy: string;
   readonly id: string;
   readonly atMs: number;
+}
+
+/** Where an outcome stands among those of all policies. */
+export type Place = Pick<OutcomePlace, "atMs" | "id">;
+
+/** The newest first, as Redis orders each index: in one millisecond by id, the last first. */
+function inOrder(a: Place, b: Place): number {
+  return b.atMs - a.atMs || Number(a.id < b.id) - Number(a.id > b.id);
 }
 
 /** The place of an outcome in its index: with a late clock it ends before its slot. */

@@ -1,5 +1,7 @@
-// Leases: which task works on a sync job now. A lease ends with its holder's outcome, by a takeover
-// from a holder without a worker (tasks/step.ts), or by itself.
+// Leases: which task works on a sync job now. A lease ends with its holder's outcome, or by a
+// takeover from a holder that is no longer in the queue (tasks/step.ts). While it is there, it
+// keeps the lease, also if no worker has taken a step for long: its run may go on.
+import type { FindJobStatus } from "../model/contracts.ts";
 import type { Store } from "./redis.ts";
 import { asNothing, asOptional, asText, createScript } from "./script.ts";
 import { entryKey } from "./start-entry.ts";
@@ -7,6 +9,11 @@ import { entryKey } from "./start-entry.ts";
 const acquireScript = createScript("lease/acquire-for-start", asOptional(asText));
 const takeOverScript = createScript("lease/take-over", asOptional(asText));
 const releaseScript = createScript("lease/release", asNothing);
+
+/** A lease that no task takes over ends by itself after so long. A step of its holder renews it. */
+export const leaseMs = 7 * 86_400_000;
+/** A holder that is not in the queue and does not renew its lease for this long counts as dead. */
+const silentMs = 300_000;
 
 /** The subject of a lease: one sync job of one repository at one service. */
 export interface LeaseSubject {
@@ -24,32 +31,34 @@ export class Leases {
   }
 
   /** Takes or prolongs the lease; answers its holder, or undefined: another step has the claim. */
-  async acquire(
-    task: LeaseSubject & { readonly id: string },
-    claimant: string,
-    durationMs: number,
-  ): Promise<string | undefined> {
+  async acquire(task: LeaseSubject & { readonly id: string }, claimant: string): Promise<string | undefined> {
     const keys = [leaseKey(this.#store, task), entryKey(this.#store, task.id)];
-    return acquireScript(this.#store, keys, [task.id, claimant, durationMs]);
+    return acquireScript(this.#store, keys, [task.id, claimant, leaseMs]);
   }
 
   /**
-   * As `acquire`, but from this holder, whose worker is gone, if it has sent nothing or is over.
-   * The holder loses its claim.
+   * As `acquire`, but from this holder, which is not in the queue, if it has sent nothing, is over,
+   * or has been silent for five minutes. The holder loses its claim.
    */
   async takeOver(
     task: LeaseSubject & { readonly id: string },
     claimant: string,
-    from: { readonly holder: string; readonly isOver: boolean; readonly durationMs: number },
+    from: { readonly holder: string; readonly isOver: boolean },
   ): Promise<string | undefined> {
     const entries = [task.id, from.holder].map((id) => entryKey(this.#store, id));
-    const args = [task.id, claimant, from.durationMs, from.holder, from.isOver ? 1 : 0];
+    const args = [task.id, claimant, leaseMs, from.holder, from.isOver ? 1 : 0, silentMs];
     return takeOverScript(this.#store, [leaseKey(this.#store, task), ...entries], args);
   }
 
-  /** Returns the task that holds the lease; undefined when it is free. */
-  async holder(subject: LeaseSubject): Promise<string | undefined> {
-    return (await this.#store.redis.get(leaseKey(this.#store, subject))) ?? undefined;
+  /**
+   * The task that holds the lease; undefined when it is free, or when its holder has been silent
+   * for five minutes, unless `jobStatus` finds that one in the queue.
+   */
+  async holder(subject: LeaseSubject, jobStatus?: FindJobStatus): Promise<string | undefined> {
+    const key = leaseKey(this.#store, subject);
+    const [holder, endsInMs] = await Promise.all([this.#store.redis.get(key), this.#store.redis.pttl(key)]);
+    if (holder === null || leaseMs - endsInMs <= silentMs) return holder ?? undefined;
+    return (await jobStatus?.(subject.service, holder)) === "pending" ? holder : undefined;
   }
 
   /** Releases the lease, if this task holds it. */

@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import {
+  type HoldsEvent,
   type NotifyBatch,
   type NotifyChanges,
   type NotifyEvent,
@@ -70,12 +71,12 @@ export class NotifyStore {
   }
 
   /**
-   * Reads the next events up to one that cannot be read: a newer notifier has ten minutes for it.
-   * Throws when the first one is such a one.
+   * Reads the next events up to one that is held, or that cannot be read: a newer notifier has ten
+   * minutes for it. Throws when the first one cannot be read.
    */
-  async read(count: number): Promise<NotifyBatch> {
+  async read(count: number, isHeld: HoldsEvent = () => false): Promise<NotifyBatch> {
     const { pairs, lost, nowMs } = await readScript(this.#store, [notifyStreamKey(this.#store), this.#state], [count]);
-    return { ...readEvents(pairs, nowMs), lost };
+    return { ...readEvents(pairs, nowMs, isHeld), lost };
   }
 
   /** Reads these fields of a part, or all of it (at most 20,000). */
@@ -148,14 +149,18 @@ export class NotifyStore {
 function readEvents(
   pairs: readonly (readonly [string, readonly string[]])[],
   nowMs: number,
+  isHeld: HoldsEvent,
 ): Omit<NotifyBatch, "lost"> {
   const events: NotifyEvent[] = [];
   let [cursor, passed, unreadable] = ["", 0, 0];
   for (const [id, fields] of pairs) {
+    const ageMs = nowMs - Number(id.split("-")[0]);
     try {
-      events.push(...toEvent(id, fields));
+      const read = toEvent(id, fields);
+      if (read.some((event) => isHeld(event, ageMs))) return { events, cursor, passed, unreadable, isHeld: true };
+      events.push(...read);
     } catch (error) {
-      const isLeft = nowMs - Number(id.split("-")[0]) < leftToNewerMs;
+      const isLeft = ageMs < leftToNewerMs;
       if (isLeft && passed === 0) throw error;
       if (isLeft) break;
       unreadable += 1;
@@ -163,7 +168,7 @@ function readEvents(
     cursor = id;
     passed += 1;
   }
-  return { events, cursor, passed, unreadable };
+  return { events, cursor, passed, unreadable, isHeld: false };
 }
 
 function toEvent(id: string, flat: readonly string[]): NotifyEvent[] {

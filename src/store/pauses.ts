@@ -3,11 +3,12 @@
 // at the end of each task (tasks/recorder.ts).
 //
 //   well ──a slot fails──▶ counting ──N in a row──▶ quarantined ──time is up──▶ on trial
-//    ▲───── a success, or by hand ───────┴──────────────────┴───────────────────────┘
+//    ▲───── a success ───────────────────┴──────────────────┴───────────────────────┘
 //
-// On trial, one more failure quarantines the policy again.
+// A person may end a quarantine, too. On trial, one more failure quarantines the policy again.
 import * as z from "zod";
 import { type Pause, type PauseSubject, parsePause, subjectKey } from "../model/pause.ts";
+import { policyStateKey } from "./policy-states.ts";
 import type { Store } from "./redis.ts";
 import { asOptional, asText, asTexts, asWord, createScript, type ScriptArgument } from "./script.ts";
 
@@ -95,7 +96,7 @@ export class Quarantines {
   async count(ending: CountedEnding, rule: QuarantineRule): Promise<"quarantined" | "released" | "nothing"> {
     const { policy, slotMs, isGood, note } = ending;
     const args = [policy, slotMs, isGood ? 1 : 0, rule.after, rule.forMs, note.slice(0, 150)];
-    return countScript(this.#store, [this.#key()], args);
+    return countScript(this.#store, [this.#key(), policyStateKey(this.#store, policy)], args);
   }
 
   /** Returns the last quarantine of each policy, in force or over, as a pause. */

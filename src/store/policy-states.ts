@@ -162,9 +162,10 @@ export function acknowledgePolicy(
 }
 
 /**
- * The target that speaks for its policy: one whose weight is bad, the longest first; else one whose
- * last outcome needs a look (conflicts, blocked, missed); else one that is not known to be good;
- * else the one that became good last. `isCurrent` leaves out targets that the policy no longer has.
+ * The target that speaks for its policy: one whose weight is bad, the longest first; else one that
+ * is blocked; else one whose last outcome needs a look, too (conflicts, missed); else one that is
+ * not known to be good; else the one that became good last. `isCurrent` leaves out targets that the
+ * policy no longer has.
  */
 export function worstTarget(
   { targets }: Pick<PolicyState, "targets">,
@@ -321,8 +322,10 @@ function worstFirst(a: TargetState, b: TargetState): number {
 
 function rankOf({ weight, last }: TargetState): number {
   if (weight === "bad") return 0;
-  if (!isGood[last.status]) return 1;
-  return weight === undefined ? 2 : 3;
+  // Conflicts are settled without a task that says so; what is blocked waits for one.
+  if (last.status === "blocked") return 1;
+  if (!isGood[last.status]) return 2;
+  return weight === undefined ? 3 : 4;
 }
 
 /** How long Redis keeps the last success of a policy, in milliseconds. */

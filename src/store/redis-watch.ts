@@ -80,7 +80,10 @@ export class RedisWatch {
     this.#process = processName(roles);
   }
 
-  /** Checks whether Redis is the one that it was, and moves the stamp. */
+  /**
+   * Checks whether Redis is the one that it was, and moves the stamp: a number that only grows, so
+   * that a smaller one shows lost writes.
+   */
   async check(): Promise<RedisCheck> {
     const { key } = this.#store;
     const answer = await checkScript(

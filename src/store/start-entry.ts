@@ -51,8 +51,8 @@ export interface StartEntry {
   readonly finishSeenAtMs: number | undefined;
   /** From when on the run is unusually long; Infinity: that cannot be said. */
   readonly longAtMs: number | undefined;
-  /** When sinks were notified that the run is unusually long and goes on. */
-  readonly longNotifiedAtMs: number | undefined;
+  /** When a worker noted, while the run went on, that it takes unusually long. */
+  readonly longNotedAtMs: number | undefined;
   /** Until when limits block the verification of the start. */
   readonly limitedUntilMs: number | undefined;
   /** The sync jobs of a run over masks, from the plan until their tasks replace this one. */
@@ -103,7 +103,7 @@ export function toEntry(fields: readonly string[]): StartEntry {
     readyAtMs: instant("readyAtMs"),
     finishSeenAtMs: instant("finishSeenAtMs"),
     longAtMs: instant("longAtMs"),
-    longNotifiedAtMs: instant("longNotifiedAtMs"),
+    longNotedAtMs: instant("longNotedAtMs"),
     limitedUntilMs: instant("limitedUntilMs"),
     targets: toTexts(entry.get("targets")),
     cancelled: entry.get("cancelled"),
@@ -128,8 +128,8 @@ export function toDoubt(text: unknown): StartDoubt {
   };
 }
 
-/** As `runsInFlight`, in the feed's repository: the ids of the tasks. */
-export async function tasksInFlight(store: Store, feed: Feed, syncJobIds: readonly string[]): Promise<string[]> {
+/** The task ids of the runs in flight of these sync jobs, in the feed's repository. */
+export async function taskIdsInFlight(store: Store, feed: Feed, syncJobIds: readonly string[]): Promise<string[]> {
   const { service, repository } = feed;
   const syncJobs = syncJobIds.map((target) => ({ service, repository, target }));
   return (await runsInFlight(store, syncJobs)).map(({ id }) => id);

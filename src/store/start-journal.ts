@@ -23,7 +23,7 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import type { LongRun } from "../model/notify-event.ts";
 import type { Task } from "../model/task.ts";
 import { feedStatusKey } from "./feed-store.ts";
-import { type LeaseSubject, leaseKey } from "./leases.ts";
+import { type LeaseSubject, leaseKey, leaseMs } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import type { Store } from "./redis.ts";
 import type { RedisWatch } from "./redis-watch.ts";
@@ -92,8 +92,8 @@ interface Intent {
 
 /** What the fast path asks for. Instants are milliseconds UTC by Redis. */
 export interface FastPathIntent extends Intent {
-  /** Duration of the lease on the sync job; undefined: it takes none. */
-  readonly leaseMs: number | undefined;
+  /** Whether it takes the lease on the sync job. */
+  readonly takesLease: boolean;
   /** Whether to note how far the feed is known. */
   readonly notesFeed: boolean;
   /** The limiter's part, where the service has limits: then the permission comes with a permit. */
@@ -138,13 +138,9 @@ export class StartJournal {
    * Claims a start, unless it is beyond `claimed`, and answers its entry; prolongs the `lease` of
    * one under way. Throws NewerVersionError.
    */
-  async claim(
-    taskId: string,
-    claimant: string,
-    lease?: LeaseSubject & { readonly leaseMs: number },
-  ): Promise<StartEntry> {
+  async claim(taskId: string, claimant: string, lease?: LeaseSubject): Promise<StartEntry> {
     const keys = lease === undefined ? [] : [leaseKey(this.#store, lease)];
-    const args = [claimant, entryRetentionMs, taskId, lease?.leaseMs ?? ""];
+    const args = [claimant, entryRetentionMs, taskId, leaseMs];
     return claimScript(this.#store, [this.#key(taskId), ...keys], args);
   }
 
@@ -178,11 +174,12 @@ export class StartJournal {
     intent: FastPathIntent,
   ): Promise<FastPathAnswer | undefined> {
     if (this.#watch?.mayAsk() === false) return undefined;
-    const { leaseMs = "", notesFeed, limiter } = intent;
+    const { takesLease, notesFeed, limiter } = intent;
     const feed = feedStatusKey(this.#store, { ...task, list: "activities" });
     const others = [leaseKey(this.#store, task), feed, ...(limiter?.keys ?? [])];
-    const more = [task.id, entryRetentionMs, inFlightMs, leaseMs, notesFeed ? 1 : 0, ...(limiter?.request ?? [])];
-    const { keys, args } = this.#asking(task, claimant, intent);
+    const flags = [takesLease ? leaseMs : "", notesFeed ? 1 : 0];
+    const more = [task.id, entryRetentionMs, inFlightMs, ...flags, ...(limiter?.request ?? [])];
+    const { keys, args } = this.#permissionCommand(task, claimant, intent);
     const asked = tryBeginSendingScript(this.#store, [...keys, ...others], [...args, ...more]);
     const answer = await this.#orTakenBack(asked, task, claimant);
     if (answer === undefined) return undefined;
@@ -343,8 +340,8 @@ export class StartJournal {
     return entryKey(this.#store, taskId);
   }
 
-  /** The keys and arguments that all scripts share that permit a request. */
-  #asking(task: JournalTask, claimant: string, { startByMs, slotMs = 0 }: Intent) {
+  /** What all scripts that permit a request share: keys, and arguments up to the command id. */
+  #permissionCommand(task: JournalTask, claimant: string, { startByMs, slotMs = 0 }: Intent) {
     const { key } = this.#store;
     const term = this.#watch?.term ?? noTerm;
     const keys = [...this.#keys(task), key("watch"), key("losses")];
@@ -359,7 +356,7 @@ export class StartJournal {
     ask: (keys: readonly string[], args: readonly (string | number)[]) => ReturnType<typeof beginSendingScript>,
   ): Promise<Permission> {
     if (this.#watch?.mayAsk() === false) return "undecided";
-    const { keys, args } = this.#asking(task, claimant, intent);
+    const { keys, args } = this.#permissionCommand(task, claimant, intent);
     const { permission, intents } = await this.#orTakenBack(ask(keys, args), task, claimant);
     if (permission !== "permitted") return permission;
     return (await this.#isKept(task, claimant, intents)) ? "permitted" : "undecided";

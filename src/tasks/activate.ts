@@ -49,7 +49,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
 /** A lost answer that nothing can verify. */
 async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<StepResult> {
   const { sentAtMs: startedAtMs, sends, claimant } = claim.entry;
-  const awaited = await awaitAnswer(claim.entry, deps);
+  const awaited = await awaitAnswer(task, claim.entry, deps);
   if (awaited !== undefined) return awaited;
   const doubt = await noteCrash(task, deps);
   const mayRepeat = deps.policy(task.policy)?.onUnknown === "retry";

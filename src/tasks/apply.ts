@@ -6,7 +6,7 @@ import { describeBlock, describeChanges, describePrecondition } from "../apply/d
 import { readingKeptMs } from "../apply/mask-cache.ts";
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
-import { type DeclaredObject, objectName, showObject } from "../core/declared-object.ts";
+import { type DeclaredObject, objectName, parseObjectName, showObject } from "../core/declared-object.ts";
 import type { Attempt } from "../model/contracts.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
@@ -23,11 +23,12 @@ export async function stepApply(task: Task, deps: ApplyTaskDependencies, attempt
   const service = deps.service(task.service);
   const objects = policy?.action.kind === "apply" ? policy.action.objects : [];
   const object = objects.find((one) => objectName(one) === task.target);
-  if (policy === undefined || object === undefined || service === undefined)
-    return endRemoved(undefined, `policy ${task.policy} does not declare ${task.target}`);
-  const step = (await endCancelled(task, deps)) ?? (await stepObject(task, object, { deps, policy, service, attempt }));
+  const step =
+    policy === undefined || object === undefined || service === undefined
+      ? endRemoved(undefined, `policy ${task.policy} does not declare ${task.target}`)
+      : ((await endCancelled(task, deps)) ?? (await stepObject(task, object, { deps, policy, service, attempt })));
   return step.verdict === "complete" && (step.ending?.status === "missed" || step.ending?.status === "skipped")
-    ? complete(await correctUnsent(task, object, { deps, unsent: step.ending }))
+    ? complete(await correctUnsent(task, { deps, unsent: step.ending }))
     : step;
 }
 
@@ -58,7 +59,8 @@ async function stepObject(
     signal: attempt.signal,
     sinceMs,
     by: task.id,
-    holder: async (target) => (policy.overlap === "allow" ? undefined : deps.leases.holder({ ...task, target })),
+    holder: async (target) =>
+      policy.overlap === "allow" ? undefined : deps.leases.holder({ ...task, target }, deps.jobStatus),
   });
   return toResult(task, object, { applied, nowMs, againMs: deps.timing.queueForLeaseMs });
 }
@@ -108,14 +110,15 @@ function toResult(task: Task, object: DeclaredObject, { applied, nowMs, againMs 
   }
 }
 
-/** A late or cancelled task is not unsent when an earlier step changed something, or may have. */
+/** A late, cancelled or removed task is not unsent if it changed something before, or may have. */
 async function correctUnsent(
   task: Task,
-  object: DeclaredObject,
   { deps, unsent }: { readonly deps: Pick<ApplyTaskDependencies, "declared">; readonly unsent: TaskEnding },
 ): Promise<TaskEnding> {
-  const { by, sent, changed } = await deps.declared.memory.record(task, object);
-  if (by !== task.id || sent.length + changed.length === 0) return unsent;
+  const kept = await deps.declared.memory.record(task, parseObjectName(task.target));
+  const changed = kept.by === task.id ? kept.changed : [];
+  const sent = kept.sent.filter(({ by }) => by === task.id);
+  if (sent.length + changed.length === 0) return unsent;
   const detail = changed.length === 0 ? unsent.detail : `${unsent.detail}; but ${describeChanges(changed)}`;
   if (sent.length === 0) return { ...unsent, status: "failed", detail };
   const open = { status: "unknown", evidence: "none", answerLost: true } as const;

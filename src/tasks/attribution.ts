@@ -80,8 +80,8 @@ export function attributeTo(
     const isSoon = start.isAnswered || (only?.seenAtMs ?? 0) <= start.sentAtMs + timelessForMs;
     return isOnlyOne && isSoon ? "likely" : "ambiguous";
   };
-  // Ignores activities first seen after the window: they belong to later starts, and a run would
-  // wait for all of them.
+  // An activity without `startedAt` that is first seen long after the request is a later start's: a
+  // run would wait for all of them.
   const isTimelessNear = ({ startedAtMs, seenAtMs = 0 }: SeenItem) =>
     startedAtMs === undefined && seenAtMs <= start.sentAtMs + timelessForMs;
   const isGivenAway = ({ id }: SeenItem) => (taskOf.get(id) ?? start.taskId) !== start.taskId;
@@ -89,6 +89,7 @@ export function attributeTo(
   const nearMs = rivals
     .map(([, sentAtMs]) => sentAtMs)
     .filter((atMs) => Math.abs(atMs - start.sentAtMs) <= mixedWithinMs);
+  // Fewer activities than starts close to this one: one is still to come.
   const isOneMissing = ours.length + mayBeOurs.length <= nearMs.length;
   return {
     ours,

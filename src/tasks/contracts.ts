@@ -88,6 +88,7 @@ export interface PollDependencies extends ReadDependencies, Configuration {
 export interface ApplyTaskDependencies extends Runtime, Configuration, Pick<Limits, "deniedBy"> {
   readonly journal: Pick<StartJournal, "cancelled">;
   readonly leases: Pick<Leases, "holder">;
+  readonly jobStatus: FindJobStatus;
   /** For declared objects: cached masks, and the record of what was applied. */
   readonly declared: { readonly masks: MaskCache; readonly memory: DeclaredMemoryPort };
 }

@@ -76,6 +76,8 @@ export function stepAfterFailure(
   { ending, ...moment }: Moment & { readonly ending: (error: ServiceError) => TaskEnding },
 ): StepResult {
   if (!(error instanceof ServiceError)) throw error;
+  // A link to a later page has died: the next attempt reads from the first page on.
+  if (error.reason === "expired") return retry(0, ending(error));
   switch (judge(error, "poll")) {
     case "retry":
     case "verify":
@@ -142,8 +144,9 @@ interface Verification {
 }
 
 /**
- * Until when limits block or blocked the verification of a start; 0 if never. The journal keeps it,
- * so that time remains afterwards. A service that is down is not limited: it is unreadable.
+ * Until when limits block or blocked the verification of a start; 0 if never. The journal keeps it:
+ * blocked time does not count against patience. A service that is down is not limited: it is
+ * unreadable.
  */
 export async function noteLimited(
   task: Task,

@@ -139,7 +139,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
   if (state === "settled") return withoutOutcome;
   const onUnknown = deps.policy(task.policy)?.onUnknown;
   const isRemoved = deps.service(task.service) === undefined;
-  const awaited = isRemoved || onUnknown === "give-up" ? await awaitAnswer(entry, deps) : undefined;
+  const awaited = isRemoved || onUnknown === "give-up" ? await awaitAnswer(task, entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
   const doubt = await noteCrash(task, deps);
   const sent = {

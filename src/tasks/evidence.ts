@@ -11,7 +11,8 @@ import type { FeedStatus } from "../store/feed-store.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
 import { type Baseline, countConflicts, parseBaseline } from "./baseline.ts";
-import type { FollowedLists, RunDependencies } from "./contracts.ts";
+import type { FollowedLists, RunDependencies, StartDependencies } from "./contracts.ts";
+import { sendWithinMs } from "./follow-pace.ts";
 import { feedOf, waitForFeed } from "./followed-lists.ts";
 import type { TaskEnding } from "./step.ts";
 
@@ -117,7 +118,7 @@ async function attribute(
   const start = {
     taskId: task.id,
     sentAtMs,
-    decidedAtMs: decidedAtMs(entry, deps.timing.verifyForMs),
+    decidedAtMs: decidedAtMs(entry, lookedForUntilMs(task, entry, deps)),
     isAnswered: entry.confirmedAtMs !== undefined && entry.doubt === undefined,
   };
   return attributeTo(start, activities, attributed);
@@ -127,12 +128,37 @@ async function attribute(
  * Until when the service can have accepted the newest request. A crash may be noticed hours later,
  * but its request took no longer than the wait for an answer.
  */
-function decidedAtMs(entry: StartEntry, verifyForMs: number): number {
+function decidedAtMs(entry: StartEntry, untilMs: number): number {
   const { doubt, sends, lastSentAtMs = sentAtMsOf(entry), confirmedAtMs = lastSentAtMs } = entry;
   // A noted doubt is about the first request.
-  if (sends > 1) return Math.min(confirmedAtMs, lastSentAtMs + verifyForMs);
+  if (sends > 1) return Math.min(confirmedAtMs, untilMs);
   if (doubt?.atMs === undefined) return confirmedAtMs;
-  return doubt.kind === "crash" ? Math.min(doubt.atMs, lastSentAtMs + verifyForMs) : doubt.atMs;
+  return doubt.kind === "crash" ? Math.min(doubt.atMs, untilMs) : doubt.atMs;
+}
+
+/**
+ * When the service has the newest request at the latest: it may leave late, and a proxy may delay
+ * it until its answer is lost. When that was is not known after a crash and of a second request.
+ */
+export function receivedByMs(
+  { service }: Pick<Task, "service">,
+  { doubt, sends, claimedAtMs, lastSentAtMs = claimedAtMs }: StartEntry,
+  deps: Pick<StartDependencies, "service">,
+): number {
+  const sentByMs = lastSentAtMs + sendWithinMs;
+  return doubt?.atMs !== undefined && doubt.kind !== "crash" && sends === 1
+    ? Math.max(sentByMs, doubt.atMs)
+    : sentByMs + (deps.service(service)?.requestTimeoutMs ?? 0);
+}
+
+/** Until when a start without an answer is looked for at least. */
+export function lookedForUntilMs(
+  task: Task,
+  entry: StartEntry,
+  deps: Pick<StartDependencies, "service" | "timing">,
+): number {
+  const { claimedAtMs, lastSentAtMs = claimedAtMs } = entry;
+  return Math.max(lastSentAtMs + deps.timing.verifyForMs, receivedByMs(task, entry, deps));
 }
 
 function isOf(task: Task): (item: SeenItem) => boolean {

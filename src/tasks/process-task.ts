@@ -27,7 +27,7 @@ import { stepPoll } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
 import { fanOut, releaseRun, stepRun } from "./run.ts";
 import { startFastPath } from "./send-start.ts";
-import { type Claim, leaseMs, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
+import { type Claim, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 
 /** What the steps of all kinds of tasks need together; each takes its part. */
 export interface ProcessDependencies
@@ -93,7 +93,7 @@ async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult
 /** One script claims and renews the lease: a run that ended meanwhile must not take it again. */
 async function claimStart(task: Task, deps: ProcessDependencies, claimant: string): Promise<Claim> {
   const hasLease = task.kind !== "activate" && !isFromMasks(task);
-  return { claimant, entry: await deps.journal.claim(task.id, claimant, hasLease ? { ...task, leaseMs } : undefined) };
+  return { claimant, entry: await deps.journal.claim(task.id, claimant, hasLease ? task : undefined) };
 }
 
 async function stepStart(

@@ -149,8 +149,8 @@ export class RecentOutcomes implements OutcomeHistory {
   }
 }
 
-/** Creates the watch of quarantines. A policy without a rule is not counted. */
-export function createQuarantineWatch(
+/** Creates what counts failed slots for quarantines. A policy without a rule is not counted. */
+export function createQuarantineCounter(
   counts: Pick<Quarantines, "count">,
   ruleOf: (policy: string) => QuarantineRule | undefined,
   log: EventLog,
@@ -177,8 +177,8 @@ const goneReasons: ReadonlySet<string> = new Set<OutcomeReason>([
   "gone-meanwhile",
 ]);
 
-/** Creates the watch of deleted sync jobs. */
-export function createDeletionWatch(notes: Pick<DeletedSyncJobs, "note">): (outcome: Outcome) => Promise<void> {
+/** Creates what notes deleted sync jobs. */
+export function createDeletionNoter(notes: Pick<DeletedSyncJobs, "note">): (outcome: Outcome) => Promise<void> {
   return async ({ kind, reason, service, repository, target: syncJob, finishedAt, policy }) => {
     if (kind !== "delete" || !goneReasons.has(reason)) return;
     await notes.note(service, { repository, syncJob, atMs: Date.parse(finishedAt), policy });

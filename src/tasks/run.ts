@@ -1,4 +1,5 @@
-// A run task. The start journal says which step is next; a step never waits in place.
+// A run task. The start journal says which step is next; a step never waits for a run or a
+// lease.
 //
 //   claimed ─▶ lease (─▶ activation first) ─▶ baseline of the feeds*
 //     ─▶ permission (intent written) ─▶ POST once
@@ -134,7 +135,7 @@ async function followRun(
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
   const sent = {
     ...{ startedAtMs: sentAtMs, answerLost: hasLostAnswer(entry), sends: entry.sends },
-    toldLong: entry.longNotifiedAtMs === undefined ? undefined : true,
+    toldLong: entry.longNotedAtMs === undefined ? undefined : true,
     from: { state: "confirmed" },
   } as const;
   if (policy.follow.until === "accepted")
@@ -161,7 +162,10 @@ async function followRun(
   return snooze(nextCheckMs(run, deps.timing));
 }
 
-/** Tells once that a run is unusually long and goes on. It reads what is usual once a run. */
+/**
+ * Logs and notifies once that a run is unusually long and goes on. Reads the usual durations at its
+ * first check, and once more when it is long.
+ */
 async function noteIfLong(
   task: Task,
   policy: Policy,
@@ -173,7 +177,7 @@ async function noteIfLong(
   }: { readonly deps: RunDependencies; readonly entry: StartEntry; readonly nowMs: number; readonly sentAtMs: number },
 ): Promise<void> {
   const { unusual: rule, name } = policy;
-  if (rule === undefined || entry.longNotifiedAtMs !== undefined || nowMs - sentAtMs < rule.floorMs) return;
+  if (rule === undefined || entry.longNotedAtMs !== undefined || nowMs - sentAtMs < rule.floorMs) return;
   const readUsual = () => deps.runsOf(task);
   const longAtMs =
     entry.longAtMs ??

@@ -17,7 +17,7 @@ import type { StartDependencies } from "./contracts.ts";
 import { acquireAfterGuard, deferAfter, deferByLimiter } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { doubtOf, judge, reasonOf } from "./judge.ts";
-import { type Claim, endRemoved, endTooLate, leaseMs, type StepResult, type TaskEnding } from "./step.ts";
+import { type Claim, endRemoved, endTooLate, type StepResult, type TaskEnding } from "./step.ts";
 
 /** What sending needs. `acceptedEnds`: a 200 ends the task; nothing is followed. */
 interface StartRequest {
@@ -100,8 +100,8 @@ interface NthRequest {
 }
 
 /**
- * A start or a repetition in single steps: for a deletion the limiter, then the journal's
- * permission, then the request. The fast path asks for its permission itself.
+ * Sends in single steps. A deletion acquires its permit before the journal's permission; other
+ * requests acquire theirs in service/call.ts.
  */
 async function sendIfPermitted(
   task: Task,
@@ -292,7 +292,7 @@ export async function startFastPath(
   const answer = await deps.journal.tryBeginSending(task, claimant, {
     startByMs: task.startByMs,
     slotMs: task.slotMs,
-    leaseMs: task.kind === "run" && policy.overlap !== "allow" ? leaseMs : undefined,
+    takesLease: task.kind === "run" && policy.overlap !== "allow",
     notesFeed: task.kind === "run",
     limiter: deps.scriptedAcquire(task.service, resourceKey({ ...task, key: task.target })),
   });

@@ -6,6 +6,7 @@ import type { Follow, Policy } from "../config/policy-set.ts";
 import { counted } from "../core/plain-text.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
+import type { FeedStatus } from "../store/feed-store.ts";
 import type { FeedEvidence, WaitingApprovals } from "./evidence.ts";
 import type { TaskEnding } from "./step.ts";
 
@@ -26,7 +27,7 @@ export interface BlockingEvidence extends Pick<FeedEvidence, "activities" | "our
   readonly approvals: WaitingApprovals | undefined;
 }
 
-/** Walks until a list is surely read: one walk, its rest of five (feeds/pace.ts), one more. */
+/** In times of a walk: one walk, a pause of five (feeds/pace.ts), one more walk. */
 const walksUntilRead = 7;
 
 /** A reading this shortly before the deadline is fresh; for a short deadline a quarter of it. */
@@ -127,9 +128,11 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
 }
 
 function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
-  const { nowMs, activities, conflictDetails, newConflicts } = evidence;
-  const since = Math.min(activities.failingSinceMs ?? nowMs, conflictDetails.failingSinceMs ?? nowMs);
-  if (nowMs - since < unreadableForMs) return undefined;
+  const { nowMs, sentAtMs, activities, conflictDetails, newConflicts } = evidence;
+  // A list that nothing waits for is not read: it may have failed last long before this run.
+  const failingFor = ({ failingSinceMs = nowMs, failedAtMs = 0 }: FeedStatus) =>
+    failedAtMs < sentAtMs ? 0 : nowMs - Math.max(failingSinceMs, sentAtMs);
+  if (Math.max(failingFor(activities), failingFor(conflictDetails)) < unreadableForMs) return undefined;
   const failure = activities.failure ?? conflictDetails.failure ?? "";
   return {
     status: "unknown",

@@ -9,9 +9,6 @@ import type { PollMemory, PollObservation } from "../store/poll-store.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { StartDependencies } from "./contracts.ts";
 
-/** A holder that does not renew its lease for this long counts as dead. */
-export const leaseMs = 300_000;
-
 /** What a poll that read its list adds to its ending, for the note to the next poll. */
 interface PollEnding {
   /** The memory that it was judged by; undefined when it was judged by the list alone. */
@@ -40,7 +37,7 @@ export interface TaskEnding {
   readonly stillConflicts?: number | undefined;
   /** Of a run that is over: how many activities are of it, where the mapping tells. */
   readonly activities?: number | undefined;
-  /** A notice said while the run went on that it takes unusually long. */
+  /** A worker noted while the run went on that it takes unusually long. */
   readonly toldLong?: true | undefined;
   readonly count?: number | undefined;
   readonly offending?: number | undefined;
@@ -91,14 +88,13 @@ export async function takeLease(
   deps: Pick<StartDependencies, "leases" | "jobStatus" | "log">,
   claimant: string,
 ): Promise<string | undefined> {
-  const holder = await deps.leases.acquire(task, claimant, leaseMs);
+  const holder = await deps.leases.acquire(task, claimant);
   if (holder === undefined || holder === task.id) return holder;
   const jobStatus = await deps.jobStatus(task.service, holder);
   if (jobStatus === "pending") return holder;
   const taken = await deps.leases.takeOver(task, claimant, {
     holder,
     isOver: jobStatus === "completed",
-    durationMs: leaseMs,
   });
   if (taken === task.id) deps.log.warn("lease.taken-over", { policy: task.policy, taskId: task.id, holder });
   return taken;

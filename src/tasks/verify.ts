@@ -12,8 +12,7 @@ import { complete, snooze } from "../model/verdict.ts";
 import type { StartDoubt, StartEntry } from "../store/start-entry.ts";
 import type { RunDependencies, StartDependencies } from "./contracts.ts";
 import { noteLimited, verifyLater } from "./defer.ts";
-import { appearedSince, type FeedEvidence } from "./evidence.ts";
-import { sendWithinMs } from "./follow-pace.ts";
+import { appearedSince, type FeedEvidence, lookedForUntilMs, receivedByMs } from "./evidence.ts";
 import { feedOf, waitForLists } from "./followed-lists.ts";
 import { sendAgain } from "./send-start.ts";
 import type { Claim, StepResult, TaskEnding } from "./step.ts";
@@ -49,14 +48,16 @@ export async function noteCrash(task: Task, deps: Pick<StartDependencies, "journ
 }
 
 /**
- * A sleep until the answer must have come: without a noted doubt the sender may be slow, not dead.
+ * Sleeps until the request must have timed out: without a noted doubt its sender may be slow, not
+ * dead.
  */
 export async function awaitAnswer(
-  { doubt, lastSentAtMs, claimedAtMs }: StartEntry,
-  { timing, nowMs }: Pick<StartDependencies, "timing" | "nowMs">,
+  task: Task,
+  entry: StartEntry,
+  deps: Pick<StartDependencies, "timing" | "nowMs" | "service">,
 ): Promise<StepResult | undefined> {
-  const dueMs = doubt === undefined ? (lastSentAtMs ?? claimedAtMs) + timing.verifyForMs : 0;
-  return (await nowMs()) < dueMs ? snooze(dueMs) : undefined;
+  const dueMs = entry.doubt === undefined ? lookedForUntilMs(task, entry, deps) : 0;
+  return (await deps.nowMs()) < dueMs ? snooze(dueMs) : undefined;
 }
 
 /** Verifies a start: confirmed, not yet, sent again, or ended with what is known. */
@@ -66,12 +67,12 @@ export async function verifyStart(
   { deps, claim }: { readonly deps: RunDependencies; readonly claim: Claim },
 ): Promise<StepResult> {
   // Any other policy waits at least as long for the end of the window.
-  const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(claim.entry, deps) : undefined;
+  const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(task, claim.entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
   const doubt = claim.entry.doubt ?? (await noteCrash(task, deps));
   const entry = { ...claim.entry, doubt };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
-  // Only of this request: a slow worker may take it back, and another may send anew.
+  // Ends only this request: its slow sender may take it back, and another worker may send anew.
   const from = { state: "sending", claimant: entry.claimant } as const;
   const unknown = { ...endingOf(doubt), startedAtMs: sentAtMs, sends: entry.sends, from };
   if (policy.onUnknown === "give-up")
@@ -103,7 +104,8 @@ export async function verifyStart(
     return verifyLater(nowMs, Math.min(limitedUntilMs, patientUntilMs));
   }
   const isAbsent = window.isWhole && wasWindowRead(appeared, window) && !appeared.syncJobSeen;
-  if (policy.onUnknown === "retry" || (isAbsent && entry.sends < absentSendsMax)) {
+  const mayRetry = policy.onUnknown === "retry" && appeared.ours.length === 0;
+  if (mayRetry || (isAbsent && entry.sends < absentSendsMax)) {
     const acceptedEnds = policy.follow.until === "accepted";
     const again = await sendAgain(task, { deps, claim, acceptedEnds });
     if (again !== undefined) return again;
@@ -124,25 +126,16 @@ interface AppearanceWindow {
   readonly isWhole: boolean;
 }
 
-/**
- * With `follow.appearsWithin` the window starts when the service had the request at the latest: it
- * may leave late, and a proxy may delay it. After a crash the request timeout is added.
- */
+/** With `follow.appearsWithin` it starts when the service had the request at the latest. */
 function planWindow(
   task: Task,
   { follow: { appearsWithinMs } }: Policy,
   { deps, entry }: { readonly deps: RunDependencies; readonly entry: StartEntry },
 ): AppearanceWindow {
-  const { doubt, sends, lastSentAtMs = entry.claimedAtMs } = entry;
-  const { verifyForMs } = deps.timing;
-  if (appearsWithinMs === undefined) return { untilMs: lastSentAtMs + verifyForMs, forMs: verifyForMs, isWhole: false };
-  const sentByMs = lastSentAtMs + sendWithinMs;
-  const isFailureTimeKnown = doubt?.atMs !== undefined && doubt.kind !== "crash" && sends === 1;
-  const receivedByMs = isFailureTimeKnown
-    ? Math.max(sentByMs, doubt.atMs)
-    : sentByMs + (deps.service(task.service)?.requestTimeoutMs ?? 0);
-  const untilMs = Math.max(lastSentAtMs + verifyForMs, receivedByMs + appearsWithinMs);
-  return { untilMs, forMs: untilMs - lastSentAtMs, isWhole: true };
+  const { lastSentAtMs = entry.claimedAtMs } = entry;
+  const vouchedMs = receivedByMs(task, entry, deps) + (appearsWithinMs ?? 0);
+  const untilMs = Math.max(lookedForUntilMs(task, entry, deps), vouchedMs);
+  return { untilMs, forMs: untilMs - lastSentAtMs, isWhole: appearsWithinMs !== undefined };
 }
 
 /** Whether a walk after the window could have shown an activity of the start. */

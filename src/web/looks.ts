@@ -1,5 +1,5 @@
 // Reads once for all who ask at about the same time: any number of viewers cost Redis no more than
-// one. Used by the pages and the API.
+// one. Used by the pages and the API; web-server.ts reads the time ahead before it is asked for.
 import { type Clock, nextTurn } from "../core/clock.ts";
 import { type NextDay, readNextDay } from "../queries/next-day.ts";
 import type { QueryContext } from "../queries/query-context.ts";
@@ -16,6 +16,8 @@ interface Hold {
   readonly mostMs: number;
   readonly outlivesChanges: boolean;
   readonly renewsMs: number;
+  /** Not set: a caller waits for it. Otherwise it is read at leisure until one does. */
+  readonly isBeforehand?: true;
 }
 
 /** Viewers may cost Redis and the process little, however many policies there are. */
@@ -36,11 +38,16 @@ const patienceMs = 200;
 /** So long a failure is told of that no page waited for: pages come back after two seconds. */
 const toldForMs = 3_000;
 
+/** An answer that is read. `asked` aborts when a caller waits for it. */
+interface Reading {
+  readonly answer: Promise<unknown>;
+  readonly asked: AbortController;
+}
+
 /** `untilMs`: endless while it is read. `renewAtMs`: who asks from then on has it renewed. */
-interface CacheEntry extends Pick<Hold, "outlivesChanges"> {
+interface CacheEntry extends Reading, Pick<Hold, "outlivesChanges"> {
   untilMs: number;
   renewAtMs: number;
-  readonly answer: Promise<unknown>;
 }
 
 /** Lets others go first, between two parts of a long calculation. */
@@ -76,15 +83,20 @@ export class Looks {
     const key = JSON.stringify([name, set.contentHash, view.key]);
     const nowMs = this.#clock.monotonicMs();
     const kept = this.#entries.get(key);
+    const begin = () => {
+      this.#onRead();
+      const asked = new AbortController();
+      return { answer: read(context, this.#leisure(asked.signal)), asked };
+    };
     if (kept !== undefined && nowMs < kept.untilMs) {
-      if (nowMs >= kept.renewAtMs) void this.#renew(key, kept, read(context, this.#leisure()), hold);
+      if (nowMs >= kept.renewAtMs) void this.#renew(key, kept, begin(), hold);
+      if (!hold.isBeforehand) kept.asked.abort();
       return (await kept.answer) as Answer;
     }
-    this.#onRead();
-    const answer = read(context, nextTurn);
-    const fresh = this.#keep(key, answer, hold);
+    const fresh = this.#keep(key, begin(), hold);
+    if (!hold.isBeforehand) fresh.asked.abort();
     try {
-      const found = await answer;
+      const found = (await fresh.answer) as Answer;
       this.#hold(fresh, nowMs, hold);
       return found;
     } catch (error) {
@@ -97,21 +109,20 @@ export class Looks {
   }
 
   /** The old answer serves until then, or until its end: who asks after that is told what fails. */
-  async #renew(key: string, old: CacheEntry, answer: Promise<unknown>, hold: Hold): Promise<void> {
+  async #renew(key: string, old: CacheEntry, reading: Reading, hold: Hold): Promise<void> {
     old.renewAtMs = Number.POSITIVE_INFINITY;
-    this.#onRead();
     const beganMs = this.#clock.monotonicMs();
-    const isRead = await answer.then(
+    const isRead = await reading.answer.then(
       () => true,
       () => false,
     );
-    if (isRead && this.#entries.get(key) === old) this.#hold(this.#keep(key, answer, hold), beganMs, hold);
+    if (isRead && this.#entries.get(key) === old) this.#hold(this.#keep(key, reading, hold), beganMs, hold);
   }
 
-  #keep(key: string, answer: Promise<unknown>, { outlivesChanges }: Hold): CacheEntry {
+  #keep(key: string, reading: Reading, { outlivesChanges }: Hold): CacheEntry {
     const nowMs = this.#clock.monotonicMs();
     const [untilMs, renewAtMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-    const fresh = { untilMs, renewAtMs, outlivesChanges, answer };
+    const fresh = { ...reading, untilMs, renewAtMs, outlivesChanges };
     this.#entries.delete(key);
     this.#entries.set(key, fresh);
     for (const [oldest, entry] of this.#entries)
@@ -127,11 +138,12 @@ export class Looks {
     if (!outlivesChanges) this.#restMs = Math.max(this.#restMs, heldMs);
   }
 
-  /** A rest after each part: at most a fourth of a core. */
-  #leisure(): Rest {
+  /** A rest after each part, at most a fourth of a core, until it is asked for. */
+  #leisure(asked: AbortSignal): Rest {
     let resumedMs = this.#clock.monotonicMs();
     return async () => {
-      await this.#clock.sleep(restTimes * (this.#clock.monotonicMs() - resumedMs));
+      if (asked.aborted) return nextTurn();
+      await this.#clock.sleep(restTimes * (this.#clock.monotonicMs() - resumedMs), asked);
       resumedMs = this.#clock.monotonicMs();
     };
   }
@@ -176,8 +188,18 @@ export class Looks {
 }
 
 /** The time ahead, until a pause or a policy changes. */
-export async function lookAhead(looks: Looks, context: QueryContext, hours: number): Promise<NextDay> {
+export async function lookAhead(
+  looks: Looks,
+  context: QueryContext,
+  hours: number,
+  hold = heldAhead,
+): Promise<NextDay> {
   const pauses = await looks.of("pauses", context, readPausesInForce);
   const name = `next ${JSON.stringify([hours, ...pauses.map(({ scope, name: of, untilMs }) => [scope, of, untilMs])])}`;
-  return looks.of(name, context, (at, rest) => readNextDay(at, hours, rest), heldAhead);
+  return looks.of(name, context, (at, rest) => readNextDay(at, hours, rest), hold);
+}
+
+/** Works the time ahead out before it is asked for, and renews it. */
+export async function readAhead(looks: Looks, context: QueryContext, hours: number): Promise<void> {
+  await lookAhead(looks, context, hours, { ...heldAhead, isBeforehand: true });
 }

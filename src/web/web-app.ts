@@ -36,10 +36,14 @@ export interface WebParts extends GuardParts {
   readonly load: LoadOptions;
 }
 
+/** Makes what the application reads by. */
+export function createLooks({ clock, meter }: Pick<WebParts, "clock" | "meter">): Looks {
+  return new Looks(clock, () => meter?.read());
+}
+
 /** Builds the application. */
-export function createWebApp(parts: WebParts): Hono<WebEnv> {
+export function createWebApp(parts: WebParts, looks = createLooks(parts)): Hono<WebEnv> {
   const app = new Hono<WebEnv>();
-  const looks = new Looks(parts.clock, () => parts.meter?.read());
   // Open pages fetch themselves again then, so the looks are emptied with it.
   parts.live.beforeChange((isUrgent) => looks.mayTell(isUrgent));
   if (parts.meter !== undefined) app.use(meterAnswers(parts.meter, parts.clock));

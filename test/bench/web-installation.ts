@@ -51,7 +51,7 @@ function webPolicy(index: number, repositories: number): Policy {
       dst: { gap: "next", overlap: "first" },
       spreadMs: 0,
     },
-    closed: { timezone: "Europe/Vienna", blackouts: [], holidays: [] },
+    timezone: "Europe/Vienna",
     labels: { team: `team-${index % 40}` },
     owner: "data-platform",
     where: { file: `/etc/syncline/policies/region-${index % 200}.yaml`, line: 10 + (index % 50) * 8 },

@@ -70,6 +70,17 @@ describe("the first page", () => {
   });
 });
 
+it("tells in its tab how much needs a person, also when that changes", async () => {
+  const own = await webForTest({ story: { orders: { endings: ["ok"] } } });
+  const page = await (await browserForTest(await own.serve())).open("/");
+  await expect.poll(() => page.locator("[data-live]").innerText()).toBe("live");
+  expect(await page.title()).not.toContain("needs a person");
+  const at = new Date().toISOString();
+  const failed = { policy: "orders", taskId: "orders__run__42__1", slot: at, finishedAt: at } as const;
+  await new History(own.store).record(testOutcome({ ...failed, status: "failed", reason: "run-failed" }));
+  await expect.poll(() => page.title()).toBe("1 needs a person · Syncline");
+});
+
 describe("a new operator", () => {
   it("learns what failed tonight and why, a line a cause, and what happened", async () => {
     const page = await browser.open("/");

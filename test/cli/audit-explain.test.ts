@@ -2,11 +2,12 @@ import { describe, expect, it } from "vitest";
 import { canonicalJson } from "../../src/core/stable-hash.ts";
 import type { SlotRecord } from "../../src/model/slot-record.ts";
 import { History } from "../../src/store/history.ts";
-import { leaseKey } from "../../src/store/leases.ts";
+import { leaseKey, leaseMs } from "../../src/store/leases.ts";
 import { redisTimeMs } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { entryKey } from "../../src/store/start-entry.ts";
 import { commandFixture } from "../support/command-fixture.ts";
+import { runHere } from "../support/commands-here.ts";
 import { testOutcome } from "../support/outcomes.ts";
 import { often } from "../support/processes.ts";
 
@@ -34,7 +35,8 @@ async function someSlots(prefix: string): Promise<Map<string, readonly SlotRecor
     const schedule = canonicalJson({ kind: "every", everyMs: 5_000, spreadMs: 0 });
     const silent = ["behind", "strict"].map((policy) => ({ policy, schedule }));
     await new SlotLedger(store).watermarks(silent, nowMs - 60_000);
-    await store.redis.set(leaseKey(store, { service: "main", repository: null, target: "5" }), "somebody-else");
+    const lease = leaseKey(store, { service: "main", repository: null, target: "5" });
+    await store.redis.set(lease, "somebody-else", "PX", leaseMs);
   });
   const one = await fixture.serve(prefix);
   for (const policy of ["often", "strict"])
@@ -72,6 +74,11 @@ describe("syncline audit", () => {
     expect(whole.code).toBe(0);
     const report = JSON.parse((await audit(...until, "--json")).out);
     expect(report).toMatchObject({ ok: true, findings: [] });
+    const given = ["audit", "--config", fixture.file(), "--json", "--prefix", prefix];
+    const variables = { REDIS_URL: fixture.redis.url, TEST_TOKEN: fixture.sandbox().token };
+    const stopped = await runHere(given, variables, { signal: AbortSignal.abort() });
+    expect([stopped.code, JSON.parse(stopped.out).ok]).toEqual([1, false]);
+    expect(stopped.err).toContain("0 of 7 policies were looked at");
     const behind = report.policies.find(({ policy }: { policy: string }) => policy === "behind");
     expect(behind.slots).toBe(behind.recorded);
     expect(behind.slots).toBeGreaterThanOrEqual(12);

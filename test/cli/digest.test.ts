@@ -93,6 +93,17 @@ describe("syncline digest", () => {
     );
   });
 
+  it("takes no label or zone beside the name of a digest, which has its own", async () => {
+    for (const option of [
+      ["--label", "team=it"],
+      ["--timezone", "Asia/Tokyo"],
+    ])
+      expect(await here("digest", "hr", ...option, "--to", "ops")).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(`${option[0]} does nothing with the name of a digest`),
+      });
+  });
+
   it("has a line for each value of a label, the worst first", async () => {
     const { lines } = JSON.parse((await here("digest", "teams", "--json")).out);
     expect(lines.slice(-2)).toEqual([

@@ -138,11 +138,29 @@ describe("syncline failed, tasks", () => {
     expect((await json(prefix, ...args, "--force")).code).toBe(0);
   });
 
+  it("leaves a task whose policy works elsewhere by now, or whose service is gone", async () => {
+    const prefix = `${fixture.redis.prefix}-elsewhere`;
+    const moved = await ended(prefix, { target: "1", repository: "FIN" });
+    const masked = await ended(prefix, { target: "7", policy: "masks", repository: "FIN" });
+    const gone = await ended(prefix, { policy: "by-hand.run", service: "old" });
+    const args = ["failed", "replay", "--all", "--yes", "--config", fixture.file(), "--reason", "r"];
+    const { code, value } = await json(prefix, ...args);
+    expect([code, value.done]).toEqual([1, []]);
+    const why = new Map(value.left.map((one: { id: string; why: string }) => [one.id, one.why]));
+    const changed = expect.stringContaining("something else");
+    expect([moved, masked, gone].map((id) => why.get(id))).toEqual([
+      changed,
+      changed,
+      expect.stringContaining("service is not configured"),
+    ]);
+    expect(new Set(await listed(prefix))).toEqual(new Set([moved, masked, gone]));
+  });
+
   it("does many of one sync job over by one task, and takes a group only with --yes", async () => {
     const prefix = `${fixture.redis.prefix}-group`;
     await ended(prefix, { target: "1" });
     await ended(prefix, { target: "1", status: "missed" });
-    await ended(prefix, { target: "7", policy: "masks" });
+    await ended(prefix, { target: "7", policy: "masks", repository: "HR" });
     await ended(prefix, { target: "3" });
     const args = ["failed", "replay", "--all", "--config", fixture.file(), "--reason", "r"];
     const asked = await fixture.command(prefix, ...args);

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { FeedStore } from "../../src/store/feed-store.ts";
 import { commandFixture } from "../support/command-fixture.ts";
+import { runHere } from "../support/commands-here.ts";
 import { Syncline } from "../support/processes.ts";
 
 const fixture = commandFixture("  - { name: a, service: main, repository: HR, run: { syncJobs: [3] } }");
@@ -160,6 +161,17 @@ describe("syncline feed export", () => {
     expect(three.out.split("\n")).toHaveLength(4);
     expect(three.out).toMatch(/^activityId,syncJobId,state,/);
     expect(await live()).toMatchObject({ code: 2, err: expect.stringContaining("--live needs --config") });
+  });
+
+  it("says that it is not whole when it is stopped", async () => {
+    const prefix = `${fixture.redis.prefix}-stopped`;
+    await takeIn(prefix, [facts("s1"), facts("s2")]);
+    const args = ["feed", "export", "activities", "--service", "main", "--repository", "HR", "--prefix", prefix];
+    const variables = { REDIS_URL: fixture.redis.url, TEST_TOKEN: fixture.sandbox().token };
+    for (const more of [[], ["--live", "--config", fixture.file()]]) {
+      const { code, err } = await runHere([...args, ...more], variables, { signal: AbortSignal.abort() });
+      expect([code, err]).toEqual([1, expect.stringContaining("the export is not whole")]);
+    }
   });
 
   it("ends well when its reader has gone", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { commandFixture } from "../support/command-fixture.ts";
+import { runHere } from "../support/commands-here.ts";
 
 const fixture = commandFixture(`
   - { name: often, service: main, run: { syncJobs: [1] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
@@ -63,6 +64,16 @@ describe("syncline pause and resume", () => {
     await worker.until(
       ({ event, taskId }) => event === "task.finished" && taskId === `often__run__1__${slotMs / 1_000}`,
     );
+  });
+
+  it("names what it did not catch up when it is stopped", async () => {
+    const prefix = `${fixture.redis.prefix}-stopped`;
+    await fixture.command(prefix, "pause", "--all", "--reason", "freeze");
+    const given = ["resume", "--all", "--catch-up", "--config", fixture.file(), "--json", "--prefix", prefix];
+    const variables = { REDIS_URL: fixture.redis.url, TEST_TOKEN: fixture.sandbox().token };
+    const { code, out, err } = await runHere(given, variables, { signal: AbortSignal.abort() });
+    expect([code, JSON.parse(out)]).toMatchObject([1, { caughtUp: [], left: ["often", "other"] }]);
+    expect(err).toContain("not caught up, so run them by hand: often, other");
   });
 
   it("refuses what would pause nothing, or everything by accident", async () => {

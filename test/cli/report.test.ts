@@ -15,8 +15,7 @@ const store = await storeForTest(target);
 const history = new History(store, { timezoneOf: () => "Europe/Vienna" });
 const dayMs = 86_400_000;
 
-const policy = (name: string, team: string) =>
-  testPolicy({ name, labels: { team }, closed: { timezone: "Europe/Vienna", blackouts: [], holidays: [] } });
+const policy = (name: string, team: string) => testPolicy({ name, labels: { team }, timezone: "Europe/Vienna" });
 
 const today = localDate(Date.now(), "Europe/Vienna");
 

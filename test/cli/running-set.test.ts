@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, inject, it, onTestFinished, vi } from "vitest";
-import { readReplicas } from "../../src/store/kept-policies.ts";
+import { readKeptNote, readReplicas } from "../../src/store/kept-policies.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
@@ -11,6 +11,23 @@ import { worldForTest } from "../support/world.ts";
 const often = (name: string) => `
   - { name: ${name}, service: main, run: { syncJobs: [1] }, schedule: { cron: "0 3 1 1 *", timezone: Asia/Tokyo } }
 `;
+
+it("a run by a file of one's own leaves the policies that run as they are", async () => {
+  const world = await worldForTest({ policies: often("first"), replicas: 1 });
+  const { url, prefix } = world.target;
+  const store = await openStore(world.target);
+  onTestFinished(() => store.close());
+  const kept = async () => (await readKeptNote(store))?.hash;
+  await expect.poll(kept).toBeDefined();
+  const before = await kept();
+  const file = join(folderForTest(), "mine.yaml");
+  const service = `  mine: { baseUrl: "${world.sandbox.baseUrl}", token: { env: TEST_TOKEN }, mapping: {} }`;
+  const policy = "  - { name: mine, service: mine, run: { syncJobs: [1] }, follow: { until: accepted } }";
+  writeFileSync(file, `apiVersion: syncline/v1\nservices:\n${service}\npolicies:\n${policy}\n`);
+  const args = ["run", "mine", "--config", file, "--wait", "--redis-url", url, "--prefix", prefix, "--reason", "trial"];
+  expect((await runHere(args, { TEST_TOKEN: world.sandbox.token })).code).toBe(0);
+  expect(await kept()).toBe(before);
+});
 
 describe("commands without --config", () => {
   it("look with the policies that run, also while a broken file lies on the disk", async () => {

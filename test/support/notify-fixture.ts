@@ -144,9 +144,12 @@ export class NotifyFixture {
       nowMs: async () => this.nowMs,
       take: async () => true,
       leave: async () => {},
-      read: async (count) => {
-        const events = this.#events.slice(0, count);
-        return { events, cursor: events.at(-1)?.id ?? "", passed: events.length, lost: 0, unreadable: 0 };
+      read: async (count, isHeld) => {
+        const ageOf = ({ id }: NotifyEvent) => this.nowMs - Number(id.split("-")[0]);
+        const held = this.#events.findIndex((event) => isHeld(event, ageOf(event)));
+        const events = this.#events.slice(0, held === -1 ? count : Math.min(held, count));
+        const cursor = events.at(-1)?.id ?? "";
+        return { events, cursor, passed: events.length, lost: 0, unreadable: 0, isHeld: held !== -1 && held < count };
       },
       texts: async (part, fields) =>
         new Map([...this.parts[part]].filter(([field]) => fields === undefined || fields.includes(field))),

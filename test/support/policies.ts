@@ -1,5 +1,5 @@
 // Policies for tests, complete and plain; a test changes what it is about.
-import type { Follow, Policy } from "../../src/config/policy-set.ts";
+import { type Follow, type Policy, scheduleOf } from "../../src/config/policy-set.ts";
 
 /** The waits of a policy file's defaults, but for approvals, which nobody reads. */
 export const followWaits: Pick<Follow, "quietForMs" | "unreadableForMs" | "blockedAfterMs"> = {
@@ -10,13 +10,16 @@ export const followWaits: Pick<Follow, "quietForMs" | "unreadableForMs" | "block
 
 /** A run policy over sync job 42, every five seconds, with the defaults of a policy file. */
 export function testPolicy(changes: Partial<Policy> = {}): Policy {
+  const { schedule, after } = changes;
+  const zoned = scheduleOf({ schedule, ...(after && { after }) });
   return {
     name: "nightly",
     service: "main",
     repository: "HR",
     action: { kind: "run", syncJobs: [42] },
     schedule: { kind: "every", everyMs: 5_000, spreadMs: 0 },
-    closed: { timezone: "UTC", blackouts: [], holidays: [] },
+    timezone: zoned === undefined || zoned.kind === "every" ? "UTC" : zoned.timezone,
+    closed: { blackouts: [], holidays: [] },
     catchUp: "latest",
     catchUpWindowMs: 5_000,
     overlap: "skip",

@@ -144,7 +144,7 @@ export async function useEverything(fixture: Fixture): Promise<void> {
   await history.keptSinceMs(failure.policy);
   await history.tidy(new Set());
   const leases = new Leases(store);
-  await leases.acquire({ id, service: "main", repository: null, target: "42" }, id, 1_000);
+  await leases.acquire({ id, service: "main", repository: null, target: "42" }, id);
   await leases.release({ service: "main", repository: null, target: "42" }, id);
   const pauses = new Pauses(store);
   await pauses.set({ scope: "all", name: "", note: "test", actor: "me", untilMs: null });

@@ -34,7 +34,10 @@ export interface SigtermReport {
   readonly wrong: readonly string[];
   readonly tasks: number;
   readonly starts: number;
+  /** Those that end as unknown, but for runs without a baseline. */
   readonly unknown: readonly string[];
+  /** Runs that could not read their lists for ten seconds before their start. */
+  readonly withoutBaseline: number;
   /** Tasks whose line `task.finished` came more than once. */
   readonly toldTwice: number;
   readonly slowestExitMs: number;
@@ -106,6 +109,7 @@ class Fixture {
   readonly #wrong: string[] = [];
   readonly #queued: string[] = [];
   readonly #told = new Map<string, number>();
+  readonly #withoutBaseline = new Set<string>();
   #policies: readonly Policy[] = [];
   #rounds = 0;
   #slowestExitMs = 0;
@@ -201,8 +205,9 @@ class Fixture {
         tasks: tasks.length,
         starts: keys.length,
         unknown: [...outcomes.values()]
-          .filter(({ status }) => status === "unknown")
-          .map(({ taskId, detail }) => `${taskId}: ${detail}`),
+          .filter(({ status, taskId: task }) => status === "unknown" && !this.#withoutBaseline.has(task))
+          .map(({ taskId: task, detail }) => `${task}: ${detail}`),
+        withoutBaseline: this.#withoutBaseline.size,
         toldTwice: [...this.#told.values()].filter((times) => times > 1).length,
         slowestExitMs: Math.round(this.#slowestExitMs),
       };
@@ -248,8 +253,10 @@ class Fixture {
 
   #note(one: Syncline): void {
     this.#running.delete(one);
-    for (const { event, taskId: task } of one.events)
+    for (const { event, taskId: task } of one.events) {
+      if (event === "run.without-baseline") this.#withoutBaseline.add(String(task));
       if (event === "task.finished") this.#told.set(String(task), (this.#told.get(String(task)) ?? 0) + 1);
+    }
   }
 }
 

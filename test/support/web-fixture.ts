@@ -85,7 +85,10 @@ export async function webForTest({
     pace: isPaced ? undefined : { burst: 10_000, perSecond: 1_000 },
     live: new LiveHub(() => readLiveVersion(store), clock, silentLog),
     // However slow the machine is, a page waits for what it shows.
-    clock: { ...clock, sleep: () => new Promise(() => {}) },
+    clock: {
+      ...clock,
+      sleep: (_, signal) => new Promise((resolve) => signal?.addEventListener("abort", () => resolve())),
+    },
     log: silentLog,
   };
   const app = createWebApp(parts);

@@ -51,7 +51,7 @@ export const smallStory: Story = {
         dst: { gap: "next", overlap: "first" },
         spreadMs: 0,
       },
-      closed: { timezone: "Europe/Vienna", blackouts: [], holidays: [] },
+      timezone: "Europe/Vienna",
       labels: { team: "legal" },
     },
   },

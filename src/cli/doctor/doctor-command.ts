@@ -53,7 +53,7 @@ const help = `
 Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at every sync job and mask that a policy names, at triggers, mappings, zones, calendars, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file, what waits; nothing is sent), and at who is alive. It only reads.
 Without --config it checks the policies that run; of addresses that may be secret, such as a token URL's query, Redis keeps the host only.
 Tokens, certificates and files are looked for on this machine: run it where \`syncline serve\` runs, in a pod.
-Each line is ok, a warning (it works, but) or a problem (it will not), with what to do about it.
+Each line is ok, a warning (it works, with a risk) or a problem (it will not work), and says what to do.
 Exit codes: 0 no problem (there may be warnings), 1 a problem, 2 wrong use or configuration.
 
 Examples:
@@ -263,7 +263,7 @@ function reportToText(findings: readonly Finding[], colours: boolean): string {
       ...(cure === undefined ? [] : [`  → ${oneLine(cure)}`]),
       ...(counts.length === 0
         ? []
-        : [`  until then left out here, and shown by --json: warnings, ${counts.join(", ")}`]),
+        : [`  left out until this is mended (--json shows them): warnings, ${counts.join(", ")}`]),
     ];
   });
   const { problem, warning, ok } = countLevels(findings);

@@ -98,15 +98,21 @@ async function sampleList(list: ListName, options: SampleOptions): Promise<ListS
   let first: Page<unknown> | undefined;
   let isWhole = false;
   let read = 0;
-  for await (const page of pagesOf(list, options, { what: "page", pagesMax: pages + pagesToTheEndMax })) {
-    first ??= page;
-    read += 1;
-    if (read <= pages) front.push(...page.items);
-    else tail.push(page.items);
-    if (tail.length > pages) tail.shift();
-    isWhole = page.nextLink === undefined && page.linkProblem === undefined;
-    // Walking to the end would take too many pages.
-    if (read === pages && !isWhole && count !== undefined && count > front.length * (1 + pagesToTheEndMax)) break;
+  try {
+    for await (const page of pagesOf(list, options, { what: "page", pagesMax: pages + pagesToTheEndMax })) {
+      first ??= page;
+      read += 1;
+      if (read <= pages) front.push(...page.items);
+      else tail.push(page.items);
+      if (tail.length > pages) tail.shift();
+      isWhole = page.nextLink === undefined && page.linkProblem === undefined;
+      // Walking to the end would take too many pages.
+      if (read === pages && !isWhole && count !== undefined && count > front.length * (1 + pagesToTheEndMax)) break;
+    }
+  } catch (error) {
+    // What was read is shown; the refusal has been noted.
+    if (first === undefined || !(error instanceof ServiceError) || error.kind === "cancelled") throw error;
+    isWhole = false;
   }
   const pageSize = first?.nextLink === undefined ? undefined : first.items.length;
   if (isWhole) {

@@ -7,7 +7,7 @@ import { type AttentionItem, sinceOf } from "../../queries/attention.ts";
 import { type AuditReport, auditToJson } from "../../queries/audit-policy.ts";
 import { hoursOf, type NextDay, type Stretch } from "../../queries/next-day.ts";
 import { ownersOf } from "../../queries/outages.ts";
-import { describeUnusual, needsPerson, type PolicyLine, toAcknowledged } from "../../queries/policy-lines.ts";
+import { describeUnusual, needsPerson, type PolicyLine, pauseOf, toAcknowledged } from "../../queries/policy-lines.ts";
 import type { HandRun } from "../../queries/records.ts";
 import type { EndedSlot, PolicyDay } from "../../queries/slot-strips.ts";
 import type { Status } from "../../queries/status.ts";
@@ -23,9 +23,9 @@ export function toPauseAnswer({ scope, name, note, actor, sinceMs, untilMs, caus
 
 /** A policy as the API has it. */
 export function toPolicyAnswer(line: PolicyLine) {
-  const { policy, health, worst, pauses, late } = line;
+  const { policy, health, worst, late } = line;
   const { name, service, repository = null, action, labels = {}, owner = null, where } = policy;
-  const [pause] = pauses;
+  const pause = pauseOf(line);
   return {
     ...{ name, service, repository, kind: action.kind, targets: targetsOf(action) ?? null, labels, owner, health },
     needsPerson: needsPerson[health],

@@ -17,16 +17,23 @@ export function feedOf({ set }: QueryContext, { service, repository, list }: Rec
   throw notFound(`no policy follows ${list} of ${service}, repository ${repository}`, "/api/v1/feeds lists them");
 }
 
+/** An answer about lists, of which there may be too many. */
+function ofLists(item: z.ZodType): z.ZodType {
+  const description = "lists that were read, and that this answer leaves out: there are too many";
+  return z.object({ items: z.array(item), listsLeftOut: z.int().meta({ description }) });
+}
+
 /** Lists and what is open in them. */
 export const feedOperations: readonly ApiOperation[] = [
   operation({
     path: "/feeds",
     name: "listFeeds",
     summary: "The followed lists: how old their reading is, what is new since yesterday",
-    answer: z.object({ items: z.array(schemas.feedSchema) }),
+    answer: ofLists(schemas.feedSchema),
     isList: true,
-    read: async ({ context, looks }) => ({
-      items: (await looks.of("feeds", context, readFeeds)).lines.map(({ note, fresh, whole = null }) => ({
+    read: async ({ context, looks }) => {
+      const { lines, leftOut } = await looks.of("feeds", context, readFeeds);
+      const items = lines.map(({ note, fresh, whole = null }) => ({
         ...note.feed,
         items: note.count,
         newSinceYesterday: fresh.count,
@@ -38,8 +45,9 @@ export const feedOperations: readonly ApiOperation[] = [
         failure: note.failure ?? null,
         fieldsChanged: toIso(note.shapeChangedAtMs),
         fieldChanges: note.shapeChange ?? null,
-      })),
-    }),
+      }));
+      return { items, listsLeftOut: leftOut.length };
+    },
   }),
   operation({
     path: "/feeds/{service}/{repository}/{list}/items",
@@ -70,20 +78,21 @@ export const feedOperations: readonly ApiOperation[] = [
 
 function openOperation(path: string, name: string, summary: string, list: ListName & OpenItems["list"]): ApiOperation {
   const read = async ({ context, looks }: OperationRequest) => {
-    const { open } = await looks.of("feeds", context, readFeeds);
+    const { open, leftOut } = await looks.of("feeds", context, readFeeds);
     const items = open.filter((one) => one.list === list);
     return {
       items: items.map(({ service, repository, syncJobId = null, open: count, fresh, oldestMs, atMs }) => ({
         ...{ service, repository, syncJobId, open: count, newSinceYesterday: fresh },
         ...{ oldestSinceAtLeast: toIso(oldestMs), counted: toIso(atMs) },
       })),
+      listsLeftOut: leftOut.filter((one) => one.list === list).length,
     };
   };
   return operation({
     path,
     name,
     summary,
-    answer: z.object({ items: z.array(schemas.openSchema) }),
+    answer: ofLists(schemas.openSchema),
     isList: true,
     read,
   });

@@ -96,13 +96,20 @@ export const installationOperations: readonly ApiOperation[] = [
 
 async function readConfig({ context, looks }: OperationRequest): Promise<unknown> {
   const { status } = await looks.of("attention", context, readAttention);
-  const { contentHash: hash, files, policies, services } = context.set;
+  const { contentHash: hash, policies, services } = context.set;
+  // What stands in files may name what a narrowed view does not hold.
+  const { isNarrowed } = context.view;
+  const files = isNarrowed ? [] : context.set.files;
   const processes = status.config.replicas.map(({ sinceMs, rejected, where, roles, version: its, hash: runs }) => ({
     ...{ where, roles, version: its, hash: runs, since: toIso(sinceMs) ?? "" },
     rejected:
       rejected === null
         ? null
-        : { since: toIso(rejected.sinceMs) ?? "", where: rejected.where, message: rejected.message },
+        : {
+            since: toIso(rejected.sinceMs) ?? "",
+            where: isNarrowed ? "" : rejected.where,
+            message: isNarrowed ? "" : rejected.message,
+          },
   }));
   return { version, hash, files, policies: policies.length, services: [...services.keys()], processes };
 }

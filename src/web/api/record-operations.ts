@@ -1,10 +1,10 @@
 // The operations about what is recorded: outcomes, failed tasks, changes by hand. Listed by
 // operations.ts.
 import * as z from "zod";
-import type { Policy } from "../../config/policy-set.ts";
+import { changesMax } from "../../model/change.ts";
 import { hasLabels } from "../../model/label.ts";
 import { type Outcome, outcomeStatuses } from "../../model/outcome.ts";
-import { readAudits } from "../../queries/audit-policy.ts";
+import { auditedMax, policiesNamed, readAudits } from "../../queries/audit-policy.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
   readChanges,
@@ -83,19 +83,20 @@ export const recordOperations: readonly ApiOperation[] = [
     summary: "Is every slot that was due recorded once? Policies by name, each of a span; see `off`",
     isOfPolicies: true,
     query: z.strictObject({
-      limit: z.coerce.number().int().min(1).max(100).default(25),
+      limit: z.coerce.number().int().min(1).max(auditedMax).default(25),
       after: pages.after,
       policy: nameOf.policy.optional(),
+      q: z.string().max(100).optional().meta({ description: "a part of the name, in any case" }),
       label,
       since: instant.optional(),
       until: instant.optional(),
     }),
     answer: listOf(schemas.auditSchema),
     isList: true,
-    read: async ({ context }, { policy, label: labels = "", since: fromMs, until: toMs, ...page }) => {
+    read: async ({ context }, { policy, q = "", label: labels = "", since: fromMs, until: toMs, ...page }) => {
       const named = policy === undefined ? context.set.policies : [policyOf(context, policy)];
-      const all = named.filter((one) => hasLabels(one, labels));
-      const { items, next } = pageOf(byName(all), page, ({ name }) => name);
+      const all = policiesNamed(named, q).filter((one) => hasLabels(one, labels));
+      const { items, next } = pageOf(all, page, ({ name }) => name);
       return { items: (await readAudits(context, items, { fromMs, toMs })).map(toAuditAnswer), next };
     },
   }),
@@ -114,16 +115,12 @@ export const recordOperations: readonly ApiOperation[] = [
     path: "/changes",
     name: "listChanges",
     summary: "What was changed or tried by hand, newest first: who, when, what and why",
-    query: z.strictObject({ limit: pages.limit }),
+    query: z.strictObject({ limit: z.coerce.number().int().min(1).max(changesMax).default(100) }),
     answer: z.object({ items: z.array(schemas.changeSchema) }),
     isList: true,
     read: async ({ context }, { limit }) => ({ items: await readChanges(context, limit) }),
   }),
 ];
-
-function byName(policies: readonly Policy[]): readonly Policy[] {
-  return policies.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-}
 
 /** A cursor: when the last outcome of the page before ended, and its task. */
 const cursorPattern = /^(\d{1,16})~(.{1,250})$/s;
@@ -151,19 +148,19 @@ async function readOutcomePage(
   },
 ): Promise<unknown> {
   if (policy !== undefined) policyOf(context, policy);
-  const [, atMs, taskId] = cursorPattern.exec(after ?? "") ?? [];
-  if (after !== undefined && taskId === undefined) throw badRequest([{ pointer: "/after", detail: staleCursor }]);
+  const [, atMs, id] = cursorPattern.exec(after ?? "") ?? [];
+  if (after !== undefined && id === undefined) throw badRequest([{ pointer: "/after", detail: staleCursor }]);
   const asked = {
     policy,
     label: labels,
     filter: { ...(status && { statuses: new Set([status]) }), ...(service && { service }) },
     limit,
     span: { fromMs: since, toMs: until },
-    from: taskId === undefined ? undefined : { atMs: Number(atMs), taskId },
+    after: id === undefined ? undefined : { atMs: Number(atMs), id },
   };
   // To find those that are gone costs Redis more than all else, and they change rarely.
   const ends = async (at: QueryContext) =>
     readNewestEnds(at, await looks.of("gone policies", at, readGonePolicies, heldLong));
   const { outcomes, next } = await readOutcomes(context, asked, () => looks.of("newest ends", context, ends));
-  return { items: outcomes, next: next === undefined ? null : `${next.atMs}~${next.taskId}` };
+  return { items: outcomes, next: next === undefined ? null : `${next.atMs}~${next.id}` };
 }

@@ -16,8 +16,11 @@ import { describeApi } from "./openapi.ts";
 import type { ApiOperation } from "./operation.ts";
 import { operations } from "./operations.ts";
 
-/** The forms of a list, by the media type that asks for them. */
-const lineForms = { "application/x-ndjson": toNdjson, "text/csv": toCsv } as const;
+/** The forms of a list beside JSON, by the word of `?format=`. */
+const lineForms = {
+  ndjson: { type: "application/x-ndjson", write: toNdjson },
+  csv: { type: "text/csv", write: toCsv },
+} as const;
 
 /** Policy files to check are the largest. */
 const bodyBytesMax = 1_048_576;
@@ -107,27 +110,27 @@ function parse(schema: z.ZodObject, given: unknown): Record<string, unknown> {
   );
 }
 
-function answer(c: Context<WebEnv>, { isList, path }: ApiOperation, body: object, looks: Looks): Promise<Response> {
+function answer(c: Context<WebEnv>, { isList }: ApiOperation, body: object, looks: Looks): Promise<Response> {
+  const { pathname, searchParams } = new URL(c.req.url);
+  // A link can say `?format=csv`, where it cannot say what it accepts.
+  const wanted = searchParams.get("format") ?? "";
   const next = isJsonObject(body) && typeof body["next"] === "string" ? body["next"] : undefined;
   if (next !== undefined) {
-    const { searchParams } = new URL(c.req.url);
     searchParams.set("after", next);
-    c.header("link", `</api/v1${path}?${searchParams}>; rel="next"`);
+    c.header("link", `<${pathname}?${searchParams}>; rel="next"`);
   }
   c.header("vary", "Accept");
   const accepted = c.req.header("accept") ?? "";
-  // A link can say `?format=csv`, where it cannot say what it accepts.
-  const wanted = new URL(c.req.url).searchParams.get("format") ?? "";
-  const form = Object.entries(lineForms).find(
-    ([type]) => isList && (wanted === "" ? accepted.includes(type) : type.endsWith(wanted)),
-  );
+  const [, form] =
+    Object.entries(lineForms).find(
+      ([name, { type }]) => isList && (wanted === "" ? accepted.includes(type) : name === wanted),
+    ) ?? [];
   const represent = () => {
     if (form === undefined) return new Representation(JSON.stringify(body), "application/json");
-    const [type, write] = form;
     const items = isJsonObject(body) && Array.isArray(body["items"]) ? body["items"].filter(isJsonObject) : [];
-    return new Representation(write(items), `${type}; charset=utf-8`);
+    return new Representation(form.write(items), `${form.type}; charset=utf-8`);
   };
-  return send(c, looks.made(body, form?.[0] ?? "", represent));
+  return send(c, looks.made(body, form?.type ?? "", represent));
 }
 
 type Items = readonly Readonly<Record<string, unknown>>[];

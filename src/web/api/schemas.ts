@@ -311,12 +311,14 @@ export const changeSchema = z
   })
   .meta({ id: "Change" });
 
+const hiddenWhenNarrowed = "empty for a caller who is held to services";
+
 /** Which policies are in force, and what each process runs. */
 export const configSchema = z
   .object({
     version: z.string(),
     hash: z.string(),
-    files: z.array(z.string()),
+    files: z.array(z.string()).meta({ description: hiddenWhenNarrowed }),
     policies: z.int(),
     services: z.array(z.string()),
     processes: z.array(
@@ -326,7 +328,13 @@ export const configSchema = z
         version: z.string(),
         hash: z.string(),
         since: instant,
-        rejected: z.object({ since: instant, where: z.string(), message: z.string() }).nullable(),
+        rejected: z
+          .object({
+            since: instant,
+            where: z.string().meta({ description: hiddenWhenNarrowed }),
+            message: z.string().meta({ description: hiddenWhenNarrowed }),
+          })
+          .nullable(),
       }),
     ),
   })

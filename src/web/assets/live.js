@@ -5,7 +5,6 @@
   const main = document.querySelector("main");
   const state = document.querySelector("[data-live]");
   if (main === null || main.dataset.static !== undefined) return;
-  const keep = { open: true };
   let tag = "";
   let busy = false;
   let again = false;
@@ -18,15 +17,17 @@
   };
 
   const morph = (text) => {
-    const next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+    const parsed = new DOMParser().parseFromString(text, "text/html");
+    const next = parsed.querySelector("main");
     if (next === null) return;
+    document.title = parsed.title;
     window.Idiomorph.morph(main, next, {
       morphStyle: "outerHTML",
       ignoreActiveValue: true,
       restoreFocus: true,
       callbacks: {
         // What a person has opened stays open.
-        beforeAttributeUpdated: (name, node) => !(node.localName === "details" && keep[name]),
+        beforeAttributeUpdated: (name, node) => !(node.localName === "details" && name === "open"),
       },
     });
   };

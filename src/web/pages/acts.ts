@@ -310,7 +310,7 @@ async function preview({ context }: KeyedActing, subject: PauseSubject): Promise
   if (slots.length === 0 && !isCut) return html`<p>It skips no slot of the next 24 hours.</p>`;
   const rows = slots
     .slice(0, previewShown)
-    .map(({ policy, slotMs }) => [fullTime(slotMs, policy.closed.timezone), policyLink(policy.name)]);
+    .map(({ policy, slotMs }) => [fullTime(slotMs, policy.timezone), policyLink(policy.name)]);
   const more = slots.length > previewShown ? html`<p class="quiet">and ${slots.length - previewShown} more</p>` : "";
   return html`<p>${many} in the next 24 hours will not start while it lasts:</p>${table("Slots of the next 24 hours", ["due", "policy"], rows, { isBrief: true })}${more}`;
 }
@@ -348,7 +348,7 @@ async function failedTask({ context }: KeyedActing, id: string) {
 async function failedFacts(acting: KeyedActing, id: string): Promise<Html> {
   const { outcome, isMended } = await failedTask(acting, id);
   const { status, policy, detail, slot } = outcome;
-  const timezone = acting.context.set.policies.find(({ name }) => name === policy)?.closed.timezone;
+  const timezone = acting.context.set.policies.find(({ name }) => name === policy)?.timezone;
   const task = taskWords({ ...outcome, slotMs: Date.parse(slot) }, timezone, await readNowMs(acting.context));
   const well = isMended ? html` ${tag("good", "check", "well since")}` : "";
   return html`<p class="state">${mark(status)} ${policy}: ${task}: ${detail}${well}</p>`;

@@ -1,6 +1,6 @@
 // The audit "planned = recorded": per policy, were all slots of a span recorded, and only those?
 import { html } from "hono/html";
-import { type AuditReport, auditMeaning, auditStates, auditSum } from "../../queries/audit-policy.ts";
+import { type AuditReport, auditedMax, auditMeaning, auditStates, auditSum } from "../../queries/audit-policy.ts";
 import { type Html, mark, tag } from "./marks.ts";
 import { fullTime, nothing, pageLinks, policyLink, section, slotPath, table } from "./parts.ts";
 
@@ -37,8 +37,17 @@ export function spanOf({ from, to }: AuditFilter): {
   };
 }
 
+/** Where a page stands: so many policies are on those before it, `after` the last of them. */
+interface PagePlace {
+  readonly pages: number;
+  readonly before: number;
+  readonly after: string | undefined;
+  readonly all: number;
+}
+
 /** Shows the audits of one page of policies. */
-export function auditPage(reports: readonly AuditReport[], filter: AuditFilter, pages: number): Html {
+export function auditPage(reports: readonly AuditReport[], filter: AuditFilter, place: PagePlace): Html {
+  const { pages } = place;
   const findings = reports.flatMap(({ policy, findings: found }) => found.map((one) => ({ policy, ...one })));
   const state =
     reports.length === 0
@@ -50,7 +59,7 @@ export function auditPage(reports: readonly AuditReport[], filter: AuditFilter, 
   return html`<h1>Audit</h1>
 ${filterForm(filter)}
 <p class="state">${state} ${auditSum(reports, findings.length)}${of}</p>
-<p class="quiet">Which slots were due is computed again, and held against the record. ${exportLinks(filter)}</p>
+<p class="quiet">Which slots were due is computed again, and held against the record. ${exportLinks(filter, place)}</p>
 ${reportTable(reports)}
 ${findings.length === 0 ? "" : findingTable(findings)}
 ${pageLinks("/audit", { policy: filter.policy, from: filter.from, to: filter.to }, { page: filter.page, pages })}`;
@@ -64,14 +73,17 @@ function filterForm({ policy, from, to }: AuditFilter): Html {
 <button>Check</button></form>`;
 }
 
-function exportLinks(filter: AuditFilter): Html {
+/** The export begins with the page's policies, and has as many as an answer may have. */
+function exportLinks(filter: AuditFilter, { pages, before, after = "", all }: PagePlace): Html {
   const { fromMs, toMs } = spanOf(filter);
   const iso = (ms: number | undefined) => (ms === undefined ? "" : new Date(ms).toISOString());
   const href = (format: string) => {
-    const pairs = Object.entries({ policy: filter.policy, since: iso(fromMs), until: iso(toMs), limit: "100", format });
+    const span = { since: iso(fromMs), until: iso(toMs) };
+    const pairs = Object.entries({ q: filter.policy, ...span, limit: `${auditedMax}`, after, format });
     return `/api/v1/audit?${new URLSearchParams(pairs.filter(([, value]) => value !== "")).toString()}`;
   };
-  return html`Export: <a href="${href("csv")}" download="audit.csv">CSV</a>, <a href="${href("ndjson")}" download="audit.ndjson">NDJSON</a>.`;
+  const of = pages === 1 ? "" : ` of policies ${before + 1} to ${Math.min(before + auditedMax, all)} of ${all}`;
+  return html`Export${of}: <a href="${href("csv")}" download="audit.csv">CSV</a>, <a href="${href("ndjson")}" download="audit.ndjson">NDJSON</a>.`;
 }
 
 function findingTable(findings: readonly (AuditReport["findings"][number] & { readonly policy: string })[]): Html {

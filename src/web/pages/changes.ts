@@ -1,7 +1,7 @@
 // What was changed or tried by hand, newest first.
 import { html } from "hono/html";
 import type { PolicySet } from "../../config/policy-set.ts";
-import { type Change, describeReason } from "../../model/change.ts";
+import { type Change, changesMax, describeReason } from "../../model/change.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { subjectWords } from "../../queries/task-words.ts";
 import { type Html, tag } from "./marks.ts";
@@ -24,18 +24,20 @@ export function changesPage(
     html`${describeReason(rest) || nothing}${what === "pause" ? endOfPause(subject, rest, set) : ""}`,
   ]);
   const none = isNarrowed
-    ? "Changes of all services stand together: they are not for those who may see some only."
+    ? "This record covers all policies, and you may see only some of them."
     : "Nothing was changed by hand yet.";
   const columns = ["when", "who", "what", ["subject", "wide"], ["why", "wide"]] as const;
   const more =
-    changes.length === changesShown ? html`<p class="quiet">The newest ${changesShown}; the API has all.</p>` : "";
+    changes.length === changesShown
+      ? html`<p class="quiet">The newest ${changesShown}; <a href="/api/v1/changes?limit=${changesMax}">the API</a> has all that are kept.</p>`
+      : "";
   return html`<h1>Changes</h1>${table("Changes by hand, newest first", columns, rows, { none })}${more}`;
 }
 
 /** Until when, as it was recorded. */
 function endOfPause(subject: string, { after }: Pick<Change, "after">, { policies }: PolicySet): Html | "" {
   if (typeof after !== "object" || after === null || !("untilMs" in after)) return "";
-  const timezone = policies.find(({ name }) => subject === `policy ${name}`)?.closed.timezone ?? "UTC";
+  const timezone = policies.find(({ name }) => subject === `policy ${name}`)?.timezone ?? "UTC";
   const { untilMs } = after;
   return html`<span class="under">${typeof untilMs === "number" ? html`until ${fullTime(untilMs, timezone)}` : "until it is resumed"}</span>`;
 }

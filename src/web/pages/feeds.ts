@@ -17,7 +17,7 @@ function feedPath({ service, repository, list }: Feed): string {
 }
 
 /** Shows what is open, and the lists. */
-export function feedsPage({ nowMs, lines, open }: FeedsView): Html {
+export function feedsPage({ nowMs, lines, leftOut, open }: FeedsView): Html {
   const rows = lines.map(({ note, fresh, whole }) => {
     const {
       feed,
@@ -56,7 +56,11 @@ export function feedsPage({ nowMs, lines, open }: FeedsView): Html {
     "last read whole",
   ];
   const none = "Nothing has been read yet: a list is read while a run or a poll waits for it.";
-  return html`<h1>Feeds</h1>
+  const cut =
+    leftOut.length === 0
+      ? ""
+      : html`<p class="notice">${tag("warn", "bar", "not all")} ${lines.length} lists are looked into, first those that cannot be read or have something open; ${leftOut.length} more were read and are not shown.</p>`;
+  return html`<h1>Feeds</h1>${cut}
 ${section("open", "Open at the services", openTable(open, nowMs))}
 ${section("lists", "Lists", table("Followed lists", columns, rows, { none }))}`;
 }
@@ -80,7 +84,8 @@ function openTable(open: readonly OpenItems[], nowMs: number): Html {
     "counted",
   ];
   const none = "No conflict and no approval is known to be open.";
-  const more = open.length > openShown ? html`<p class="quiet">The ${openShown} with most; the API has all.</p>` : "";
+  const more =
+    open.length > openShown ? html`<p class="quiet">The ${openShown} with most; the API has ${open.length}.</p>` : "";
   return html`${table("Open conflicts and approvals, most first", columns, rows, { none })}${more}`;
 }
 

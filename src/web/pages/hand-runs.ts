@@ -25,7 +25,9 @@ export function handRunsPage(
       : "Every start that a person asked for, beside those of its slots.";
   const act = policy === undefined && mayOperate ? actLink("run-sync-job", "", "Run a sync job…") : "";
   const more =
-    runs.length === handRunsShown ? html`<p class="quiet">The newest ${handRunsShown}; the API has all.</p>` : "";
+    runs.length === handRunsShown
+      ? html`<p class="quiet">The newest ${handRunsShown}; the API has up to 1,000.</p>`
+      : "";
   return html`<p class="crumbs">${crumbs}</p>
 <h1>${policy === undefined ? "Without a policy" : "By hand"}</h1>
 <p class="acts"><span class="quiet">${words}</span>${act}</p>

@@ -222,13 +222,14 @@ function slotTable({ line, timezone, nowMs }: NextDay, hour: HourAhead | undefin
 }
 
 /**
- * When a clock of the zone shows this quarter of an hour in the time ahead; undefined: never, or no
+ * When a clock of the zone next shows this quarter of an hour; undefined: not within a day, or no
  * time was given.
  */
-export function instantAt({ range, timezone }: NextDay, clock: string): number | undefined {
+export function instantAt({ range, timezone, nowMs }: NextDay, clock: string): number | undefined {
   if (clock === "") return undefined;
   const [, hour = "", minute = ""] = /^(\d\d):(\d\d)$/.exec(clock) ?? [];
   const quarter = `${hour}:${String(Math.floor(Number(minute) / 15) * 15).padStart(2, "0")}`;
-  const quarters = Array.from({ length: hoursAhead * 4 }, (_, index) => range.fromMs + index * 900_000);
-  return quarters.find((ms) => showClock(ms, timezone, ms).startsWith(quarter));
+  // The first hour of the range has begun: what of it has passed comes again a day later.
+  const quarters = Array.from({ length: (hoursAhead + 1) * 4 }, (_, index) => range.fromMs + index * 900_000);
+  return quarters.find((ms) => ms >= nowMs && showClock(ms, timezone, ms).startsWith(quarter));
 }

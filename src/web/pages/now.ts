@@ -1,6 +1,5 @@
 // The first page: what needs a person now, what ended just before, and what comes next.
 import { html } from "hono/html";
-import { timezoneOf } from "../../config/policy-set.ts";
 import { showNear } from "../../core/instant.ts";
 import { lowest } from "../../core/min-heap.ts";
 import { counted } from "../../core/plain-text.ts";
@@ -144,7 +143,7 @@ function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
     const { policy, pauses, waitingMs, nextMs = nowMs } = line;
     const waits = waitingMs === undefined ? actionText(policy) : mark("service-down", describeWaiting(line, nowMs));
     return [
-      html`${when(nextMs, nowMs)}<span class="under">${showNear(nextMs, policy.closed.timezone, nowMs)}</span>`,
+      html`${when(nextMs, nowMs)}<span class="under">${showNear(nextMs, policy.timezone, nowMs)}</span>`,
       html`${policyLink(policy.name)}<span class="under">${pauses.length === 0 ? waits : mark("paused", "paused until then")}</span>`,
     ];
   });
@@ -155,7 +154,7 @@ function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
 function justEnded(newest: readonly Outcome[], { nowMs, lines }: Attention): Html {
   const names = new Set(newest.map(({ policy }) => policy));
   const shown = lines.filter(({ policy }) => names.has(policy.name));
-  const zones = new Map(shown.map(({ policy }) => [policy.name, timezoneOf(policy)]));
+  const zones = new Map(shown.map(({ policy }) => [policy.name, policy.timezone]));
   const rows = newest.map((outcome) => {
     const slotMs = Date.parse(outcome.slot);
     const words = taskWords({ ...outcome, slotMs }, zones.get(outcome.policy), nowMs);

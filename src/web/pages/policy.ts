@@ -65,7 +65,7 @@ export function policyPage(
   const since = sinceMs === undefined ? "" : html` <span class="quiet">since ${when(sinceMs, nowMs)}</span>`;
   const paused = pauses.map(
     ({ actor, note, sinceMs: fromMs, untilMs, cause }) =>
-      html`<p class="notice">${mark(cause === undefined ? "paused" : "quarantined")} by ${actor} since ${when(fromMs, nowMs)}, ${untilMs === null ? "until it is resumed" : html`until ${fullTime(untilMs, policy.closed.timezone)}`}: ${note}</p>`,
+      html`<p class="notice">${mark(cause === undefined ? "paused" : "quarantined")} by ${actor} since ${when(fromMs, nowMs)}, ${untilMs === null ? "until it is resumed" : html`until ${fullTime(untilMs, policy.timezone)}`}: ${note}</p>`,
   );
   const words = besideMark(health, describePolicy(line, nowMs));
   const state = worst === undefined ? words : html`<a href="${runPath(policy.name, worst.last)}">${words}</a>`;
@@ -118,7 +118,7 @@ function acts({ policy: { name }, health, pauses, acknowledged }: PolicyLine): H
 
 function nextSlots({ policy, pauses }: PolicyLine, coming: readonly ComingSlot[], nowMs: number): Html {
   const rows = coming.map(({ slotMs, closed, dst }) => [
-    fullTime(slotMs, policy.closed.timezone),
+    fullTime(slotMs, policy.timezone),
     when(slotMs, nowMs),
     closed !== undefined
       ? mark("skipped", closed)
@@ -135,13 +135,13 @@ function nextSlots({ policy, pauses }: PolicyLine, coming: readonly ComingSlot[]
 }
 
 function settings({ policy, usualMs }: PolicyLine, followers: readonly string[]): Html {
-  const { action, closed, follow, where, labels = {}, after } = policy;
+  const { action, timezone, follow, where, labels = {}, after } = policy;
   const place = policy.repository === undefined ? policy.service : `${policy.service}, repository ${policy.repository}`;
   const facts: [string, Html | string][] = [
     ["does", actionText(policy)],
     ["service", place],
     ["due", after === undefined ? scheduleText(policy) : html`after ${policyLink(after.policy)}`],
-    ["zone", closed.timezone],
+    ["zone", timezone],
     ["catch-up", `${policy.catchUp}, within ${formatDuration(policy.catchUpWindowMs)}`],
     ["overlap", policy.overlap],
     [

@@ -4,7 +4,7 @@ import { html } from "hono/html";
 import { selectorOf } from "../../model/label.ts";
 import { reaches, type Scope } from "../../model/scope.ts";
 import { readAttention } from "../../queries/attention.ts";
-import { readAudits } from "../../queries/audit-policy.ts";
+import { policiesNamed, readAudits } from "../../queries/audit-policy.ts";
 import { comingSlots, slotsWithin } from "../../queries/coming-slots.ts";
 import { failedSpans } from "../../queries/failed.ts";
 import { readFeedItems, readFeeds } from "../../queries/feeds.ts";
@@ -251,16 +251,17 @@ async function feed({ context, looks, param }: PageRequest): Promise<Page> {
 
 async function audit({ context, looks, query }: PageRequest): Promise<Page> {
   const filter = readAuditFilter(query);
-  const words = filter.policy.toLowerCase();
-  const fitting = context.set.policies.filter(({ name }) => name.toLowerCase().includes(words));
+  const fitting = policiesNamed(context.set.policies, filter.policy);
   const pageCount = Math.max(1, Math.ceil(fitting.length / auditRowsMax));
   const at = Math.min(filter.page, pageCount);
-  const shown = fitting.slice((at - 1) * auditRowsMax, at * auditRowsMax);
+  const before = (at - 1) * auditRowsMax;
+  const shown = fitting.slice(before, before + auditRowsMax);
   const name = `audit ${JSON.stringify([filter, at])}`;
   const reports = await looks.of(name, context, (asked) => readAudits(asked, shown, spanOf(filter)), heldLong);
   const { from, to } = filter;
   const wrong = to !== "" && from > to ? [`from=${from} is after to=${to}: no day is between them`] : [];
-  return { title: "Audit", here: "audit", wrong, content: auditPage(reports, { ...filter, page: at }, pageCount) };
+  const place = { pages: pageCount, before, after: fitting[before - 1]?.name, all: fitting.length };
+  return { title: "Audit", here: "audit", wrong, content: auditPage(reports, { ...filter, page: at }, place) };
 }
 
 async function services({ context, looks, may, caller }: PageRequest): Promise<Page> {

@@ -30,7 +30,7 @@ export interface RunView {
 /** Shows the story. `mayOperate`: the asker may change something. */
 export function runPage({ policy, story, ...view }: RunView, mayOperate: boolean): Html {
   const { slot, verdict, covers, tasks, held, pauses, previous, next, isSlot, reasons } = story;
-  const zone = policy?.closed.timezone ?? "UTC";
+  const zone = policy?.timezone ?? "UTC";
   const slotMs = slot === null ? undefined : Date.parse(slot);
   const notASlot = isSlot
     ? ""

@@ -32,15 +32,15 @@ export interface DayView {
 
 /** Shows the slots of one day. */
 export function dayPage({ line, date, slots, isAll, changes, nowMs }: DayView): Html {
-  const { name, closed } = line.policy;
+  const { name, timezone } = line.policy;
   const beside = (days: number) => new Date(Date.parse(date) + days * 86_400_000).toISOString().slice(0, 10);
   const oldestFirst = slots.toReversed();
-  const ofDay = changes.filter(({ at }) => localDate(Date.parse(at), closed.timezone) === date);
+  const ofDay = changes.filter(({ at }) => localDate(Date.parse(at), timezone) === date);
   const content =
     slots.length === 0
       ? html`<p class="none">No slot of this day is kept: none was due, or it is too long ago. The calendar keeps its sums.</p>`
       : html`${linkedStrip(oldestFirst.slice(-120), ({ slotMs }) => slotPath(name, slotMs))}
-<p class="quiet">${counted(slots.length, "slot")}${isAll ? "" : ", the newest of the day"}; days are those of ${closed.timezone}.</p>
+<p class="quiet">${counted(slots.length, "slot")}${isAll ? "" : ", the newest of the day"}; days are those of ${timezone}.</p>
 ${slotTable(line, oldestFirst, { changes: ofDay, nowMs })}`;
   return html`<p class="crumbs"><a href="/policies">Policies</a> / ${policyLink(name)}</p>
 <h1>${name}, ${date}</h1>
@@ -58,7 +58,7 @@ export function slotTable(
   const ended = slots.map(({ slotMs, ending, durationMs, note }) => ({
     atMs: slotMs,
     cells: [
-      html`<a href="${slotPath(policy.name, slotMs)}">${fullTime(slotMs, policy.closed.timezone)}</a>`,
+      html`<a href="${slotPath(policy.name, slotMs)}">${fullTime(slotMs, policy.timezone)}</a>`,
       mark(ending),
       durationText(durationMs, usualMs),
       note,
@@ -69,7 +69,7 @@ export function slotTable(
   const changed = changes.map(({ at, what, actor, ...rest }) => ({
     atMs: Date.parse(at),
     cells: [
-      html`<span class="quiet">${fullTime(Date.parse(at), policy.closed.timezone)}</span>`,
+      html`<span class="quiet">${fullTime(Date.parse(at), policy.timezone)}</span>`,
       tag("calm", "fence", "by hand"),
       "",
       html`${what} by ${actor}${rest.reason === null && !rest.isBegun ? "" : `: ${describeReason(rest)}`}`,

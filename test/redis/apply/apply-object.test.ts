@@ -14,7 +14,8 @@ const fake = new DeclaredService();
 let stories = 0;
 
 const store = await storeForTest(redis);
-const service = new SyncService({ baseUrl: await fake.start(), token: staticToken("secret"), retries: 0 });
+const baseUrl = await fake.start();
+const service = new SyncService({ baseUrl, token: staticToken("secret"), retries: 0 });
 beforeEach(() => {
   stories += 1;
 });
@@ -97,6 +98,52 @@ describe("an answer that got lost", () => {
     fake.become({});
     expect(await apply(target("A"))).toMatchObject({ end: "done" });
     expect(fake.fieldsOf("siteTarget-3")).toEqual({ siteName: "A" });
+  });
+
+  it("leaves a target open, too, when a later request surely did nothing", async () => {
+    fake.set({ "siteTarget-3": { fields: { siteName: "old" } } });
+    await apply(target("A"));
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
+    await apply(target("B"), { by: "task-b" });
+    const denied = { acquire: async () => ({ deniedBy: "concurrency", waitMs: 1 }) as const };
+    const limited = new SyncService({ baseUrl, token: staticToken("secret"), retries: 0, limiter: denied });
+    expect(await apply(target("B"), { by: "task-b", service: limited })).toMatchObject({ end: "failed", isSent: true });
+    limited.close();
+    fake.become({});
+    expect(await apply(target("A"))).toMatchObject({ end: "done" });
+    expect(fake.fieldsOf("siteTarget-3")).toEqual({ siteName: "A" });
+  });
+
+  it("is another task's doubt, and none of one that surely sent nothing", async () => {
+    fake.set({ "siteTarget-3": { fields: { siteName: "old" } } });
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
+    await apply(target("B"), { by: "task-b" });
+    const denied = { acquire: async () => ({ deniedBy: "concurrency", waitMs: 1 }) as const };
+    const limited = new SyncService({ baseUrl, token: staticToken("secret"), retries: 0, limiter: denied });
+    for (const by of ["task-c", "task-c"])
+      expect(await apply(target("B"), { by, service: limited })).toMatchObject({ end: "failed", isSent: false });
+    limited.close();
+  });
+
+  it("is not forgotten by a refusal of another field, or of another value", async () => {
+    const drive = (siteName: string, folderName: string) => declare("driveTarget", 9, { siteName, folderName });
+    fake.set({ "driveTarget-9": { fields: { siteName: "old", folderName: "old" } } });
+    await apply(drive("A", "In"));
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
+    await apply(drive("B", "In"));
+    fake.become({ readOnly: { "driveTarget.folderName": "named" } });
+    await apply(drive("A", "Out"));
+    expect(fake.fieldsOf("driveTarget-9")).toEqual({ siteName: "A", folderName: "In" });
+  });
+
+  it("is not forgotten by an attempt that cannot even read", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "A" } } });
+    const object = declare("syncJob", 42, { name: "B" });
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
+    await apply(object, { by: "task-b" });
+    fake.become({ fate: () => "lost-before" });
+    expect(await apply(object, { by: "task-b" })).toMatchObject({ end: "failed", isSent: true });
+    expect(await apply(object, { by: "another" })).toMatchObject({ end: "failed", isSent: false });
   });
 
   it("is found by the next read: the change is reported as the drift it corrected", async () => {

@@ -58,7 +58,7 @@ describe("a connection that went silent while commands are under way", () => {
       const task = journalTask(way);
       const ask = (one = task) =>
         way === "at once"
-          ? journal.tryBeginSending(one, "me", { startByMs, leaseMs: undefined, notesFeed: false })
+          ? journal.tryBeginSending(one, "me", { startByMs, takesLease: false, notesFeed: false })
           : journal.beginSending(one, "me", { startByMs, baseline: "" });
       for (const one of [task, journalTask(`${way} before`)]) await journal.claim(one.id, "me");
       // Redis must know the script before: else the first it hears of it is its hash.

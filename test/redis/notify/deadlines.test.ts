@@ -47,7 +47,7 @@ function notifierOf(owner: string, changes: { deliver?: EnqueueNotices; book?: P
       nowMs: async () => nowMs,
       take: (...args) => book.take(...args),
       leave: (one) => book.leave(one),
-      read: (count) => book.read(count),
+      read: (...args) => book.read(...args),
       texts: (...args) => book.texts(...args),
       save: (...args) => book.save(...args),
       remove: (...args) => book.remove(...args),
@@ -181,8 +181,8 @@ describe("a deadline", () => {
     await record(started);
     await look("22T09:00");
     expect(told()).toEqual([
-      "late nightly: late for 2026-11-21 06:00 UTC (told 27h after it): slot 02:30 UTC had not ended",
-      "late nightly: late for 06:00 UTC (told 3h after it), late since 2026-11-21 06:00 UTC: slot 02:30 UTC was not planned",
+      "late nightly: late for 2026-11-21 06:00 UTC (reported 27h after the deadline): slot 02:30 UTC had not ended",
+      "late nightly: late for 06:00 UTC (reported 3h after the deadline), late since 2026-11-21 06:00 UTC: slot 02:30 UTC was not planned",
     ]);
   });
 

@@ -51,6 +51,8 @@ const set: PolicySet = {
 interface Changes {
   readonly deliver?: EnqueueNotices;
   readonly book?: Partial<NotifyStorePort>;
+  /** The policies that its replica has loaded. */
+  readonly loaded?: readonly string[];
 }
 
 function notifierOf(owner: string, changes: Changes = {}): Notifier {
@@ -59,7 +61,7 @@ function notifierOf(owner: string, changes: Changes = {}): Notifier {
     nowMs: () => book.nowMs(),
     take: (...args) => book.take(...args),
     leave: (one) => book.leave(one),
-    read: (count) => book.read(count),
+    read: (...args) => book.read(...args),
     texts: (...args) => book.texts(...args),
     save: (...args) => book.save(...args),
     remove: (...args) => book.remove(...args),
@@ -70,7 +72,7 @@ function notifierOf(owner: string, changes: Changes = {}): Notifier {
     notifyStore: wrapped,
     owner,
     set: () => set,
-    policy: (name) => policies.find((policy) => policy.name === name),
+    policy: (name) => policies.find((policy) => policy.name === name && changes.loaded?.includes(name) !== false),
     enqueueNotices: async (deliveries) => {
       await changes.deliver?.(deliveries);
       delivered.push(...deliveries.map((delivery) => ({ owner, ...delivery })));
@@ -242,6 +244,32 @@ describe("an event that only a newer version can read", () => {
     expect(delivered).toMatchObject([
       { sink: "ops", notice: { kind: "failing", data: { reason: "seen-from-tomorrow" } } },
     ]);
+  });
+});
+
+describe("an event of a policy that a replica has not loaded", () => {
+  it("is left to a replica that has, and what came before it is told", async () => {
+    await end("a", failed);
+    await end("b", failed);
+    await end("a");
+    const older = notifierOf("older", { loaded: ["a"] });
+    expect(await look(older)).toBeGreaterThan(1_000);
+    expect(keys()).toEqual(["ops failing a"]);
+    await look(notifierOf("newer"));
+    expect(keys().slice(1)).toEqual(["ops outcome b", "boss failing b", "ops recovered a"]);
+    expect(await streamLength()).toBe(0);
+  });
+
+  it("is passed over after two minutes: the policy was removed", async () => {
+    const [seconds] = await store.redis.time();
+    const outcome = JSON.stringify(testOutcome({ taskId: "t", policy: "gone", ...failed }));
+    const add = (ageSeconds: number) =>
+      store.redis.xadd(store.key("outcome-events"), `${(Number(seconds) - ageSeconds) * 1_000}-0`, "o", outcome);
+    await add(121);
+    await add(60);
+    await end("a", failed);
+    await look(notifierOf("one"));
+    expect([keys(), await streamLength()]).toEqual([[], 2]);
   });
 });
 

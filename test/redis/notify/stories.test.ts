@@ -82,8 +82,8 @@ class RedisFixture implements StoryFixture {
       take,
       leave: (name) => book.leave(name),
       // The stream has the time of Redis; this one has that of the story.
-      read: async (most) => {
-        const batch = await book.read(most);
+      read: async (...args) => {
+        const batch = await book.read(...args);
         const toStory = (event: NotifyEvent) =>
           event.kind === "outcome" ? event : { ...event, id: `${event.slotMs}-0` };
         return { ...batch, events: batch.events.map(toStory) };

@@ -120,6 +120,24 @@ describe("the scheduler", () => {
     expect(records.filter(({ detail }) => detail === "catch-up-cap")).toHaveLength(900);
   });
 
+  it("starts one slot of a backlog for `latest`, however many batches it takes", async () => {
+    const clock = { nowMs: start };
+    const queued: number[] = [];
+    const enqueue = async (tasks: readonly Task[]) => {
+      queued.push(...tasks.map(({ slotMs }) => (slotMs - start) / 1_000));
+    };
+    const schedule = { kind: "every", everyMs: 1_000, spreadMs: 0 } as const;
+    const policy = testPolicy({ name: "tide", schedule, catchUpWindowMs: 3_600_000 });
+    await replica(policy, clock, enqueue).runOnce();
+    clock.nowMs = start + 1_500_000;
+    const late = replica(policy, clock, enqueue);
+    for (const _ of [1, 2, 3]) await late.runOnce();
+    expect(queued).toEqual([1_500]);
+    const { records } = await ledger.holdings("tide");
+    const others = records.filter(({ state }) => state !== "started").map(({ state, detail }) => `${state} ${detail}`);
+    expect(new Set(others)).toEqual(new Set([`coalesced ${new Date(clock.nowMs).toISOString()}`]));
+  });
+
   it("queues what a dead scheduler had recorded but not queued", async () => {
     const clock = { nowMs: start };
     const policy = testPolicy({ name: "orphaned" });

@@ -40,7 +40,7 @@ async function permission(slotMs: number, startBy = startByMs): Promise<Permissi
   const second = await journal.beginSendingAgain(task(again), "me", { ...intent, sends: 1, sender: "me" });
   const atOnce = await journal.tryBeginSending(task(short), "me", {
     ...intent,
-    leaseMs: undefined,
+    takesLease: false,
     notesFeed: false,
   });
   const isSame = second === answer && (atOnce !== undefined) === (answer === "permitted");

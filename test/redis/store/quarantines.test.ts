@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { History } from "../../../src/store/history.ts";
 import { Quarantines } from "../../../src/store/pauses.ts";
+import { createQuarantineCounter, createRecorder } from "../../../src/tasks/recorder.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { storeForTest } from "../../support/redis.ts";
 
 const store = await storeForTest();
@@ -32,6 +36,24 @@ describe("a quarantine", () => {
       expect(await bad("wide", slotMs)).toBe("nothing");
     }
     expect(await of("wide")).toBeUndefined();
+  });
+
+  it("does not count a slot of which another task had ended well before", async () => {
+    const count = createQuarantineCounter(quarantines, () => ({ ...rule, after: 1 }), silentLog);
+    const { record } = createRecorder(new History(store), silentLog, count);
+    const end = (target: string, hour: number, status: "succeeded" | "failed" | "skipped") => {
+      const reason = { succeeded: "completed", failed: "run-failed", skipped: "overlap" }[status];
+      const at = (minute: number) => new Date(Date.UTC(2026, 10, 21, hour, minute)).toISOString();
+      const when = { slot: at(0), finishedAt: at(Number(target)) };
+      const taskId = `pair__run__${target}__${hour}`;
+      return record(testOutcome({ policy: "pair", taskId, target, status, reason, ...when }));
+    };
+    await end("42", 1, "succeeded");
+    await end("43", 1, "failed");
+    expect(await of("pair")).toBeUndefined();
+    await end("42", 2, "skipped");
+    await end("43", 2, "failed");
+    expect(await of("pair")).toMatchObject({ untilMs: expect.any(Number), endedBy: null });
   });
 
   it("is ended by a success, and the count begins anew", async () => {

@@ -13,7 +13,7 @@ const journal = new StartJournal(store);
 
 const startByMs = 9_999_999_999_999;
 const intent = { startByMs, baseline: "" };
-const atOnce = { startByMs, leaseMs: undefined, notesFeed: false };
+const atOnce = { startByMs, takesLease: false, notesFeed: false };
 const weekMs = 7 * 86_400_000;
 
 const entryKey = (id: string) => store.key("start", id);

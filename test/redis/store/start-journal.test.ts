@@ -45,7 +45,7 @@ describe("the start journal", () => {
   });
 
   it("permits no request of a cancelled task, in whatever state the cancel met it", async () => {
-    const intent = { ...farAway, slotMs: 1, leaseMs: undefined, notesFeed: false };
+    const intent = { ...farAway, slotMs: 1, takesLease: false, notesFeed: false };
     expect(await journal.cancel("never-claimed", "by me")).toBe("claimed");
     expect(await journal.tryBeginSending(task("never-claimed"), "me", intent)).toBeUndefined();
     await journal.claim("claimed", "me");
@@ -312,7 +312,7 @@ describe("a permission whose answer does not come, since Redis is frozen", () =>
         await slow.claim("frozen", "me");
         const ask = () =>
           way === "at once"
-            ? slow.tryBeginSending(task("frozen"), "me", { startByMs, leaseMs: undefined, notesFeed: false })
+            ? slow.tryBeginSending(task("frozen"), "me", { startByMs, takesLease: false, notesFeed: false })
             : slow.beginSending(task("frozen"), "me", { startByMs, baseline: "" });
         // Redis must know the scripts before: else the first it hears of them is their hash.
         await slow.notSent(task("frozen"), "me");

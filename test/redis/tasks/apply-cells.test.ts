@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import type { DeclaredObject } from "../../../src/core/declared-object.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { stepApply } from "../../../src/tasks/apply.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
@@ -59,13 +60,17 @@ async function step(method: "GET" | "PUT", answer: Answer, stopping = new AbortC
   };
   const result = await stepApply(task, partsOver(service, stopping), { attempt: 1, attemptsMax: 8, signal: stopping });
   /** The same task once more, at its next attempt, after its start-by time or not. */
-  const again = (isTooLate: boolean) =>
-    stepApply(isTooLate ? { ...task, startByMs: 0 } : task, partsOver(service, stopping), {
-      attempt: 2,
-      attemptsMax: 8,
-      signal: stopping,
-    });
-  return { result, puts, again };
+  const again = (isTooLate: boolean, more: Partial<ProcessDependencies> = {}) =>
+    stepApply(
+      isTooLate ? { ...task, startByMs: 0 } : task,
+      { ...partsOver(service, stopping), ...more },
+      {
+        attempt: 2,
+        attemptsMax: 8,
+        signal: stopping,
+      },
+    );
+  return { result, puts, again, task };
 }
 
 function partsOver(service: SyncService, stopping: AbortSignal): ProcessDependencies {
@@ -153,9 +158,22 @@ describe("what becomes of an apply task", () => {
     expect(await lost.again(true)).toMatchObject({
       ending: { status: "unknown", evidence: "none", reason: "too-late", answerLost: true },
     });
+    expect(await lost.again(false, { policy: () => undefined })).toMatchObject({
+      ending: { status: "unknown", evidence: "none", reason: "policy-removed", answerLost: true },
+    });
     const refused = await step("PUT", status(429, { "retry-after": "900" }));
     expect(told(refused)).toBe("end missed throttled, 1 PUT");
     expect(told({ result: await refused.again(true), puts: refused.puts })).toBe("end missed too-late, 1 PUT");
+  });
+
+  it("waits for a run whose workers were away for long, as long as the queue has it", async () => {
+    const { task, again } = await step("GET", status(500));
+    const lease = leaseKey(store, { ...task, target: "42" });
+    await store.redis.set(lease, "nightly__run__42__1", "PX", leaseMs - 360_000);
+    // It can only be read: an update of it would throw.
+    const service = { getSyncJobById: async () => ({ syncJobId: 42, name: "Old" }) } as unknown as SyncService;
+    const step2 = await again(false, { service: () => service, jobStatus: async () => "pending" });
+    expect(step2.verdict).toBe("snooze");
   });
 
   it("when it has a cure: it says which field, and what to do", async () => {

@@ -239,7 +239,7 @@ describe("a sync job that a run holds", () => {
       });
       const run = { ...task, id: "nightly__run__42__1" };
       await deps.journal.claim(run.id, "its worker");
-      await deps.leases.acquire(run, "its worker", 60_000);
+      await deps.leases.acquire(run, "its worker");
       expect(told(await step())).toBe(becomes);
       expect(asked).toEqual([]);
     }

@@ -1,6 +1,9 @@
 // A run over the sync jobs that masks name, done by two workers at once: whoever is held up, what
 // is told of it is true, and both queue the same tasks.
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Attempt } from "../../../src/model/contracts.ts";
 import { type Task, targetFromMasks } from "../../../src/model/task.ts";
@@ -53,7 +56,7 @@ const taskOf = (slotMs: number): Task => ({
 const childrenOf = (slotMs: number) => [7, 8].map((job) => `nightly__run__${job}__${slotMs / 1_000}`);
 
 /** One worker: its step, what it put into the queue, and which sync jobs it told the chains of. */
-function newWorker(given: Partial<ProcessDependencies> = {}) {
+function newWorker(given: Partial<ProcessDependencies> = {}, attempt = lastAttempt) {
   const queued: string[] = [];
   const chained: (readonly string[])[] = [];
   const deps = testDeps(store, {
@@ -65,8 +68,33 @@ function newWorker(given: Partial<ProcessDependencies> = {}) {
     ...given,
   });
   const step = createProcessTask(deps, createRecorder(history, silentLog));
-  return { queued, chained, step: (task: Task) => step(task, lastAttempt) };
+  return { queued, chained, step: (task: Task) => step(task, attempt) };
 }
+
+it("a run over masks reads them again when a link to a later page has died", async () => {
+  let isDead = true;
+  const paging = createServer((request, response) => {
+    const isSecond = request.url?.includes("page=2") === true;
+    if (isSecond && isDead) {
+      isDead = false;
+      return response.writeHead(404).end();
+    }
+    const next = isSecond ? {} : { "@odata.nextLink": `${request.url?.split("?")[0]}?page=2` };
+    return response.end(JSON.stringify({ value: isSecond ? masksOf(7, 8).slice(1) : masksOf(7), ...next }));
+  });
+  paging.listen(0, "127.0.0.1");
+  await once(paging, "listening");
+  onTestFinished(() => void paging.close());
+  const baseUrl = `http://127.0.0.1:${(paging.address() as AddressInfo).port}`;
+  const client = new SyncService({ baseUrl, token: staticToken("secret"), retries: 0 });
+  onTestFinished(() => client.close());
+  const { queued, step } = newWorker({ service: () => client }, { ...lastAttempt, attempt: 1 });
+  const slotMs = 120_000;
+  expect(await step(taskOf(slotMs))).toMatchObject({ verdict: "retry" });
+  expect(queued).toEqual([]);
+  await step(taskOf(slotMs));
+  expect(queued).toEqual(childrenOf(slotMs));
+});
 
 it("a run over masks frees its followers' wait once its tasks are queued", async () => {
   const events: string[] = [];

@@ -5,7 +5,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { noEnding } from "../../../src/core/limiter.ts";
 import { History } from "../../../src/store/history.ts";
-import { Leases, leaseKey } from "../../../src/store/leases.ts";
+import { Leases, leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { type LimiterLimits, readLimiterStatus, ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { type FastPathIntent, StartJournal } from "../../../src/store/start-journal.ts";
@@ -20,7 +20,7 @@ const journal = new StartJournal(store);
 const leases = new Leases(store);
 const history = new History(store);
 
-const plain: FastPathIntent = { startByMs: 9_999_999_999_999, leaseMs: 60_000, notesFeed: true };
+const plain: FastPathIntent = { startByMs: 9_999_999_999_999, takesLease: true, notesFeed: true };
 const permitted = { sentAtMs: expect.any(Number), permit: undefined };
 
 describe("a start at once", () => {
@@ -52,10 +52,10 @@ describe("a start at once", () => {
   });
 
   it("is not permitted while another task holds the sync job", async () => {
-    await store.redis.set(leaseKey(store, task("taken")), "other");
+    await store.redis.set(leaseKey(store, task("taken")), "other", "PX", leaseMs);
     expect(await journal.tryBeginSending(task("taken"), "me", plain)).toBeUndefined();
     expect((await journal.entry("taken"))?.state).toBe("claimed");
-    expect(await journal.tryBeginSending(task("taken"), "me", { ...plain, leaseMs: undefined })).toEqual(permitted);
+    expect(await journal.tryBeginSending(task("taken"), "me", { ...plain, takesLease: false })).toEqual(permitted);
     expect(await leases.holder(task("taken"))).toBe("other");
   });
 
@@ -205,8 +205,8 @@ describe("an outcome that is the answer", () => {
     await journal.notSent(task("back"), "me");
     expect(await history.record(outcomeOf("back"), answer)).toBe("superseded");
     expect(await leases.holder(task("back"))).toBe("back");
-    await store.redis.set(leaseKey(store, task("theirs")), "other");
-    await journal.tryBeginSending(task("theirs"), "me", { ...plain, leaseMs: undefined });
+    await store.redis.set(leaseKey(store, task("theirs")), "other", "PX", leaseMs);
+    await journal.tryBeginSending(task("theirs"), "me", { ...plain, takesLease: false });
     expect(await history.record(outcomeOf("theirs"), answer)).toBe("recorded");
     expect(await leases.holder(task("theirs"))).toBe("other");
   });

@@ -6,7 +6,7 @@ import { silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
-import { leaseKey } from "../../../src/store/leases.ts";
+import { leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
@@ -99,7 +99,7 @@ describe("a task", () => {
   it("that stands for others, or is over, lets go of what waits for it", async () => {
     const taskOver = vi.fn(async () => {});
     const { task, deps, process } = await fixture({ deps: { chains: { fannedOut: async () => {}, taskOver } } });
-    await store.redis.set(leaseKey(store, task), task.id);
+    await store.redis.set(leaseKey(store, task), task.id, "PX", leaseMs);
     await deps.journal.fannedOut(task.id, ["one"]);
     expect(await process()).toMatchObject({ verdict: "complete" });
     expect(taskOver).toHaveBeenCalledTimes(1);
@@ -148,7 +148,7 @@ describe("the short way", () => {
     ["an activation", { task: { kind: "activate" } }, "succeeded direct answered"],
   ])("waits for a sync job that another task holds where it must: %s", async (_what, given, becomes) => {
     const { atOnce, task } = await fixture(given);
-    await store.redis.set(leaseKey(store, task), "other");
+    await store.redis.set(leaseKey(store, task), "other", "PX", leaseMs);
     expect(await atOnce()).toBe(becomes);
   });
 });

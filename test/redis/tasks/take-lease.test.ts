@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import type { JobStatus } from "../../../src/model/contracts.ts";
 import type { Task } from "../../../src/model/task.ts";
-import { Leases } from "../../../src/store/leases.ts";
+import { Leases, leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { takeLease } from "../../../src/tasks/step.ts";
 import { storeForTest } from "../../support/redis.ts";
@@ -22,19 +22,24 @@ const taskOf = (id: string, target: string): Task => ({
 
 const intent = { startByMs: 9_999_999_999_999, baseline: "" };
 
-it.each<[status: JobStatus, sent: "nothing" | "a start", goesTo: "holder" | "heir"]>([
-  ["pending", "nothing", "holder"],
-  ["pending", "a start", "holder"],
-  ["missing", "nothing", "heir"],
-  ["missing", "a start", "holder"],
-  ["completed", "nothing", "heir"],
-  ["completed", "a start", "heir"],
-])("a lease whose holder is %s in the queue and has sent %s goes to the %s", async (status, sent, goesTo) => {
-  const target = `${status} ${sent}`;
+it.each<[status: JobStatus, sent: "nothing" | "a start", silentForMs: number, goesTo: "holder" | "heir"]>([
+  ["pending", "nothing", 0, "holder"],
+  ["pending", "a start", 0, "holder"],
+  // Its workers were away: its run may go on.
+  ["pending", "a start", 86_400_000, "holder"],
+  ["missing", "nothing", 0, "heir"],
+  ["missing", "a start", 200_000, "holder"],
+  ["missing", "a start", 300_000, "heir"],
+  ["completed", "nothing", 0, "heir"],
+  ["completed", "a start", 0, "heir"],
+])("a lease of one %s in the queue that sent %s, silent for %i ms, goes to the %s", async (...given) => {
+  const [status, sent, silentForMs, goesTo] = given;
+  const target = given.join(" ");
   const [holder, heir] = [taskOf(`holder ${target}`, target), taskOf(`heir ${target}`, target)];
   for (const { id } of [holder, heir]) await journal.claim(id, "me");
-  await leases.acquire(holder, "me", 60_000);
+  await leases.acquire(holder, "me");
   if (sent === "a start") await journal.beginSending(holder, "me", intent);
+  await store.redis.pexpire(leaseKey(store, holder), leaseMs - silentForMs);
   const asked: string[] = [];
   const log = new TestLog();
   const deps = testDeps(store, {
@@ -46,7 +51,7 @@ it.each<[status: JobStatus, sent: "nothing" | "a start", goesTo: "holder" | "hei
   });
   const winner = goesTo === "heir" ? heir : holder;
   expect(await takeLease(heir, deps, "me")).toBe(winner.id);
-  expect(await leases.holder(heir)).toBe(winner.id);
+  expect(await store.redis.get(leaseKey(store, heir))).toBe(winner.id);
   expect(asked).toEqual([`main ${holder.id}`]);
   const told = log.named("lease.taken-over").map(({ taskId, holder: from }) => [taskId, from]);
   expect(told).toEqual(goesTo === "heir" ? [[heir.id, holder.id]] : []);

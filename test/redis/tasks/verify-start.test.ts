@@ -31,6 +31,8 @@ interface Given {
   readonly posts?: readonly Answer[];
   /** For how long from the first look on the service asks for patience. */
   readonly throttledForMs?: number;
+  /** After so long the answer was lost, and the time-out is as long. */
+  readonly requestMs?: number;
 }
 
 const unread = "unknown none answer-lost";
@@ -47,6 +49,7 @@ async function fixture({
   unknown,
   posts,
   throttledForMs,
+  requestMs,
 }: Given = {}) {
   tasks += 1;
   const id = `lost-${tasks}`;
@@ -64,7 +67,8 @@ async function fixture({
   let nowMs = 0;
   let heldUntilMs: number | undefined;
   const deps = testDeps(store, {
-    ...{ service: () => service, itemMapper: () => reader, requestWalk },
+    ...{ service: () => Object.assign(service, requestMs && { requestTimeoutMs: requestMs }) },
+    ...{ itemMapper: () => reader, requestWalk },
     timing: { ...defaultTiming, verifyForMs },
     nowMs: async () => nowMs,
     deniedBy: async () => {
@@ -75,9 +79,10 @@ async function fixture({
   });
   const { journal, feeds: book } = deps;
   const feed = feedOf(task, "activities");
-  await journal.tryBeginSending(task, "me", { startByMs: task.startByMs, leaseMs: undefined, notesFeed: true });
+  await journal.tryBeginSending(task, "me", { startByMs: task.startByMs, takesLease: false, notesFeed: true });
   const { sentAtMs = 0 } = (await journal.entry(id)) ?? {};
-  if (lost !== "silent") await journal.noteDoubt(id, { kind: lost, detail: "lost", atMs: sentAtMs + 50 });
+  if (lost !== "silent")
+    await journal.noteDoubt(id, { kind: lost, detail: "lost", atMs: sentAtMs + (requestMs ?? 50) });
   const policy = testPolicy({ onUnknown, follow: { ...testPolicy().follow, ...follow } });
   return {
     ...{ asked, requestWalk },
@@ -131,6 +136,22 @@ describe("a start without an answer is looked for", () => {
       await walk(verifyForMs - early);
       expect((await at(verifyForMs + 10)).short).toBe(becomes);
       expect(asked).toEqual([]);
+    }
+  });
+
+  it("for as long as the service may still take it, where that takes minutes", async () => {
+    const requestMs = 120_000;
+    for (const [lost, untilMs] of [
+      ["answer-lost", requestMs],
+      ["crash", requestMs + 5_000],
+    ] as const) {
+      const { at, walk, asked } = await fixture({ lost, requestMs, onUnknown: "retry", posts: [reset] });
+      await walk(untilMs - 1);
+      expect((await at(untilMs)).short).toBe("snooze");
+      expect(asked).toEqual([]);
+      await walk(untilMs);
+      await at(untilMs);
+      expect(asked).toEqual(["POST"]);
     }
   });
 
@@ -243,6 +264,13 @@ describe("a start of which nothing appears", () => {
     const { at, walk, asked } = await fixture({ ...given, follow: vouched });
     await walk(vouchedMs, found);
     expect((await at(vouchedMs)).ending).toMatchObject({ status: "unknown" });
+    expect(asked).toEqual([]);
+  });
+
+  it("is not resent by onUnknown: retry where an activity may be of it", async () => {
+    const { at, walk, asked } = await fixture({ onUnknown: "retry", posts: [reset] });
+    await walk(100, { began: 20_000 });
+    expect((await at(verifyForMs + 10)).ending).toMatchObject({ status: "unknown", confidence: "ambiguous" });
     expect(asked).toEqual([]);
   });
 

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
+import { runByHand, taskId } from "../../../src/model/task.ts";
+import { History } from "../../../src/store/history.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { surviveHostile } from "../../support/hostile-requests.ts";
-import { setOf } from "../../support/kept-set.ts";
+import { liveProcess, setOf } from "../../support/kept-set.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { webForTest } from "../../support/web-fixture.ts";
 
@@ -42,6 +45,34 @@ describe("with tokens", () => {
       ["/", "/policies", "/services", "/changes"].map((path) => guarded.ask(path, bearer(limited.token))),
     );
     for (const page of pages) expect(await page.text()).not.toMatch(/invoices|suspended/);
+  });
+
+  it("shows a token of one service its newest run by hand, behind one of another", async () => {
+    const named = { policy: runByHand, kind: "run", target: "78", origin: "manual" } as const;
+    const slotMs = Date.parse(testOutcome().slot);
+    const run = testOutcome({ ...named, taskId: taskId({ ...named, slotMs }), service: "other" });
+    await new History(guarded.store).record(run);
+    const items = async (token: string) =>
+      JSON.parse(await (await guarded.ask("/api/v1/policies/-/by-hand?limit=1", bearer(token))).text()).items;
+    expect(await items(ana.token)).toMatchObject([{ target: "77" }]);
+    expect(await items(limited.token)).toMatchObject([{ target: "78" }]);
+  });
+
+  it("tells a token of one service of a wrong file, not what stands in it", async () => {
+    const rejected = { sinceMs: 1, where: "invoices.yaml:3", message: "policy invoices is wrong", problems: 1 };
+    const own = await webForTest({
+      ...{ story: {}, set: setOf([testPolicy()]) },
+      tokens: () => `${ana.line}\n${limited.line}\n`,
+    });
+    await liveProcess(own.store, { rejected });
+    const toldTo = async (token: string) => {
+      const { files, processes } = JSON.parse(await (await own.ask("/api/v1/config", bearer(token))).text());
+      return [files, processes.flatMap((one: { rejected: object | null }) => one.rejected ?? [])];
+    };
+    const { where, message } = rejected;
+    const since = new Date(1).toISOString();
+    expect(await toldTo(ana.token)).toEqual([["/p/a.yaml"], [{ since, where, message }]]);
+    expect(await toldTo(limited.token)).toEqual([[], [{ since, where: "", message: "" }]]);
   });
 
   it("leads a person to sign in, and back to the page, by a cookie that holds no token", async () => {

@@ -3,10 +3,13 @@ import { expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { deletionByHand } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
+import { keepPolicySet } from "../../../src/store/kept-policies.ts";
 import { Pauses, Quarantines } from "../../../src/store/pauses.ts";
 import { operations } from "../../../src/web/api/operations.ts";
+import { runHere } from "../../support/commands-here.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
+import { setOfStory, smallStory } from "../../support/web-story.ts";
 
 const web = await webForTest();
 const get = async (path: string, headers: Record<string, string> = {}) => {
@@ -64,6 +67,14 @@ it("goes through pages without a gap, and links the next one", async () => {
   expect((await get(`/policies?limit=3&after=${names.next}`)).body.items[0].name).toBe("deliveries");
 });
 
+it("links the next page of what was asked, not of a name for it", async () => {
+  const first = await get("/policies/contracts-nightly/slots?limit=1");
+  const next = /<\/api\/v1(.*)>; rel="next"/.exec(first.headers.get("link") ?? "")?.[1] ?? "";
+  const second = await get(next);
+  expect([second.status, second.body.items.length]).toEqual([200, 1]);
+  expect(second.body.items).not.toEqual(first.body.items);
+});
+
 it("packs what it sends by gzip where that is taken, but no events", async () => {
   const ask = (path: string) => web.ask(path, { headers: { "accept-encoding": "gzip" } });
   for (const path of ["/", "/api/v1/policies", "/api/v1/outcomes?format=ndjson", "/api/v1/outcomes?format=csv"]) {
@@ -106,6 +117,10 @@ it("gives lists as lines of JSON and as CSV that no spreadsheet runs", async () 
   const csv = await web.ask("/api/v1/failed?limit=3", { headers: { accept: "text/csv" } });
   expect(csv.headers.get("content-type")).toContain("text/csv");
   expect((await csv.text()).split("\r\n")[0]).toBe("id,isCorrected,outcome");
+  // A link's word counts, whatever its caller accepts.
+  const json = await get("/outcomes?format=json&limit=3", { accept: "text/csv" });
+  expect([json.headers.get("content-type"), json.body.items.length]).toEqual(["application/json", 3]);
+  expect(json.body.next).toMatch(/~/);
 });
 
 it("says what is wrong with a request, where, and what to do", async () => {
@@ -269,6 +284,14 @@ it("says why a policy is in quarantine, also while a person pauses it", async ()
   await expect
     .poll(async () => (await get("/attention")).body.items[0], { interval: 300 })
     .toMatchObject({ name: "archive", state: "quarantined", what: expect.stringContaining("the disk is full") });
+  const [quarantine] = await new Quarantines(store).all();
+  const [policy] = (await get("/policies?health=quarantined")).body.items;
+  const since = new Date(quarantine?.sinceMs ?? 0).toISOString();
+  expect(policy).toMatchObject({ name: "archive", since, pause: { isQuarantine: true, since } });
+  await keepPolicySet(store, setOfStory(smallStory), "host/1");
+  const { prefix, url } = web.parts.context().target;
+  const { out } = await runHere(["status", "archive", "--prefix", prefix, "--redis-url", url]);
+  expect(out).toMatch(/\nquarantined +archive .*until .*1 slot failed; slot failed: the disk is full/);
 });
 
 it("lists the outcomes of policies that are gone, too", async () => {

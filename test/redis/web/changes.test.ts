@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { readTasksInFlight } from "../../../src/queue/tasks-in-flight.ts";
 import { Changes } from "../../../src/store/changes.ts";
+import { Quarantines } from "../../../src/store/pauses.ts";
 import { changeOperations } from "../../../src/web/api/change-operations.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { webForTest } from "../../support/web-fixture.ts";
@@ -88,6 +89,15 @@ describe("each change", () => {
     const body = JSON.stringify({ reason: "ticket 7" });
     await still.ask("/api/v1/policies/invoices/acknowledgement", { method: "PUT", headers, body });
     expect(await page()).toContain("Take back the acknowledgement…");
+  });
+
+  it("leaves a policy on trial when there is no quarantine to end", async () => {
+    const quarantines = new Quarantines(web.store);
+    const fails = (slotMs: number) =>
+      quarantines.count({ policy: "archive", slotMs, isGood: false, note: "failed" }, { after: 3, forMs: 0 });
+    for (const slotMs of [1_000, 2_000, 3_000]) await fails(slotMs);
+    expect((await send("DELETE", "/pauses/policy:archive?reason=x")).status).toBe(409);
+    expect(await fails(4_000)).toBe("quarantined");
   });
 
   it("needs a reason, and says what is wrong with a request, and where", async () => {

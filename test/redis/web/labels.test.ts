@@ -16,13 +16,14 @@ import { type Story, setOfStory } from "../../support/web-story.ts";
 // All at one service, and of one sync job. No word of Syncline has "zebra" in it.
 const theirs = { labels: { team: "zebra" }, owner: "zebra-owner" };
 const every = { kind: "every", everyMs: 3_600_000, spreadMs: 0 } as const;
+const root = { name: "zebra-nightly", schedule: every };
 const story: Story = {
   ours: { endings: ["ok", "ok", "ok", "failed"], more: { labels: { team: "finance", stage: "prod" } } },
   "ours-in-test": { endings: ["ok", "open"], more: { labels: { team: "finance", stage: "zebra" } } },
   "zebra-nightly": { endings: ["ok", "failed", "unknown", "skipped", "conflicts"], more: theirs },
   "zebra-last": {
     endings: ["ok", "failed"],
-    more: { ...theirs, after: { policy: "zebra-nightly", on: "success" } as never },
+    more: { ...theirs, after: { policy: "zebra-nightly", on: ["succeeded"], withinMs: 60_000, root } },
   },
   "zebra-only": { endings: ["failed"], more: { ...theirs, service: "zebra-service" } },
 };
@@ -158,7 +159,7 @@ it("names no task of others that one's own task waits for", async () => {
   const holder = inFlight.find((task) => task.id === theirTask);
   if (holder === undefined) throw new Error("their task is not in flight");
   await new StartJournal(web.store).claim(theirTask, "a worker");
-  await new Leases(web.store).acquire(holder, "a worker", 60_000);
+  await new Leases(web.store).acquire(holder, "a worker");
   const { tasks } = JSON.parse((await get(`/api/v1/tasks/${ourTask}`)).text);
   expect(tasks[0].waitsFor).toBe("a task that you may not see");
 });

@@ -6,7 +6,7 @@ import { totalOfSyncJob } from "../../../src/feeds/list-totals.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
 import { History } from "../../../src/store/history.ts";
 import { keepPolicySet } from "../../../src/store/kept-policies.ts";
-import { redisTimeMs } from "../../../src/store/redis.ts";
+import { redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { runHere } from "../../support/commands-here.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
@@ -27,12 +27,13 @@ const web = await webForTest({ story });
 await keepPolicySet(web.store, setOfStory(story), "host/1");
 // The runs of this hour end two minutes after it has begun.
 const endedMs = Math.floor((await redisTimeMs(web.store)) / 3_600_000) * 3_600_000 + 120_000;
-const walk = async (startedAtMs: number, ...jobs: [string, number][]) => {
+const walkOf = async (store: Store, startedAtMs: number, ...jobs: [string, number][]) => {
   const count = jobs.reduce((sum, [, open]) => sum + open, 0);
   const totals = new Map([["all", count], ...jobs.map(([job, open]) => [totalOfSyncJob(job), open] as const)]);
   const feed = { service: "main", repository: "HR", list: "conflictDetails" } as const;
-  await new FeedStore(web.store).walked(feed, { startedAtMs, count, whole: true, totals });
+  await new FeedStore(store).walked(feed, { startedAtMs, count, whole: true, totals });
 };
+const walk = (startedAtMs: number, ...jobs: [string, number][]) => walkOf(web.store, startedAtMs, ...jobs);
 await walk(endedMs + 1, ["11", 1]);
 await walk(endedMs + 60_000, ["11", 2], ["111", 1], ["13", 3]);
 
@@ -88,4 +89,32 @@ it("known conflicts stay known after a run that ends well, until one leaves more
   expect(JSON.parse(await known()).policies).toMatchObject([{ state: "conflicts", acknowledged: { actor: "ana" } }]);
   await ends(180_000, "conflicts");
   expect(JSON.parse(await known()).policies).toMatchObject([{ state: "conflicts", acknowledged: null }]);
+});
+
+it("known conflicts that were settled do not hide those that come later", async () => {
+  const own = await webForTest({ story: { archive: { endings: ["ok"], more: of(12) } } });
+  const [policy] = setOfStory({ archive: { endings: ["ok"], more: of(12) } }).policies;
+  if (policy === undefined) throw new Error("no policy");
+  const told = async () => (await (await own.ask("/api/v1/attention")).json()) as { items: object[] };
+  const nowMs = await redisTimeMs(own.store);
+  await walkOf(own.store, nowMs, ["12", 1]);
+  await acknowledge(policy, { store: own.store, by: { actor: "ana", reason: "ticket 7", warn: () => {} } });
+  await walkOf(own.store, nowMs + 60_000, ["12", 2]);
+  expect((await told()).items).toMatchObject([{ state: "conflicts", acknowledged: { actor: "ana" } }]);
+  await walkOf(own.store, nowMs + 120_000);
+  await expect.poll(told, { interval: 300 }).toMatchObject({ items: [] });
+  await walkOf(own.store, nowMs + 180_000, ["12", 2]);
+  await expect.poll(told, { interval: 300 }).toMatchObject({ items: [{ state: "conflicts", acknowledged: null }] });
+});
+
+it("settled conflicts of one sync job do not hide what another waits for", async () => {
+  const own = await webForTest({ story: { archive: { endings: [], more: of(12) } } });
+  const history = new History(own.store);
+  const left = { status: "conflicts", reason: "new-conflicts", target: "12" } as const;
+  const waits = { status: "blocked", reason: "approval-waiting", target: "112" } as const;
+  for (const end of [left, waits])
+    await history.record(testOutcome({ ...end, policy: "archive", taskId: `archive__run__${end.target}__1` }));
+  await walkOf(own.store, await redisTimeMs(own.store));
+  const { items } = JSON.parse(await (await own.ask("/api/v1/attention")).text());
+  expect(items).toMatchObject([{ name: "archive", state: "blocked" }]);
 });

@@ -5,9 +5,12 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { isDenied } from "../../../src/core/limiter.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
+import { History } from "../../../src/store/history.ts";
 import { keepPolicySet } from "../../../src/store/kept-policies.ts";
+import type { Store } from "../../../src/store/redis.ts";
 import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { runHere } from "../../support/commands-here.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
 import { type Story, setOfStory } from "../../support/web-story.ts";
 
@@ -22,9 +25,12 @@ const story: Story = {
 const web = await webForTest({ story });
 await keepPolicySet(web.store, setOfStory(story), "host/1");
 const limits = { concurrencyMax: undefined, requestsPerSecond: undefined, probeEveryMs: 60_000, leaseMs: 10_000 };
-const parts = { store: web.store, clock: systemClock, log: silentLog };
-const permit = await new ServiceLimiter({ ...limits, service, failuresMax: 1 }, parts).acquire({ isRead: true });
-if (!isDenied(permit)) await permit.release({ kind: "server", retryAfterMs: undefined });
+const breakDown = async (store: Store) => {
+  const parts = { store, clock: systemClock, log: silentLog };
+  const permit = await new ServiceLimiter({ ...limits, service, failuresMax: 1 }, parts).acquire({ isRead: true });
+  if (!isDenied(permit)) await permit.release({ kind: "server", retryAfterMs: undefined });
+};
+await breakDown(web.store);
 for (const list of ["activities", "conflictDetails", "approvals"] as const)
   await new FeedStore(web.store).failed({ service, repository: "HR", list }, "no answer");
 
@@ -58,4 +64,37 @@ it("status and the policy's page say that its run waits", async () => {
   const { out } = await runHere(["status", "--prefix", prefix, "--redis-url", url]);
   expect(out).toMatch(/\nservice-down +ledger .* its run of \d\d:\d\d UTC waits until billing answers/);
   expect(await (await web.ask("/policies/ledger")).text()).toMatch(/its run of \d\d:\d\d UTC waits until billing/);
+});
+
+it("what one sync job needs a person for is no part of another's outage", async () => {
+  const failed = { status: "not-started", reason: "server-error" } as const;
+  // How sync job 43 ended, after 42 failed by the outage.
+  const ends = {
+    alike: [failed],
+    again: [failed, failed],
+    refused: [{ status: "failed", reason: "refused" }],
+    unknown: [{ status: "unknown", reason: "unreachable" }],
+    blocked: [{ status: "blocked", reason: "approval-waiting" }],
+    conflicts: [{ status: "conflicts", reason: "new-conflicts" }],
+    "run-well": [{}],
+  } as const;
+  const more = { service, action: { kind: "run", syncJobs: [42, 43] } as const };
+  const names = Object.keys(ends);
+  const own = await webForTest({ story: Object.fromEntries(names.map((name) => [name, { endings: [], more }])) });
+  for (const [policy, others] of Object.entries(ends)) {
+    const all = [failed, ...others].map((end, index) => ({ ...end, target: index === 0 ? "42" : "43" }));
+    for (const [index, end] of all.entries()) {
+      const finishedAt = new Date(Date.parse(testOutcome().finishedAt) + index).toISOString();
+      const named = { policy, service, taskId: `${policy}__run__${end.target}__${index}`, finishedAt };
+      await new History(own.store).record(testOutcome({ ...named, ...end }));
+    }
+  }
+  const items = async () => {
+    const told = JSON.parse(await (await own.ask("/api/v1/attention")).text()).items;
+    return told.map(({ name, healsByItself }: Record<string, unknown>) => [name, healsByItself]);
+  };
+  const needed = ["refused", "unknown", "blocked", "conflicts"].map((name) => [name, false]);
+  expect(await items()).toEqual([["alike", true], ["again", false], ...needed, ["run-well", true]]);
+  await breakDown(own.store);
+  await expect.poll(items, { interval: 300 }).toEqual([[service, true], ...needed]);
 });

@@ -1,5 +1,5 @@
 // What pages say, as text: no browser is needed for it.
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { feedId } from "../../../src/model/feed.ts";
@@ -10,6 +10,7 @@ import { redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { createWebApp } from "../../../src/web/web-app.ts";
+import { startWebServer } from "../../../src/web/web-server.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { webForTest } from "../../support/web-fixture.ts";
@@ -80,6 +81,12 @@ it("the next 24 hours reach to now of tomorrow; the hour picker stands before la
   expect(Date.parse(from) % (60 * minuteMs)).toBe(0);
 });
 
+it("the next 24 hours show no slot that has passed, when asked for the hour of now", async () => {
+  const page = await (await web.ask(`/next?at=${String(new Date(nowMs).getUTCHours()).padStart(2, "0")}:00`)).text();
+  const slots = page.slice(page.indexOf('id="slots"')).replace(/<[^>]+>/g, " ");
+  expect(slots).toMatch(/:\d\d UTC\s+suspended\s+skipped/);
+});
+
 it("the next 24 hours say that they are being worked out, then they come", async () => {
   const known = Promise.withResolvers<void>();
   const context = () => {
@@ -99,6 +106,19 @@ it("the next 24 hours say that they are being worked out, then they come", async
   patience = new Promise(() => {});
   const then = await ask();
   expect([then.headers.get("refresh"), await then.text()]).toEqual([null, expect.stringContaining("requests an hour")]);
+});
+
+it("the next 24 hours are known before a caller asks for them", async () => {
+  let readings = 0;
+  // What is read holds: its clock stands still.
+  const clock = { ...systemClock, monotonicMs: () => 0 };
+  const meter = { answered: () => {}, read: () => (readings += 1) };
+  const server = await startWebServer({ host: "127.0.0.1", port: 0 }, { ...web.parts, clock, meter });
+  onTestFinished(() => server.stop());
+  await expect.poll(() => readings).toBe(2);
+  const page = async () => (await fetch(`http://127.0.0.1:${server.port}/next`)).text();
+  await expect.poll(page).toContain("requests an hour");
+  expect(readings).toBe(2);
 });
 
 it("a look ahead that fails after its page has come is told to the next one", async () => {

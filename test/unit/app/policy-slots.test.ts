@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PolicySlots } from "../../../src/app/policy-slots.ts";
+import type { ClosedTimes } from "../../../src/config/policy-set.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const at = (text: string) => Date.parse(text);
@@ -22,6 +23,28 @@ describe("where a policy stands", () => {
     expect(slots.thirdSlotMs(first, "stale", at("2026-11-20T02:35:00Z"))).toBe(at("2026-11-25T02:30:00Z"));
     expect(slots.thirdSlotMs(first, "stale", at("2026-11-23T02:35:00Z"))).toBe(at("2026-11-26T02:30:00Z"));
     expect(slots.thirdSlotMs(manual, "stale", at("2026-11-20T02:35:00Z"))).toBeUndefined();
+  });
+
+  it("is not stale by slots that a blackout or a holiday closed", () => {
+    // 2026-11-20 is a Friday, in Vienna an hour ahead of UTC.
+    const lastMs = at("2026-11-20T20:05:00Z");
+    const third = (name: string, everyMs: number, closed: Partial<ClosedTimes>) => {
+      const schedule = { kind: "every", everyMs, spreadMs: 0 } as const;
+      const parts = { blackouts: [], holidays: [], ...closed };
+      const policy = testPolicy({ name, schedule, timezone: "Europe/Vienna", closed: parts });
+      const atMs = new PolicySlots().thirdSlotMs(policy, "stale", lastMs);
+      return atMs === undefined ? "never" : new Date(atMs).toISOString();
+    };
+    const hour = 3_600_000;
+    const friday = { blackouts: [{ cron: "0 22 * * 5", durationMs: 8 * hour }] };
+    expect(third("hourly", hour, friday)).toBe("2026-11-21T07:00:00.000Z");
+    expect(third("often", hour / 3, friday)).toBe("2026-11-21T05:00:00.000Z");
+    // Saturday is a holiday from 23:00 UTC on Friday.
+    expect(third("hourly", hour, { holidays: ["2026-11-21"] })).toBe("2026-11-21T23:00:00.000Z");
+    const events = [{ from: "2026-11-20T21:00:00Z", to: "2027-01-20T21:00:00Z", name: "freeze" }];
+    const frozen = { calendars: [{ as: "blackout", calendar: { name: "changes", hash: "", events } }] } as const;
+    expect(third("hourly", hour, frozen)).toBe("2027-01-20T23:00:00.000Z");
+    expect(third("hourly", hour, { blackouts: [{ cron: "0 * * * *", durationMs: 2 * hour }] })).toBe("never");
   });
 });
 

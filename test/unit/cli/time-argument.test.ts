@@ -113,7 +113,7 @@ describe("a time on the command line", () => {
   });
 
   it("stands in the zone that is given, or that all policies share", () => {
-    const vienna = testPolicy({ closed: { ...testPolicy().closed, timezone: "Europe/Vienna" } });
+    const vienna = testPolicy({ timezone: "Europe/Vienna" });
     expect(timezoneFor(undefined, [vienna, vienna])).toBe("Europe/Vienna");
     expect(timezoneFor("Asia/Tokyo", [vienna])).toBe("Asia/Tokyo");
     expect(timezoneFor(undefined, [vienna, testPolicy()])).toBe(timezoneFor(undefined));

@@ -54,8 +54,8 @@ describe("a policy file without mistakes", () => {
     const loaded = await loadText(example);
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
     const [file] = loaded.set.files;
+    const timezone = "Europe/Vienna";
     const closedByDefault = {
-      timezone: "Europe/Vienna",
       blackouts: [{ cron: "0 22 * * 5", durationMs: 28_800_000 }],
       holidays: ["2026-12-25"],
     };
@@ -74,6 +74,7 @@ describe("a policy file without mistakes", () => {
           dst: { gap: "next", overlap: "first" },
           spreadMs: 600_000,
         },
+        timezone,
         closed: closedByDefault,
         catchUp: "latest",
         catchUpWindowMs: 3_600_000,
@@ -89,6 +90,7 @@ describe("a policy file without mistakes", () => {
         repository: undefined,
         action: { kind: "poll", list: "approvals", expect: "count <= 20", notifyOn: "change" },
         schedule: { kind: "every", everyMs: 600_000, spreadMs: 0 },
+        timezone,
         closed: { ...closedByDefault, blackouts: [], holidays: ["2026-12-26"] },
         catchUp: "latest",
         catchUpWindowMs: 600_000,
@@ -103,6 +105,7 @@ describe("a policy file without mistakes", () => {
         repository: undefined,
         action: { kind: "run", fromMasks: { name: "Contract*" } },
         schedule: undefined,
+        timezone,
         closed: closedByDefault,
         catchUp: "latest",
         catchUpWindowMs: 3_600_000,

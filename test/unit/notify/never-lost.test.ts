@@ -130,3 +130,41 @@ describe("a notifier that dies after it handed a notice over", () => {
     expect(kinds(fixture)).toEqual(["stale", "recovered"]);
   });
 });
+
+describe("an event of an unknown policy", () => {
+  it("is told when its policy is loaded, before what came after it", async () => {
+    const [a, b] = [notifiedPolicy("a"), notifiedPolicy("b")];
+    const fixture = new NotifyFixture([a]);
+    fixture.ended("b", endings.failing);
+    fixture.ended("a", endings.failing);
+    await fixture.after(6_000);
+    expect(fixture.published()).toEqual([]);
+    fixture.policies = [a, b];
+    await fixture.after(100_000);
+    expect(fixture.published()).toEqual(["ops failing b", "ops failing a"]);
+  });
+
+  it("holds up others for two minutes at the most, and later ones of it do not", async () => {
+    const fixture = new NotifyFixture([notifiedPolicy("a")]);
+    const end = (fate: "good" | "failing") => {
+      fixture.ended("gone", endings.failing);
+      fixture.ended("a", endings[fate]);
+    };
+    end("failing");
+    await fixture.after(0);
+    await fixture.after(60_000);
+    end("good");
+    await fixture.after(59_000);
+    expect(fixture.published()).toEqual([]);
+    await fixture.after(1_000);
+    expect(fixture.published()).toEqual(["ops failing a", "ops recovered a"]);
+    end("failing");
+    await fixture.after(0);
+    expect(fixture.published()).toHaveLength(3);
+    // A policy of this name may come again.
+    fixture.nowMs += 3_600_000;
+    end("good");
+    await fixture.after(119_000);
+    expect(fixture.published()).toHaveLength(3);
+  });
+});

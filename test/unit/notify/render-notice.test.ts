@@ -104,11 +104,7 @@ describe("a chat message", () => {
 
 describe("the context of a notice", () => {
   const policy = (name: string, timezone: string) =>
-    ({
-      name,
-      service: "main",
-      closed: { timezone, blackouts: [], holidays: [] },
-    }) as unknown as PolicySet["policies"][0];
+    ({ name, service: "main", timezone }) as unknown as PolicySet["policies"][0];
   const vienna = policy("nightly", "Europe/Vienna");
   const setOf = (policies: PolicySet["policies"], link?: string) => ({
     policies,

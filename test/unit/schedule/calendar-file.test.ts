@@ -140,7 +140,8 @@ describe("what closes", () => {
   const closed = (name: string, as: "holiday" | "blackout", timezone: string) =>
     createClosedTimes(
       testPolicy({
-        closed: { timezone, blackouts: [], holidays: [], calendars: [{ as, calendar: calendar(fileOf(name)) }] },
+        timezone,
+        closed: { blackouts: [], holidays: [], calendars: [{ as, calendar: calendar(fileOf(name)) }] },
       }),
     );
 
@@ -150,7 +151,11 @@ describe("what closes", () => {
       ["Asia/Tokyo", "2026-11-25T15:00:00Z", "2026-11-26T15:00:00Z"],
     ] as const) {
       const closedAt = closed("google", "holiday", timezone);
-      expect(closedAt(Date.parse(from))).toEqual({ reason: "holiday", note: "c: Thanksgiving Day" });
+      expect(closedAt(Date.parse(from))).toEqual({
+        reason: "holiday",
+        note: "c: Thanksgiving Day",
+        untilMs: Date.parse(to),
+      });
       expect(closedAt(Date.parse(to) - 1)).toBeDefined();
       expect([closedAt(Date.parse(from) - 1), closedAt(Date.parse(to))]).toEqual([undefined, undefined]);
     }
@@ -166,8 +171,8 @@ describe("what closes", () => {
   it("a day without midnight begins after the gap", () => {
     const closedAt = createClosedTimes(
       testPolicy({
+        timezone: "Africa/Cairo",
         closed: {
-          timezone: "Africa/Cairo",
           blackouts: [],
           holidays: [],
           calendars: [{ as: "holiday", calendar: calendar(event("DTSTART;VALUE=DATE:20260424")) }],

@@ -5,16 +5,21 @@ import { createClosedTimes } from "../../../src/schedule/closed-times.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const hour = 3_600_000;
-const closedTimes = (closed: Partial<ClosedTimes>) =>
-  createClosedTimes(testPolicy({ closed: { timezone: "Europe/Vienna", blackouts: [], holidays: [], ...closed } }));
-const ask = (closed: Partial<ClosedTimes>, instant: string) => closedTimes(closed)(Date.parse(instant));
+const closedTimes = (closed: Partial<ClosedTimes>, timezone: string) =>
+  createClosedTimes(testPolicy({ timezone, closed: { blackouts: [], holidays: [], ...closed } }));
+const ask = (closed: Partial<ClosedTimes>, instant: string, timezone = "Europe/Vienna") =>
+  closedTimes(closed, timezone)(Date.parse(instant));
 
 describe("closed times", () => {
   const friday = { blackouts: [{ cron: "0 22 * * 5", durationMs: 8 * hour }] };
 
   it("opens a blackout at its cron instant in the zone, closes it after its duration", () => {
     expect(ask(friday, "2026-11-20T20:59:59Z")).toBeUndefined();
-    expect(ask(friday, "2026-11-20T21:00:00Z")).toEqual({ reason: "blackout", note: "0 22 * * 5 for 8h" });
+    expect(ask(friday, "2026-11-20T21:00:00Z")).toEqual({
+      reason: "blackout",
+      note: "0 22 * * 5 for 8h",
+      untilMs: Date.parse("2026-11-21T05:00:00Z"),
+    });
     expect(ask(friday, "2026-11-21T04:59:59Z")).toMatchObject({ reason: "blackout" });
     expect(ask(friday, "2026-11-21T05:00:00Z")).toBeUndefined();
   });
@@ -35,12 +40,14 @@ describe("closed times", () => {
   it("takes a holiday by the date in the zone", () => {
     const christmas = { holidays: ["2026-12-25"] };
     expect(ask(christmas, "2026-12-24T22:59:59Z")).toBeUndefined();
-    expect(ask(christmas, "2026-12-24T23:00:00Z")).toEqual({ reason: "holiday", note: "2026-12-25" });
+    expect(ask(christmas, "2026-12-24T23:00:00Z")).toEqual({
+      reason: "holiday",
+      note: "2026-12-25",
+      untilMs: Date.parse("2026-12-25T23:00:00Z"),
+    });
     expect(ask(christmas, "2026-12-25T22:59:59Z")).toMatchObject({ reason: "holiday" });
     expect(ask(christmas, "2026-12-25T23:00:00Z")).toBeUndefined();
-    expect(ask({ ...christmas, timezone: "Pacific/Auckland" }, "2026-12-24T11:00:00Z")).toMatchObject({
-      reason: "holiday",
-    });
+    expect(ask(christmas, "2026-12-24T11:00:00Z", "Pacific/Auckland")).toMatchObject({ reason: "holiday" });
   });
 
   it("answers the same in any order of questions", () => {
@@ -50,7 +57,7 @@ describe("closed times", () => {
         fc.integer({ min: 1, max: 3_000 }),
         (minutes, openMinutes) => {
           const blackouts = [{ cron: "0 6 * * *", durationMs: openMinutes * 60_000 }];
-          const asked = closedTimes({ timezone: "UTC", blackouts });
+          const asked = closedTimes({ blackouts }, "UTC");
           for (const minute of minutes) {
             const since = (minute + 18 * 60) % 1_440;
             // The window that opened last, or, when it stays open over a day, an older one; none

@@ -21,7 +21,7 @@ const plan = (changes: Partial<FollowerInput>) =>
   planFollower({ policy, slot, predecessor: ended(), nowMs: slotMs + 10_000, pauses: [], ...changes });
 const closedAt = (cron: string): Policy => ({
   ...policy,
-  closed: { timezone: "UTC", blackouts: [{ cron, durationMs: minute }], holidays: [] },
+  closed: { blackouts: [{ cron, durationMs: minute }], holidays: [] },
 });
 
 describe("a slot that waits", () => {

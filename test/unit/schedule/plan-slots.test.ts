@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Pause } from "../../../src/model/pause.ts";
+import { planPolicy } from "../../../src/schedule/plan-batches.ts";
 import { onTimeMs, planSlots } from "../../../src/schedule/plan-slots.ts";
+import { createSlotSource } from "../../../src/schedule/slots.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const minute = 60_000;
@@ -34,6 +36,31 @@ describe("planning due slots", () => {
     ]);
   });
 
+  it("names the newest open slot for `latest` in each batch of a long backlog", () => {
+    const hour = 60 * minute;
+    const schedule = { kind: "every", everyMs: minute, spreadMs: 0 } as const;
+    const states = (closedFor: number, pausedFor = 0, lateMs = 0) => {
+      const blackouts = [{ cron: "50 23 * * *", durationMs: closedFor * minute }];
+      const policy = testPolicy({ schedule, catchUpWindowMs: hour, closed: { blackouts, holidays: [] } });
+      const source = createSlotSource(policy);
+      if (source === undefined) throw new Error("no slots");
+      const pauses = [pause({ sinceMs: (24 * 60 - pausedFor) * minute })];
+      const moment = { nowMs: 24 * hour + lateMs, pauses: pausedFor === 0 ? [] : pauses };
+      const first = planPolicy({ policy, source, watermarkMs: 0 }, moment);
+      const last = planPolicy({ policy, source, watermarkMs: first?.newWatermarkMs ?? 0 }, moment);
+      const names = [...(first?.plans ?? []), ...(last?.plans ?? [])].map((plan) =>
+        plan.state === "coalesced" ? plan.into / minute : plan.state === "started" ? plan.slotMs / minute : plan.state,
+      );
+      return [...new Set(names)].sort();
+    };
+    expect(states(1)).toEqual([1_440, "skipped"]);
+    expect(states(15)).toEqual([1_429, "skipped"]);
+    expect(states(1, 30)).toEqual([1_409, "skipped"]);
+    expect(states(1, 70)).toEqual(["missed", "skipped"]);
+    // A batch that is full and the last.
+    expect(states(1, 0, -440 * minute)).toEqual([1_000]);
+  });
+
   it("misses all for `latest` when even the newest is older than the window", () => {
     const plans = planSlots(testPolicy({ catchUp: "latest", catchUpWindowMs: 5 * minute }), slots, at(26 * minute));
     expect(plans.map(({ state }) => state)).toEqual(["missed", "missed", "missed"]);
@@ -61,7 +88,7 @@ describe("planning due slots", () => {
   it("skips what is closed or paused, and never lets another slot stand for it", () => {
     const policy = testPolicy({
       catchUpWindowMs: 60 * minute,
-      closed: { timezone: "UTC", blackouts: [{ cron: "10 0 * * *", durationMs: 2 * minute }], holidays: [] },
+      closed: { blackouts: [{ cron: "10 0 * * *", durationMs: 2 * minute }], holidays: [] },
     });
     const pauses = [pause({ note: "release", sinceMs: 15 * minute, untilMs: 20 * minute })];
     expect(planSlots(policy, [5 * minute, ...slots], { nowMs: 21 * minute, pauses })).toEqual([
@@ -98,7 +125,7 @@ describe("planning due slots", () => {
   });
 
   it("prefers the reason that stands in the file, since only pauses are made up for", () => {
-    const policy = testPolicy({ closed: { timezone: "UTC", blackouts: [], holidays: ["1970-01-01"] } });
+    const policy = testPolicy({ closed: { blackouts: [], holidays: ["1970-01-01"] } });
     expect(planSlots(policy, [minute], { nowMs: minute, pauses: [pause({})] })).toEqual([
       { slotMs: minute, state: "skipped", reason: "holiday", note: "1970-01-01" },
     ]);
@@ -130,7 +157,7 @@ describe("planning due slots", () => {
         (seconds, { catchUp, catchUpWindowMs, openMinutes }, intervals, lateMs) => {
           const due = seconds.map((second) => second * 1_000).sort((a, b) => a - b);
           const blackouts = [{ cron: "0 * * * *", durationMs: openMinutes * minute }];
-          const policy = testPolicy({ catchUp, catchUpWindowMs, closed: { timezone: "UTC", blackouts, holidays: [] } });
+          const policy = testPolicy({ catchUp, catchUpWindowMs, closed: { blackouts, holidays: [] } });
           const pauses = intervals.map(([since, until]) =>
             pause({ sinceMs: since * 1_000, untilMs: until === null ? null : until * 1_000 }),
           );

@@ -15,7 +15,7 @@ const nightly = (changes: Partial<Policy> = {}, spreadMs = 0) =>
       dst: { gap: "next", overlap: "first" },
       spreadMs,
     },
-    closed: { timezone: "Europe/Vienna", blackouts: [], holidays: [] },
+    timezone: "Europe/Vienna",
     ...changes,
   });
 
@@ -70,7 +70,7 @@ describe("the slots around a time", () => {
   });
 
   it("says that a time without a slot lies in a closed time anyway", () => {
-    const policy = nightly({ closed: { timezone: "Europe/Vienna", blackouts: [], holidays: ["2026-12-25"] } });
+    const policy = nightly({ timezone: "Europe/Vienna", closed: { blackouts: [], holidays: ["2026-12-25"] } });
     expect(ask(policy, "2026-12-25T12:00").reasons).toEqual([
       "its schedule has no slot at this time",
       "it lies in a closed time anyway: holiday (2026-12-25)",

@@ -72,6 +72,26 @@ describe("a run of which only the growth of a list tells", () => {
   });
 });
 
+describe("a run whose lists cannot be read", () => {
+  const [unreadableForMs, dayMs] = [300_000, 86_400_000];
+  const failing = (failingSinceMs: number, failedAtMs: number) =>
+    ({ activities: { ...status, failingSinceMs, failedAtMs, failure: "503" }, finishSeenAtMs: undefined }) as const;
+
+  it("is unknown once they have failed for five minutes of its time", () => {
+    const run = { sentAtMs: dayMs, grew: false, ...failing(dayMs - 60_000, dayMs + unreadableForMs - 1) };
+    expect(settled({ ...run, nowMs: dayMs + unreadableForMs - 1 })).toBeUndefined();
+    expect(settled({ ...run, nowMs: dayMs + unreadableForMs })).toMatchObject({
+      status: "unknown",
+      detail: "the feeds cannot be read: 503",
+    });
+  });
+
+  it("waits for its own walks where they failed before it only", () => {
+    const run = { sentAtMs: dayMs, grew: false, ...failing(0, 1_000) };
+    expect(settled({ ...run, nowMs: dayMs + 1_000 })).toBeUndefined();
+  });
+});
+
 describe("a run whose activities may be of another start too", () => {
   const confidence = "ambiguous";
 

@@ -90,6 +90,29 @@ describe("a look at much", () => {
     await expect(ask(Promise.reject(new Error("Redis is away")))).rejects.toThrow("Redis is away");
   });
 
+  it("that is read beforehand goes at leisure until a caller asks for it", async () => {
+    const rests: (() => void)[] = [];
+    const sleep = (_: number, signal?: AbortSignal) => {
+      const slept = Promise.withResolvers<void>();
+      signal?.addEventListener("abort", () => slept.resolve());
+      rests.push(slept.resolve);
+      return slept.promise;
+    };
+    const looks = new Looks({ monotonicMs: () => 0, sleep }, () => {});
+    const hold = { forMs: 1_000, times: 0, mostMs: 0, outlivesChanges: true, renewsMs: 500 };
+    const ask = (isBeforehand?: true) => {
+      const inParts = async (_: unknown, rest: () => Promise<void>) => {
+        for (let part = 0; part < 100; part += 1) await rest();
+        return "read";
+      };
+      return looks.of("ahead", context, inParts, { ...hold, ...(isBeforehand && { isBeforehand }) });
+    };
+    const first = ask(true);
+    rests[0]?.();
+    await expect.poll(() => rests.length).toBe(2);
+    expect([await ask(), await first, rests.length]).toEqual(["read", "read", 2]);
+  });
+
   it("is shared also while it takes longer than it holds", async () => {
     const { looks, pass } = looksThatTake(0);
     const slow = Promise.withResolvers<string>();

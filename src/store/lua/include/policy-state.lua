@@ -75,3 +75,12 @@ local function notePolicyState(stateKey, finishedMs, target, weight, run, last, 
   line = table.concat({ finishedMs, known, since, inARow, goodMs, badMs, runs, last }, '\t')
   redis.call('HSET', stateKey, 'policy', firstMs .. cutMs, target, line)
 end
+
+-- Whether the last task of a target ended well, in this slot or in a newer one.
+local function hasEndedWell(stateKey, slot)
+  for _, line in ipairs(redis.call('HVALS', stateKey)) do
+    local endedMs, goodMs, last = string.match(line, '^(%d+)\t[+-]?\t%d*\t%d+\t(%d*)\t%d*\t[^\t]*\t(.*)$')
+    if endedMs and endedMs == goodMs and cjson.decode(last)[7] >= slot then return true end
+  end
+  return false
+end

@@ -26,8 +26,8 @@ local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 2
 local pollKeptMs = 400 * 86400000
 -- A trim at each outcome would cost each start. So Redis keeps up to 15 outcomes more.
 local trimEvery = 16
--- An ended start may still leave an activity. It stays in flight while its request is younger than
--- this, counted back from the oldest start that has not ended or from now; at most the second span.
+-- An activity of an ended start may still appear. So the start stays in flight until its request is
+-- 60 s old, or 60 s older than that of the oldest start that goes on; 600 s at the most.
 local endedKeptMs, endedKeptMsMax = 60000, 600000
 
 local function releaseTask()
@@ -35,9 +35,8 @@ local function releaseTask()
   for feedIndex = 17, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
 end
 
--- A start that ends before its activity was seen stays among those in flight, marked "e": else
--- another start would get its activity. So does a start that ends beside others, which may have got
--- its own.
+-- Two kinds of ended starts stay in flight, marked "e": one whose activity was not seen, since
+-- another start would get it, and one that ends beside others, which may have got its activity.
 local function leaveFlight()
   local isUnseen = { accepted = true, unknown = true, ['timed-out'] = true, blocked = true }
   local isNothing = { ['not-started'] = true, skipped = true, missed = true }

@@ -1,11 +1,13 @@
 -- Counts an ending. A slot counts once, however many of its tasks failed, and not at all when one
--- of them succeeded. A success older than the first failure of the row ends nothing.
--- KEYS: quarantines
+-- of them succeeded: of a policy that is well, its state knows. A success older than the first
+-- failure of the row ends nothing.
+-- KEYS: quarantines, policy state
 -- ARGV: policy, slot, '1' for a good ending, after (failures in a row), forMs, note
 -- Answers 'quarantined', 'released' or 'nothing'.
-local quarantinesKey = KEYS[1]
+local quarantinesKey, stateKey = unpack(KEYS)
 local policy, slotText, isGood, after, forMs, note = unpack(ARGV)
 --- @include "now"
+--- @include "policy-state"
 local text, slot = redis.call('HGET', quarantinesKey, policy), tonumber(slotText)
 local entry = { v = 1, failures = 0, badMs = 0, goodMs = 0, sinceMs = cjson.null, untilMs = cjson.null, note = '' }
 entry.endedBy = cjson.null
@@ -23,7 +25,7 @@ if isGood == '1' then
     word = 'released'
   end
 else
-  if isInForce or slot == entry.goodMs or slot <= entry.badMs then return 'nothing' end
+  if isInForce or slot == entry.goodMs or slot <= entry.badMs or hasEndedWell(stateKey, slot) then return 'nothing' end
   entry.failures = entry.failures + 1
   if entry.failures == 1 then entry.rowFromMs = slot end
   entry.badMs = slot

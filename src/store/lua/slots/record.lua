@@ -97,6 +97,7 @@ end
 
 local answers = {}
 while atArg <= #ARGV do answers[#answers + 1] = run(readPlan()) end
--- For open pages; no slot waits for them. No policy gets this number: none has ended a task.
+-- Makes open pages load again; a slot does not wait for that. Only the member '' counts up, since
+-- no state of a policy has changed (include/policy-state.lua).
 if hasRecorded then redis.pcall('ZINCRBY', changedKey, 1, '') end
 return answers

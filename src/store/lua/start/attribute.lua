@@ -1,6 +1,6 @@
 -- Attributes each activity to one start in flight: the nearest in time. Without a time: the first
 -- start without an activity, confirmed ones before others. An attribution stays.
--- KEYS: attributions (activity → task), their order, in flight, losses
+-- KEYS: attributions (activity → task), their order, in flight (marks: include/start), losses
 -- ARGV: retentionMs, most; then pairs of activity and its beginning ('' when unknown), oldest first
 -- Answers the task of each activity ('' for none); pairs of start in flight and instant; losses.
 local attributionsKey, orderKey, inFlightKey, lossesKey = unpack(KEYS)

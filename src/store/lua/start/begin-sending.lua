@@ -1,21 +1,19 @@
--- Permits the request. A repeated command of the same asking, after a lost answer, is permitted
--- again.
--- KEYS: entry, in flight (task → when its request was sent; '+' behind it: confirmed, 'e' before
--- it once ended), watch, losses
--- ARGV: claimant, startBy, term, slot, asking (id of this command), task, baseline,
+-- Permits the request. The same command again, after a lost answer, is permitted again.
+-- KEYS: entry, in flight (marks: include/start), watch, losses
+-- ARGV: claimant, startBy, term, slot, commandId, task, baseline,
 -- knownSeq (or ''), inFlightMs (retention)
 -- Answers { 'permitted', count of intents }, or { why not }.
 local entryKey, inFlightKey, watchKey, lossesKey = unpack(KEYS)
-local claimant, startBy, term, slot, asking, task, baseline, knownSeq, inFlightMs = unpack(ARGV)
+local claimant, startBy, term, slot, commandId, task, baseline, knownSeq, inFlightMs = unpack(ARGV)
 --- @include "fence"
-local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'asking', 'cancelled')
-if entry[1] == 'sending' and entry[3] == asking then return { 'permitted', countIntent(watchKey, term) } end
+local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'commandId', 'cancelled')
+if entry[1] == 'sending' and entry[3] == commandId then return { 'permitted', countIntent(watchKey, term) } end
 if entry[1] ~= 'claimed' or entry[2] ~= claimant or entry[4] then return { 'lost-claim' } end
 if now > tonumber(startBy) then return { 'too-late' } end
 local obstacle = checkFence(watchKey, lossesKey, term, slot, startBy)
 if obstacle then return { obstacle } end
 redis.call('HSET', entryKey, 'state', 'sending', 'sends', 1, 'sentAtMs', now, 'lastSentAtMs', now)
-redis.call('HSET', entryKey, 'baseline', baseline, 'asking', asking)
+redis.call('HSET', entryKey, 'baseline', baseline, 'commandId', commandId)
 if knownSeq ~= '' then redis.call('HSET', entryKey, 'knownSeq', knownSeq) end
 redis.call('HSET', inFlightKey, task, now)
 redis.call('PEXPIRE', inFlightKey, inFlightMs)

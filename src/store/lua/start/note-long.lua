@@ -7,6 +7,6 @@ local run, policy, slot, isNotified = unpack(ARGV)
 --- @include "now"
 --- @include "events"
 if redis.call('HGET', entryKey, 'state') ~= 'confirmed' then return 0 end
-if redis.call('HSETNX', entryKey, 'longNotifiedAtMs', now) == 0 then return 0 end
+if redis.call('HSETNX', entryKey, 'longNotedAtMs', now) == 0 then return 0 end
 if isNotified == '1' then addEvent(streamKey, 'p', policy, 's', slot, 'l', run) end
 return 1

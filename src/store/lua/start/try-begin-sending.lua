@@ -1,19 +1,19 @@
 -- The fast path: claim, lease, permit of the limiter and permission in one step.
 -- KEYS: entry, in flight, watch, losses, lease, feed status, the four of the limiter
--- ARGV: claimant, startBy, term, slot, asking, task, retentionMs, inFlightMs,
+-- ARGV: claimant, startBy, term, slot, commandId, task, retentionMs, inFlightMs,
 -- leaseMs ('' for none), '1' to note how far the feed is known; then the request for the limiter,
 -- if it has limits
 -- Answers 'permitted', 'denied' (by the limiter) or 'obstacle' (the single steps name it), now, the
 -- count of intents, and the limiter's answer ('' without one).
 local entryKey, inFlightKey, watchKey, lossesKey, leaseKey, feedKey = unpack(KEYS, 1, 6)
-local claimant, startBy, term, slot, asking, task, retentionMs, inFlightMs, leaseMs, notesFeed = unpack(ARGV, 1, 10)
+local claimant, startBy, term, slot, commandId, task, retentionMs, inFlightMs, leaseMs, notesFeed = unpack(ARGV, 1, 10)
 --- @include "start"
 --- @include "lease"
 --- @include "fence"
 --- @include "limiter-acquire"
-local entry = redis.call('HMGET', entryKey, 'state', 'v', 'claimedAtMs', 'asking', 'cancelled')
-if entry[1] == 'sending' and entry[4] == asking then
-  -- The same asking again, after a lost answer. No request has gone out, so it begins anew.
+local entry = redis.call('HMGET', entryKey, 'state', 'v', 'claimedAtMs', 'commandId', 'cancelled')
+if entry[1] == 'sending' and entry[4] == commandId then
+  -- The same command again, after a lost answer. No request has gone out, so it begins anew.
   entry[1] = 'claimed'
   takeBack(entryKey, inFlightKey, task)
 end
@@ -31,7 +31,7 @@ if ARGV[11] then
   if limiterAnswer[1] ~= 'permitted' then return refuse('denied', now, 0, limiterAnswer) end
 end
 local intent = { 'v', 1, 'state', 'sending', 'claimant', claimant, 'claimedAtMs', entry[3] or now, 'sends', 1 }
-for _, text in ipairs({ 'sentAtMs', now, 'lastSentAtMs', now, 'baseline', '', 'asking', asking }) do
+for _, text in ipairs({ 'sentAtMs', now, 'lastSentAtMs', now, 'baseline', '', 'commandId', commandId }) do
   table.insert(intent, text)
 end
 if notesFeed == '1' then

@@ -8,6 +8,8 @@ import { SyncService, staticToken } from "../../../../src/service/client.ts";
 /** How the server answers, and what it was asked. */
 let items = 0;
 let isClever = false;
+/** The page from this item on is answered with an error. */
+let breaksAt = -1;
 let canCount = true;
 let asked: { method: string; path: string; query: URLSearchParams }[] = [];
 
@@ -19,6 +21,7 @@ const server = createServer((request, response): unknown => {
   if (pathname.endsWith("/$count")) return canCount ? json(items) : response.writeHead(400).end();
   if (!pathname.endsWith("/synchronizationactivities")) return json({ value: [] });
   const from = Number(query.get("page") ?? (isClever ? query.get("$skip") : null) ?? 0);
+  if (from === breaksAt) return response.writeHead(500).end();
   const length = Math.min(10, items - from);
   const value = Array.from({ length }, (_, index) => ({ id: from + index + 1, syncJobId: 3 }));
   const end = from + value.length;
@@ -37,6 +40,7 @@ beforeEach(() => {
   asked = [];
   canCount = true;
   isClever = false;
+  breaksAt = -1;
 });
 
 async function discover() {
@@ -55,6 +59,14 @@ async function discover() {
 }
 
 describe("a discovery", () => {
+  it("shows what it has read where a later page cannot be had", async () => {
+    items = 100;
+    breaksAt = 10;
+    const { found, unreadable, notes } = await discover();
+    expect([found?.sample.items, found?.sample.seen, unreadable]).toEqual([10, "front", []]);
+    expect(notes.join("\n")).toContain("page 2");
+  });
+
   it("reads the end of a long list by an offset, where the service honours it", async () => {
     items = 100_000;
     isClever = true;

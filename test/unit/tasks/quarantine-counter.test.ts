@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { weightOf } from "../../../src/model/outcome.ts";
 import type { CountedEnding } from "../../../src/store/pauses.ts";
-import { createQuarantineWatch } from "../../../src/tasks/recorder.ts";
+import { createQuarantineCounter } from "../../../src/tasks/recorder.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 
 describe("what an outcome says of its policy", () => {
@@ -32,7 +32,7 @@ describe("what an outcome says of its policy", () => {
       },
     };
     const ruleOf = (policy: string) => (policy === "nightly" ? { after: 2, forMs: 60_000 } : undefined);
-    const watch = createQuarantineWatch(counts, ruleOf, silentLog);
+    const watch = createQuarantineCounter(counts, ruleOf, silentLog);
     await watch(testOutcome({ policy: "other", status: "failed", reason: "run-failed" }));
     await watch(testOutcome({ status: "skipped", reason: "overlap" }));
     await watch(testOutcome({ status: "failed", reason: "run-failed", detail: "activity 7 did not succeed" }));

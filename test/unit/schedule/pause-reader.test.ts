@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type EventFields, silentLog } from "../../../src/core/event-log.ts";
 import type { Pause } from "../../../src/model/pause.ts";
-import { createPauseWatch } from "../../../src/schedule/scheduler.ts";
+import { createPauseReader } from "../../../src/schedule/scheduler.ts";
 
 const pause = (name: string, sinceMs: number, untilMs: number | null): Pause => ({
   v: 1,
@@ -18,7 +18,7 @@ function watch(pauses: Pause[]) {
   const events: string[] = [];
   const info = (event: string, fields: EventFields = {}) =>
     events.push(`${event} ${fields["name"]} by ${fields["by"]}`);
-  return { events, read: createPauseWatch(async () => pauses, { ...silentLog, info }) };
+  return { events, read: createPauseReader(async () => pauses, { ...silentLog, info }) };
 }
 
 describe("the pause watch", () => {

@@ -1,0 +1,93 @@
+// What pages and the API leave out where there is much: they say so, and their links have the rest.
+import { expect, it } from "vitest";
+import { listNames } from "../../../src/model/feed.ts";
+import { Changes } from "../../../src/store/changes.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
+import { type WebFixture, webForTest } from "../../support/web-fixture.ts";
+import { setOfStory } from "../../support/web-story.ts";
+
+const places = Array.from({ length: 101 }, (_, index) => `p${String(index).padStart(3, "0")}`);
+const set = setOfStory(Object.fromEntries(places.map((name) => [name, { endings: [], more: { repository: name } }])));
+const last = places.at(-1) ?? "";
+const webOf = () => webForTest({ story: {}, set });
+
+const textOf = (page: string) => page.replace(/<[^>]+>/g, " ").replace(/\s+/g, " ");
+
+/** Counts open conflicts of a repository, as a walk does. */
+async function walk(feeds: FeedStore, repository: string, open: number): Promise<void> {
+  const feed = { service: "main", repository, list: "conflictDetails" } as const;
+  const totals = new Map([["all", open], ...(open === 0 ? [] : [["job 42", open] as const])]);
+  await feeds.keepKnowledge(feed, "{}");
+  await feeds.walked(feed, { startedAtMs: 1, count: open, whole: true, totals });
+}
+
+it("shows what is open in the only list that was read, of however many", async () => {
+  const web = await webOf();
+  await walk(new FeedStore(web.store), last, 3);
+  const get = async (path: string) => JSON.parse(await (await web.ask(`/api/v1${path}`)).text());
+  const open = { items: [{ repository: last, syncJobId: "42", open: 3 }], listsLeftOut: 0 };
+  expect(await get("/conflicts")).toMatchObject(open);
+  expect((await get("/feeds")).items).toMatchObject([{ repository: last, list: "conflictDetails" }]);
+  const page = await (await web.ask("/feeds")).text();
+  expect(textOf(page)).toContain(`conflictDetails of main, repository ${last}`);
+});
+
+it("tells how many lists it leaves out, of all but those with something open", async () => {
+  const web = await webOf();
+  const feeds = new FeedStore(web.store);
+  const all = places.flatMap((repository) => listNames.map((list) => ({ service: "main", repository, list })));
+  await Promise.all(all.map((feed) => feeds.keepKnowledge(feed, "{}")));
+  await walk(feeds, last, 3);
+  await feeds.failed({ service: "main", repository: last, list: "masks" }, "it is locked");
+  const get = async (path: string) => JSON.parse(await (await web.ask(`/api/v1${path}`)).text());
+  expect(await get("/conflicts")).toMatchObject({ items: [{ repository: last }], listsLeftOut: 0 });
+  expect(await get("/approvals")).toMatchObject({ items: [], listsLeftOut: 1 });
+  const { items, listsLeftOut } = await get("/feeds");
+  expect([items.length, listsLeftOut]).toEqual([600, 6]);
+  expect(items.slice(0, 2)).toMatchObject([{ list: "conflictDetails" }, { failure: "it is locked" }]);
+  expect(textOf(await (await web.ask("/feeds")).text())).toMatch(/600 lists .* 6 more were read and are not shown/);
+});
+
+/** The rows of an audit's exports, by the links of its page. */
+async function exportsOf(web: WebFixture, path: string) {
+  const page = await (await web.ask(path)).text();
+  const links = page.matchAll(/href="([^"]+)" download="audit/g).map(([, href = ""]) => href.replaceAll("&amp;", "&"));
+  const [csv, ndjson] = await Promise.all(
+    [...links].map(async (href) => {
+      const answer = await web.ask(href);
+      expect([href, answer.status]).toEqual([href, 200]);
+      return (await answer.text()).trim().split("\n");
+    }),
+  );
+  const names = (ndjson ?? []).map((line) => JSON.parse(line).policy);
+  expect(csv?.length).toBe(names.length + 1);
+  return { names, text: textOf(page) };
+}
+
+it("exports the rows of an audit whose filter is a part of a name", async () => {
+  const web = await webOf();
+  const all = await exportsOf(web, "/audit?policy=P09");
+  expect(all.names).toEqual(places.slice(90, 100));
+  const one = await exportsOf(web, "/audit?policy=p042&from=2026-02-28");
+  expect(one.names).toEqual(["p042"]);
+});
+
+it("says which rows an audit of more than a hundred policies exports", async () => {
+  const web = await webOf();
+  const first = await exportsOf(web, "/audit");
+  expect(first.names).toEqual(places.slice(0, 100));
+  expect(first.text).toContain("Export of policies 1 to 100 of 101");
+  const last = await exportsOf(web, "/audit?page=5");
+  expect(last.names).toEqual(places.slice(100));
+  expect(last.text).toContain("Export of policies 101 to 101 of 101");
+});
+
+it("links all changes that are kept where a page does not show them", async () => {
+  const web = await webOf();
+  const changes = new Changes(web.store);
+  const change = { actor: "ana", what: "pause", subject: "policy p001", before: null, after: null, reason: null };
+  await Promise.all(Array.from({ length: 1_001 }, () => changes.add(change)));
+  const page = await (await web.ask("/changes")).text();
+  const [, href = ""] = /The newest 200; .*href="(\/api[^"]+)"/.exec(page) ?? [];
+  expect(JSON.parse(await (await web.ask(href)).text()).items).toHaveLength(1_001);
+});
