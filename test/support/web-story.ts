@@ -97,10 +97,18 @@ export function setOfStory(story: Story): PolicySet {
   return setOf(policies);
 }
 
-/** Writes a story; its newest slot is that of the present hour. */
+/** More than the runs of a story take: what a test writes now has ended after all of them. */
+const longestRunMs = 5 * 60_000;
+
+/** The newest slot of a story: of the present hour, once its runs can have ended. */
+export function newestSlotMs(nowMs: number): number {
+  return Math.floor((nowMs - longestRunMs) / hourMs) * hourMs;
+}
+
+/** Writes a story up to its newest slot. */
 export async function writeStory(store: Store, story: Story): Promise<void> {
   const nowMs = await redisTimeMs(store);
-  const newestMs = Math.floor(nowMs / hourMs) * hourMs;
+  const newestMs = newestSlotMs(nowMs);
   for (const [policy, { endings, more }] of Object.entries(story)) {
     const slots = endings.map((ending, index) => ({
       ending,
