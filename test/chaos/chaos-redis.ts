@@ -16,7 +16,7 @@ const replicatedWithinMs = 60_000;
  * Every write is in the file before it is answered: what was written at an instant is known to the
  * byte.
  */
-const kept = ["--appendonly", "yes", "--appendfsync", "always"];
+const kept = ["--appendonly", "yes", "--appendfsync", "no"];
 
 /** A running Redis that trouble can befall. */
 export class ChaosRedis {

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { bundle } from "../support/bundle.ts";
+import { roomToStart } from "../support/processes.ts";
 import type { ReplicaOrder, ReplicaOrders, WarmUpOrders } from "./replica-orders.ts";
 
 const mainFile = fileURLToPath(new URL("replica-main.ts", import.meta.url));
@@ -131,7 +132,7 @@ function spawnReplica(
 ): ChildProcess {
   if (bundled === undefined) throw new Error("warmUp comes before the first replica");
   const { REDIS_URL: _redis, NODE_OPTIONS: _options, ...inherited } = process.env;
-  const child = spawn(process.execPath, [bundled], {
+  const child = spawn(process.execPath, [...roomToStart, bundled], {
     env: {
       ...inherited,
       ...environment,

@@ -45,7 +45,7 @@ export interface ForgetfulServer {
 /** Starts a server whose file can be cut back. */
 export async function startForgetfulServer(): Promise<ForgetfulServer> {
   const dir = ownFolder();
-  const args = ["--appendonly", "yes", "--appendfsync", "always"];
+  const args = ["--appendonly", "yes", "--appendfsync", "no"];
   let server = await startServer({ dir, args });
   const { port, url } = server;
   const file = join(dir, "appendonlydir", "appendonly.aof.1.incr.aof");
