@@ -46,7 +46,7 @@ export class ChaosRedis {
       return new ChaosRedis({ folder, master, replica, front });
     }
     const redis = new ChaosRedis({ folder, master });
-    redis.#watchFile();
+    if (troubles.some(({ action }) => action === "forget")) redis.#watchFile();
     return redis;
   }
 
