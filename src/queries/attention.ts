@@ -22,7 +22,7 @@ import {
   readPolicyLines,
 } from "./policy-lines.ts";
 import { type QueryContext, type StateContext, type View, wholeView } from "./query-context.ts";
-import { describeMissingRoles, describeThrottle, showFeed } from "./service-words.ts";
+import { describeMissingRoles, describeThrottle, isThrottledLong, showFeed } from "./service-words.ts";
 import { isStuck } from "./sinks.ts";
 import { type ExpensiveFeed, readStatus, type Status } from "./status.ts";
 
@@ -127,7 +127,7 @@ function processItems({ processes, owners, config }: Status, { isNarrowed }: Vie
 
 function serviceItems({ services, feeds, nowMs }: Status, lines: readonly PolicyLine[]): AttentionItem[] {
   return services.flatMap((status) => {
-    const { service: name, breaker, throttledUntilMs, openSinceMs, lastFailure } = status;
+    const { service: name, breaker, throttledUntilMs, throttledSinceMs, openSinceMs, lastFailure } = status;
     const base = { ...none, about: "service" as const, name, heals: true };
     if (breaker === "open") {
       const touches = heldUpBy(name, lines, services);
@@ -150,9 +150,9 @@ function serviceItems({ services, feeds, nowMs }: Status, lines: readonly Policy
     if (throttledUntilMs === undefined) return [];
     return [
       {
-        ...{ ...base, state: "throttled" },
+        ...{ ...base, state: "throttled", sinceMs: throttledSinceMs, heals: !isThrottledLong(status, nowMs) },
         what: `the service asked for patience ${describeThrottle(status, nowMs)}`,
-        nextStep: "Nothing is lost; set `limits` of the service if this happens often",
+        nextStep: "Nothing is lost; set `limits` of the service, or spread its policies, if this goes on",
       },
     ];
   });

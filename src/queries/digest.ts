@@ -123,7 +123,7 @@ function titleOf(lines: readonly PolicyLine[], items: readonly AttentionItem[], 
   const all = counted(lines.length, "policy", "policies");
   const fresh = items.filter(({ acknowledged }) => acknowledged === undefined);
   const unusual = fresh.filter(({ state }) => state === "unusual").length;
-  const bad = fresh.filter(({ state }) => state !== "unusual" && state !== "throttled");
+  const bad = fresh.filter(({ state, heals }) => state !== "unusual" && !(state === "throttled" && heals));
   const needy = bad.filter(({ heals }) => !heals).length;
   const isWell = items.length === 0 && lines.every(({ health }) => health === "ok");
   const worst = needy === 0 ? "Not fine" : `Not fine, ${needy === 1 ? "1 needs" : `${needy} need`} a person`;

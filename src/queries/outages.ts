@@ -56,7 +56,7 @@ export function heldUpBy(name: string, lines: readonly PolicyLine[], services: S
   return own.toSorted((a, b) => (a.waitingMs ?? Number.MAX_VALUE) - (b.waitingMs ?? Number.MAX_VALUE));
 }
 
-/** What became of them: `2 runs wait for it: a, b; 1 failed by it, and runs again: c`. */
+/** What became of them: `2 policies wait for it: a, b; 1 policy failed by it, …: c`. */
 export function describeHeldUp(lines: readonly PolicyLine[]): string {
   const kinds = Map.groupBy(lines, (line) =>
     line.waitingMs !== undefined ? "waits" : hasFailedByOutage(line) ? "failed" : "later",
@@ -66,8 +66,12 @@ export function describeHeldUp(lines: readonly PolicyLine[]): string {
     return names.length === 0 ? [] : [`${words(names.length)}: ${someNames(names, undefined, namedMax)}`];
   };
   const parts = [
-    ...told("waits", (count) => `${counted(count, "run waits", "runs wait")} for it`),
-    ...told("failed", (count) => `${count} failed by it, and ${count === 1 ? "runs" : "run"} again when due next`),
+    ...told("waits", (count) => `${counted(count, "policy waits", "policies wait")} for it`),
+    ...told(
+      "failed",
+      (count) =>
+        `${counted(count, "policy", "policies")} failed by it, and ${count === 1 ? "runs" : "run"} again when due next`,
+    ),
     ...told("later", (count) => `${counted(count, "policy needs", "policies need")} it when due next`),
   ];
   return parts.join("; ");

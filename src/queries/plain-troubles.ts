@@ -194,7 +194,7 @@ function otherTrouble(item: AttentionItem, services: Status["services"], clock: 
   const care = "The people who run Syncline";
   switch (about) {
     case "service":
-      return state === "down" ? outageTrouble(item, since) : throttleTrouble(name, services, clock);
+      return state === "down" ? outageTrouble(item, since) : throttleTrouble(item, services, clock);
     case "list":
       return state === "unreadable"
         ? `${name} cannot be read${since}. Runs that need it end uncertain. ${care} must look`
@@ -206,7 +206,10 @@ function otherTrouble(item: AttentionItem, services: Status["services"], clock: 
   }
 }
 
-function throttleTrouble(name: string, services: Status["services"], clock: PlainClock): string {
+function throttleTrouble(item: AttentionItem, services: Status["services"], clock: PlainClock): string {
+  const { name, heals, sinceMs = clock.nowMs } = item;
+  if (!heals)
+    return `service ${name} has asked Syncline to wait again and again since ${plainTime(sinceMs, clock)}. Runs come late. The people who run Syncline must ask it for less`;
   const { throttledUntilMs } = services.find(({ service }) => service === name) ?? {};
   const until = throttledUntilMs === undefined ? "" : ` until ${plainTime(throttledUntilMs, clock)}`;
   return `service ${name} asked Syncline to wait${until}. Nothing is lost: Syncline goes on then`;

@@ -19,10 +19,22 @@ export function describeBreaker(status: LimiterStatus, nowMs: number): string {
 }
 
 /** The throttle: `no`, or until when the service asked clients to wait. */
-export function describeThrottle({ throttledUntilMs }: LimiterStatus, nowMs: number): string {
+export function describeThrottle(status: LimiterStatus, nowMs: number): string {
+  const { throttledUntilMs, throttledSinceMs = nowMs } = status;
   if (throttledUntilMs === undefined) return "no";
-  return `until ${showInstant(throttledUntilMs)}, for ${formatRoughly(throttledUntilMs - nowMs)}`;
+  const until = `until ${showInstant(throttledUntilMs)}`;
+  if (nowMs - throttledSinceMs < againFromMs) return `${until}, for ${formatRoughly(throttledUntilMs - nowMs)}`;
+  return `again and again since ${showInstant(throttledSinceMs)}, now ${until}`;
 }
+
+const againFromMs = 60_000;
+
+/** Whether a service asks for so long that a person should look. */
+export function isThrottledLong({ throttledSinceMs }: LimiterStatus, nowMs: number): boolean {
+  return throttledSinceMs !== undefined && nowMs - throttledSinceMs >= longThrottleMs;
+}
+
+const longThrottleMs = 600_000;
 
 /** Why the tasks of a service are blocked now; undefined when they are not. */
 export function describeDeniedBy(

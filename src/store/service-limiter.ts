@@ -270,6 +270,8 @@ export interface LimiterStatus {
   readonly lastFailure: string | undefined;
   /** Until when the service asked for no requests; undefined when it did not. */
   readonly throttledUntilMs: number | undefined;
+  /** Since when it has asked for that again and again; undefined when it did not. */
+  readonly throttledSinceMs: number | undefined;
   /** Requests under way; 0 unless `limits.concurrency` is set, since only then they are counted. */
   readonly inFlight: number;
 }
@@ -281,7 +283,7 @@ export async function readLimiterStatus(store: Store, service: string): Promise<
   const fields = await store.redis.hgetall(stateKey);
   const inFlight = await store.redis.zcount(insideKey, `(${nowMs}`, "+inf");
   const instant = (name: string) => (fields[name] === undefined ? undefined : Number(fields[name]));
-  const throttledUntilMs = instant("throttledUntilMs");
+  const isThrottled = (instant("throttledUntilMs") ?? 0) > nowMs;
   const isOpen = fields["state"] === "open";
   return {
     breaker: isOpen ? "open" : "closed",
@@ -289,7 +291,8 @@ export async function readLimiterStatus(store: Store, service: string): Promise<
     nextProbeMs: isOpen ? instant("nextProbeMs") : undefined,
     failures: instant("failures") ?? 0,
     lastFailure: fields["lastFailure"],
-    throttledUntilMs: throttledUntilMs !== undefined && throttledUntilMs > nowMs ? throttledUntilMs : undefined,
+    throttledUntilMs: isThrottled ? instant("throttledUntilMs") : undefined,
+    throttledSinceMs: isThrottled ? instant("throttledSinceMs") : undefined,
     inFlight,
   };
 }

@@ -235,7 +235,7 @@ describe("syncline digest says in plain words", () => {
     expect(title).toBe("Not fine, 1 needs a person: 2 failed, 2 waiting for main (down) of 4 policies");
     expect(lines).toEqual([
       expect.stringMatching(
-        /^service main is down since \d\d:\d\d\. Heals by itself: .* goes on when it answers\. If it should be up, tell the people who run main\. 1 run waits for it: hr; 1 failed by it, and runs again .*: pay; 1 policy needs it .*: later\. Owner: Ana, 4711; none is named for pay, later$/,
+        /^service main is down since \d\d:\d\d\. Heals by itself: .* goes on when it answers\. If it should be up, tell the people who run main\. 1 policy waits for it: hr; 1 policy failed by it, and runs again .*: pay; 1 policy needs it .*: later\. Owner: Ana, 4711; none is named for pay, later$/,
       ),
       // No slot makes up for it.
       expect.stringMatching(/^alone: failed .*\. A person must run it by hand when main works again\. /),

@@ -41,7 +41,7 @@ it("one outage is one item, with what it holds up and whose that is", async () =
       ...{ about: "service", name: "billing", state: "down", healsByItself: true, owner: "Ana, 4711; Bob" },
       ...{ policies: ["ledger", "orders", "prices"], policiesCount: 3 },
       what: expect.stringMatching(
-        /^1 run waits for it: ledger; 1 failed by it, .*: orders; 1 policy needs it .*: prices; cannot be read meanwhile: activities of billing, repository HR, conflictDetails .*, approvals .*; last failure: server$/,
+        /^1 policy waits for it: ledger; 1 policy failed by it, .*: orders; 1 policy needs it .*: prices; cannot be read meanwhile: activities of billing, repository HR, conflictDetails .*, approvals .*; last failure: server$/,
       ),
     },
   ]);
@@ -64,6 +64,29 @@ it("status and the policy's page say that its run waits", async () => {
   const { out } = await runHere(["status", "--prefix", prefix, "--redis-url", url]);
   expect(out).toMatch(/\nservice-down +ledger .* its run of \d\d:\d\d UTC waits until billing answers/);
   expect(await (await web.ask("/policies/ledger")).text()).toMatch(/its run of \d\d:\d\d UTC waits until billing/);
+});
+
+it("a service that throttles on and on is told since when, and needs a person", async () => {
+  const own = await webForTest({ story: { contracts: { endings: ["ok"] } } });
+  const parts = { store: own.store, clock: systemClock, log: silentLog };
+  const throttle = async () => {
+    const limiter = new ServiceLimiter({ ...limits, service: "main", failuresMax: 9 }, parts);
+    const permit = await limiter.acquire({ isRead: true });
+    if (!isDenied(permit)) await permit.release({ kind: "throttled", retryAfterMs: 4_000 });
+  };
+  await throttle();
+  const first = (await (await own.ask("/api/v1/attention")).json()) as { items: object[] };
+  expect(first.items).toMatchObject([
+    { state: "throttled", healsByItself: true, what: expect.stringMatching(/for \ds$/) },
+  ]);
+  // The same a quarter of an hour later, when the next answer is no better.
+  const [key, { redis }] = [own.store.key("limiter", "main"), own.store];
+  const sinceMs = Number(await redis.hget(key, "throttledSinceMs")) - 900_000;
+  await redis.hset(key, { throttledSinceMs: sinceMs, throttledUntilMs: Date.now() - 1_000 });
+  await throttle();
+  const told = async () => JSON.parse(await (await own.ask("/api/v1/attention")).text()).items;
+  const what = expect.stringMatching(/again and again since .*, now until /);
+  await expect.poll(told, { interval: 300 }).toMatchObject([{ state: "throttled", healsByItself: false, what }]);
 });
 
 it("what one sync job needs a person for is no part of another's outage", async () => {

@@ -62,11 +62,15 @@ describe("what is said of a service", () => {
   const nowMs = Date.parse("2026-11-21T08:00:00Z");
 
   it("is why its tasks wait: it counts as down, or asked for patience", () => {
-    const calm = { ...well, throttledUntilMs: undefined, inFlight: 0 };
+    const calm = { ...well, throttledUntilMs: undefined, throttledSinceMs: undefined, inFlight: 0 };
     expect(describeDeniedBy("main", calm, nowMs)).toBeUndefined();
     const throttledUntilMs = nowMs + 864_000;
     expect(describeDeniedBy("main", { ...calm, throttledUntilMs }, nowMs)).toBe(
       "service main asked for patience until 2026-11-21 08:14:24Z, for 15m",
+    );
+    const again = { ...calm, throttledUntilMs, throttledSinceMs: nowMs - 900_000 };
+    expect(describeDeniedBy("main", again, nowMs)).toBe(
+      "service main asked for patience again and again since 2026-11-21 07:45:00Z, now until 2026-11-21 08:14:24Z",
     );
     const down = {
       breaker: "open",

@@ -10,6 +10,8 @@ local exchange, leaseMs, health, throttleMs, isProbe, failuresMax, probeEveryMs,
   unpack(ARGV)
 --- @include "limiter-release"
 local coolDownsKeptMs = 3600000
+-- A throttle that begins so soon after another one goes on with it.
+local throttlesApartMs = 300000
 -- A few resources of 17 characters are enough: more of them mean that the service is down.
 local failingMax = 1000
 local limiter = openLimiter(unpack(KEYS))
@@ -21,6 +23,7 @@ local function throttle()
   local untilMs = now + tonumber(throttleMs)
   if untilMs > limiter.throttledUntilMs then redis.call('HSET', stateKey, 'throttledUntilMs', untilMs) end
   if limiter.throttledUntilMs <= now then word = 'throttled' end
+  if limiter.throttledUntilMs + throttlesApartMs < now then redis.call('HSET', stateKey, 'throttledSinceMs', now) end
 end
 
 -- Notes the resource; answers whether all failures are about one.
