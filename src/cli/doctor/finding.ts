@@ -62,7 +62,16 @@ export function withinLines(findings: readonly Finding[]): readonly Finding[] {
   const rest = ordered.slice(linesMax);
   const [first] = rest;
   if (first === undefined) return findings;
-  const more = { ...first, subject: "", what: `and ${rest.length} more like these` };
+  const { check, level } = first;
+  const isOne = rest.every(({ cure }) => cure === first.cure);
+  const cure = isOne ? first.cure : "mend these first: the next look shows those that are left";
+  const more = {
+    check,
+    subject: "",
+    level,
+    what: `and ${rest.length} more like these`,
+    ...(cure !== undefined && { cure }),
+  };
   return [...ordered.slice(0, linesMax), more];
 }
 

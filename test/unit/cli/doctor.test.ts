@@ -41,6 +41,12 @@ describe("many findings of one kind", () => {
     expect(shown.slice(0, 3).map(({ subject }) => subject)).toEqual(["p21", "p22", "p0"]);
     expect(shown.at(-1)).toEqual({ check: "masks", subject: "", level: "ok", what: "and 3 more like these" });
     expect(withinLines(findings(...wrong, "ok")).at(-1)).toMatchObject({ level: "problem" });
+    const cured = (cure: string) => ({ ...findings("warning")[0], cure }) as Finding;
+    const [same, others] = [Array(22).fill(cured("pay")), ["a", "b", "c"].map(cured)];
+    expect(withinLines(same).at(-1)?.cure).toBe("pay");
+    expect(withinLines([...same, ...others]).at(-1)?.cure).toBe(
+      "mend these first: the next look shows those that are left",
+    );
     const few = findings(...fine.slice(2), "problem");
     expect(withinLines(few)).toEqual(few);
   });
