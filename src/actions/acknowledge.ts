@@ -45,7 +45,7 @@ export async function acknowledge(policy: Policy, { store, by }: Parts): Promise
     state: policyHealths.find((one) => known.has(one)) ?? health,
     targets: Object.fromEntries(troubles.map(([target, bad]) => [target, healths.indexOf(bad)])),
   };
-  const knownMs = state?.targets[0]?.last.finishedMs ?? 0;
+  const knownMs = state?.targets[0]?.newest.finishedMs ?? 0;
   const done = { what: "acknowledge", subject: `policy ${name}`, before: before ?? null, after: acknowledgement };
   const change = await beginChange(store, by, done);
   if (!(await acknowledgePolicy(store, name, { acknowledgement, knownMs }))) {

@@ -225,7 +225,7 @@ function toLine(
   const found = {
     policy,
     worst,
-    endedMs: state?.targets[0]?.last.finishedMs,
+    endedMs: state?.targets[0]?.newest.finishedMs,
     isOfSeveral: (state?.targets.length ?? 0) > 1,
     usualMs: state === undefined ? undefined : usualDurationMs(state),
     usualOf: state?.targets.reduce((sum, { runs }) => sum + runs.length, 0) ?? 0,
@@ -240,7 +240,7 @@ function toLine(
     pauses,
     late,
     unusual: state?.targets.find(({ target, last }) => last.findings.length > 0 && isCurrent?.(target) !== false),
-    missedMs: missedMs > (worst?.last.finishedMs ?? 0) ? missedMs : undefined,
+    missedMs: missedMs > (worst?.newest.finishedMs ?? 0) ? missedMs : undefined,
     unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
     open: counted !== undefined && counted.count > (policy.follow.conflictsMax ?? 0) ? counted : undefined,
   };
@@ -291,7 +291,7 @@ async function readUnendedSlots(
   const read = async ({ name, action }: Policy) => {
     const targets = targetsOf(action);
     const ended = (states.get(name)?.targets ?? []).filter(({ target }) => targets?.includes(target) !== false);
-    const slots = ended.map(({ last }) => last.slotMs);
+    const slots = ended.map(({ newest }) => newest.slotMs);
     // Of masks, what is gone at the service stays behind.
     const endedMs = slots.length === 0 ? 0 : Math[targets === undefined ? "max" : "min"](...slots);
     if (unended.has(name) || (plannedUpTo.get(name) ?? 0) <= endedMs) return;
@@ -446,7 +446,7 @@ function otherNote(line: DetailedLine, nowMs: number): string {
   if (unplannedMs !== undefined)
     return `slot ${clock(unplannedMs)} is due for ${formatRoughly(nowMs - unplannedMs)} and not planned`;
   if (unusual !== undefined && !needsPerson[health]) return describeUnusual(unusual);
-  const isNews = slot !== undefined && slot.slotMs > (worst?.last.slotMs ?? 0);
+  const isNews = slot !== undefined && slot.slotMs > (worst?.newest.slotMs ?? 0);
   if (!isNews || (slot.state !== "missed" && slot.state !== "skipped"))
     return worst !== undefined && needsPerson[health] && (health !== "conflicts" || line.open === undefined)
       ? line.isOfSeveral

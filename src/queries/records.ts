@@ -88,8 +88,8 @@ function newestFirst(
 ): readonly End[] {
   const ended = policies.filter((name) => states.get(name)?.targets.length);
   const endedMs = (name: string) => {
-    const last = states.get(name)?.targets[0]?.last;
-    return last === undefined ? Number.POSITIVE_INFINITY : Math.max(last.slotMs, last.finishedMs);
+    const newest = states.get(name)?.targets[0]?.newest;
+    return newest === undefined ? Number.POSITIVE_INFINITY : Math.max(newest.slotMs, newest.finishedMs);
   };
   return [...ended, ...gone]
     .map((name) => ({ name, endedMs: endedMs(name) }))

@@ -36,8 +36,10 @@ interface LastOutcome extends Pick<Outcome, "taskId" | "kind" | "status" | "evid
 /** The state of one target (a sync job, list or object) of a policy. */
 export interface TargetState {
   readonly target: string;
-  /** The end of its last task, also one that was skipped or missed. */
+  /** The end that speaks for it: a bad one until a task ends well, else that of its last task. */
   readonly last: LastOutcome;
+  /** Its last task, also one that was skipped or missed. */
+  readonly newest: Pick<LastOutcome, "slotMs" | "finishedMs">;
   /**
    * What the last outcome with a weight says (model/outcome.ts): skipped, missed and blocked have
    * none. Undefined: there was no other.
@@ -195,9 +197,10 @@ export async function readRuns(
  * was. Where targets are not named, those of the newest slot count.
  */
 export function allGoodMs({ targets, cutMs }: PolicyState, named: readonly string[] | undefined): number | undefined {
-  const newestMs = Math.max(...targets.map(({ last }) => last.slotMs));
+  const newestMs = Math.max(...targets.map(({ newest }) => newest.slotMs));
   const byName = new Map(targets.map((state) => [state.target, state]));
-  const states = named?.map((target) => byName.get(target)) ?? targets.filter(({ last }) => last.slotMs === newestMs);
+  const states =
+    named?.map((target) => byName.get(target)) ?? targets.filter(({ newest }) => newest.slotMs === newestMs);
   // Of more than 150 targets those that ended longest ago are left out.
   const known = cutMs === undefined ? states : states.filter((state) => state !== undefined);
   const instants = known.map((state) => state?.lastGoodMs ?? Number.NEGATIVE_INFINITY);
@@ -245,7 +248,7 @@ function parseState(
   return {
     policy,
     firstMs: head === undefined ? undefined : firstMsOf(head),
-    targets: targets.toSorted((a, b) => b.last.finishedMs - a.last.finishedMs),
+    targets: targets.toSorted((a, b) => b.newest.finishedMs - a.newest.finishedMs),
     cutMs: cutMs === 0 ? undefined : cutMs,
     acknowledged: acknowledged === undefined ? undefined : acknowledgementSchema.parse(JSON.parse(acknowledged)),
   };
@@ -289,23 +292,29 @@ function parseRuns(text: string): RunFigures[] {
 }
 
 function parseTarget(policy: string, target: string, line: string): TargetState {
-  const [finished = "", sign = "", since = "", inARow = "", good = "", bad = "", runs = "", last = ""] =
+  const [finished = "", sign = "", since = "", inARow = "", good = "", bad = "", runs = "", last = "", worse = ""] =
     line.split("\t");
-  const [kind, status, evidence, confidence, reason, origin, slotMs, findings] = lastSchema.parse(JSON.parse(last));
-  const identity = { policy, kind, target: String(JSON.parse(target)), slotMs, origin };
+  const name = { policy, target: String(JSON.parse(target)) };
+  const newest = parseLast(name, finished, last);
   return {
-    target: identity.target,
-    last: {
-      ...{ taskId: taskId(identity), kind, status, evidence, confidence: confidence ?? undefined, reason, origin },
-      ...{ slotMs, finishedMs: Number(finished) },
-      findings: findings.map(([what, value, usual]) => ({ what, value, usual })),
-    },
+    target: name.target,
+    last: worse === "" ? newest : parseLast(name, worse.slice(0, 13), worse.slice(13)),
+    newest: { slotMs: newest.slotMs, finishedMs: newest.finishedMs },
     weight: sign === "" ? undefined : sign === "+" ? "good" : "bad",
     sinceMs: toNumber(since),
     inARow: Number(inARow),
     lastGoodMs: toNumber(good),
     lastBadMs: toNumber(bad),
     runs: parseRuns(runs),
+  };
+}
+
+function parseLast(name: Pick<Outcome, "policy" | "target">, finished: string, text: string): LastOutcome {
+  const [kind, status, evidence, confidence, reason, origin, slotMs, findings] = lastSchema.parse(JSON.parse(text));
+  return {
+    ...{ taskId: taskId({ ...name, kind, slotMs, origin }), kind, status, evidence, reason, origin, slotMs },
+    ...{ confidence: confidence ?? undefined, finishedMs: Number(finished) },
+    findings: findings.map(([what, value, usual]) => ({ what, value, usual })),
   };
 }
 

@@ -2,7 +2,8 @@
 --   first outcome, last time that targets had no room (ms, 13 digits each)
 -- A field for each target (JSON), with tabs between:
 --   last end (ms), weight, since when (ms), how many in a row, last good (ms), last bad (ms), the
---   newest good runs without a gap, last outcome (JSON)
+--   newest good runs without a gap, last outcome (JSON), then while the weight is bad and the last
+--   outcome has none: when the newest bad one ended (13 digits), and its JSON
 -- The field `acknowledged`, while a person knows of the trouble (JSON): who, why, since when, and
 -- `targets`, the rank of the trouble of each target. No target is called so: targets are JSON.
 -- In one text, a hundred targets would cost a start a tenth: Lua is slow with long ones.
@@ -50,10 +51,10 @@ local function notePolicyState(stateKey, finishedMs, target, weight, run, last, 
   local found = redis.call('HMGET', stateKey, 'policy', target, 'acknowledged')
   local head, line = found[1] or (finishedMs .. '0000000000000'), found[2]
   local firstMs, cutMs = string.sub(head, 1, 13), string.sub(head, 14, 26)
-  local lastMs, known, since, inARow, goodMs, badMs, runs, before = '0', '', '', 0, '', '', '', nil
+  local lastMs, known, since, inARow, goodMs, badMs, runs, before, bad = '0', '', '', 0, '', '', '', nil, ''
   if line then
-    lastMs, known, since, inARow, goodMs, badMs, runs, before =
-      string.match(line, '^(%d+)\t([+-]?)\t(%d*)\t(%d+)\t(%d*)\t(%d*)\t([^\t]*)\t(.*)$')
+    lastMs, known, since, inARow, goodMs, badMs, runs, before, bad =
+      string.match(line, '^(%d+)\t([+-]?)\t(%d*)\t(%d+)\t(%d*)\t(%d*)\t([^\t]*)\t([^\t]*)\t(.*)$')
   elseif redis.call('HLEN', stateKey) > stateTargetsMax + stateTargetsSpare then
     dropStates(stateKey)
     cutMs = finishedMs
@@ -66,20 +67,22 @@ local function notePolicyState(stateKey, finishedMs, target, weight, run, last, 
     -- It comes in late: nothing else changes.
     finishedMs, last = lastMs, before
   elseif weight ~= '' and weight ~= known then
-    known, since, inARow = weight, finishedMs, 1
+    known, since, inARow, bad = weight, finishedMs, 1, ''
   elseif weight ~= '' then
-    inARow = inARow + 1
+    inARow, bad = inARow + 1, ''
+  elseif known == '-' and bad == '' then
+    bad = lastMs .. before
   end
   if not isLate then updateAcknowledgement(stateKey, found[3], target, rank) end
   runs = string.sub(runs .. run, -runsWidth)
-  line = table.concat({ finishedMs, known, since, inARow, goodMs, badMs, runs, last }, '\t')
+  line = table.concat({ finishedMs, known, since, inARow, goodMs, badMs, runs, last, bad }, '\t')
   redis.call('HSET', stateKey, 'policy', firstMs .. cutMs, target, line)
 end
 
 -- Whether the last task of a target ended well, in this slot or in a newer one.
 local function hasEndedWell(stateKey, slot)
   for _, line in ipairs(redis.call('HVALS', stateKey)) do
-    local endedMs, goodMs, last = string.match(line, '^(%d+)\t[+-]?\t%d*\t%d+\t(%d*)\t%d*\t[^\t]*\t(.*)$')
+    local endedMs, goodMs, last = string.match(line, '^(%d+)\t[+-]?\t%d*\t%d+\t(%d*)\t%d*\t[^\t]*\t([^\t]*)\t')
     if endedMs and endedMs == goodMs and cjson.decode(last)[7] >= slot then return true end
   end
   return false
