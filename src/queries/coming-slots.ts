@@ -38,10 +38,11 @@ export function comingSlots(policy: Policy, afterMs: number, count: number): rea
 const [withinMax, seenMax] = [2_000, 100_000];
 
 /**
- * The slots of policies that would start between two instants, the first ones first. `isCut`: there
- * may be more.
+ * The slots of policies that would start between two instants, the first ones first. `ofEachMax`:
+ * of a policy no more than these, so that frequent ones leave room for rare ones. `isCut`: there may
+ * be more.
  */
-export function slotsWithin(policies: readonly Policy[], fromMs: number, toMs: number) {
+export function slotsWithin(policies: readonly Policy[], fromMs: number, toMs: number, ofEachMax?: number) {
   const ahead = new MinHeap<{ readonly policy: Policy; readonly source: SlotSource; readonly slotMs: number }>();
   const wait = (policy: Policy, source: SlotSource | undefined, afterMs: number) => {
     const slotMs = source?.next(afterMs);
@@ -49,12 +50,18 @@ export function slotsWithin(policies: readonly Policy[], fromMs: number, toMs: n
   };
   for (const policy of policies) wait(policy, createChainSource(policy), fromMs);
   const slots: { readonly policy: Policy; readonly slotMs: number }[] = [];
+  const counts = new Map<Policy, number>();
   let next = ahead.pop();
   for (let seen = 0; next !== undefined && slots.length <= withinMax && seen < seenMax; seen += 1) {
     const { policy, source, slotMs } = next;
-    if (createClosedTimes(policy)(slotMs) === undefined) slots.push({ policy, slotMs });
-    wait(policy, source, slotMs);
+    const isOpen = createClosedTimes(policy)(slotMs) === undefined;
+    const count = (counts.get(policy) ?? 0) + (isOpen ? 1 : 0);
+    counts.set(policy, count);
+    if (isOpen) slots.push({ policy, slotMs });
+    if (count < (ofEachMax ?? Number.POSITIVE_INFINITY)) wait(policy, source, slotMs);
     next = ahead.pop();
   }
-  return { slots: slots.slice(0, withinMax), isCut: next !== undefined || slots.length > withinMax };
+  const isCut =
+    next !== undefined || slots.length > withinMax || [...counts.values()].some((count) => count === ofEachMax);
+  return { slots: slots.slice(0, withinMax), isCut };
 }

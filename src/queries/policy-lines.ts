@@ -88,8 +88,6 @@ export interface PolicyLine {
   /** Whether it has other sync jobs, lists or objects than that. */
   readonly isOfSeveral: boolean;
   readonly usualMs: number | undefined;
-  /** Of how many good runs that is the median. */
-  readonly usualOf: number;
   readonly nextMs: number | undefined;
   /** The slot whose run has not ended, where the service is down: it waits for the service. */
   readonly waitingMs: number | undefined;
@@ -228,7 +226,6 @@ function toLine(
     endedMs: state?.targets[0]?.newest.finishedMs,
     isOfSeveral: (state?.targets.length ?? 0) > 1,
     usualMs: state === undefined ? undefined : usualDurationMs(state),
-    usualOf: state?.targets.reduce((sum, { runs }) => sum + runs.length, 0) ?? 0,
     nextMs:
       pauses.length > 0
         ? nextAfterPauses(source, pauses)
@@ -365,6 +362,11 @@ function healthOf(
   if (waiting !== undefined) return waiting;
   if (ended === undefined) return "new";
   return ended === "good" || ended === "conflicts" ? "ok" : ended;
+}
+
+/** Whether a person paused it, whatever else is wrong with it. */
+export function isPaused({ pauses }: Pick<PolicyLine, "pauses">): boolean {
+  return pauses.some(({ cause }) => cause === undefined);
 }
 
 /** The pause that tells of a policy: where it is quarantined, no person's, else the first. */

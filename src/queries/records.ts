@@ -9,6 +9,7 @@ import { hasLabels } from "../model/label.ts";
 import { isReplayable, type Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause, showSubject } from "../model/pause.ts";
 import { deletionByHand, parseTaskId, runByHand } from "../model/task.ts";
+import { usualMsOf } from "../model/unusual.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { slotsAround } from "../schedule/explain-slot.ts";
 import { Changes } from "../store/changes.ts";
@@ -124,6 +125,21 @@ export async function readLine({ store, readStates }: StateContext, policy: Poli
   const [line] = await readPolicyLines([policy], store, { nowMs, pauses, services, readStates });
   if (line === undefined) throw new Error(`no line for ${policy.name}`);
   return line;
+}
+
+/** How long good runs of a sync job usually take, and of how many that is the median. */
+export interface UsualRun {
+  readonly usualMs: number | undefined;
+  readonly of: number;
+}
+
+/** Reads that of each sync job of a policy. */
+export async function readUsualRuns(
+  { readStates }: Pick<QueryContext, "readStates">,
+  policy: string,
+): Promise<ReadonlyMap<string, UsualRun>> {
+  const { targets = [] } = (await readStates([policy])).get(policy) ?? {};
+  return new Map(targets.map(({ target, runs }) => [target, { usualMs: usualMsOf(runs), of: runs.length }]));
 }
 
 /** Reads the failed tasks, newest first. */

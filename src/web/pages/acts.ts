@@ -9,7 +9,7 @@ import { UsageError } from "../../core/errors.ts";
 import { counted } from "../../core/plain-text.ts";
 import { type Change, describeReason } from "../../model/change.ts";
 import { replayable } from "../../model/outcome.ts";
-import { isAbout, noteCharactersMax, type PauseSubject, showSubject } from "../../model/pause.ts";
+import { isAbout, noteCharactersMax, showSubject, subjectKey } from "../../model/pause.ts";
 import { slotsWithin } from "../../queries/coming-slots.ts";
 import { readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
 import { readRunningOf } from "../../queries/running.ts";
@@ -88,14 +88,15 @@ const actPages: Readonly<Record<string, ActPage>> = {
       const subject = subjectOf(target);
       checkMayPause(acting, subject);
       const own = acting.context.set.policies.filter((policy) => isAbout(subject, policy));
+      const { ends, shown } = await preview(acting, own);
       const count =
         subject.scope !== "all"
           ? ""
           : html`<label>How many policies this pauses, as a number <input name="count" inputmode="numeric" autocomplete="off" required></label><p class="quiet">It is ${counted(own.length, "policy", "policies")}.</p>`;
       return {
         title: `Pause ${showSubject(subject)}`,
-        lead: html`<p>A slot that comes due meanwhile ends as skipped, with your reason. What is queued or runs goes on.</p>${await preview(acting, subject)}`,
-        fields: html`<label>Ends by itself <select name="for">${options(Object.entries(durations), form["for"] ?? "4h")}</select></label>${count}`,
+        lead: html`<p>A slot that comes due meanwhile ends as skipped, with your reason. What is queued or runs goes on.</p>${shown}`,
+        fields: html`<label>Ends by itself <select name="for">${options(ends, form["for"] ?? "4h")}</select></label>${count}`,
       };
     },
     act: async (acting, target, form) => {
@@ -116,17 +117,33 @@ const actPages: Readonly<Record<string, ActPage>> = {
       const subject = subjectOf(target);
       checkMayPause(acting, subject);
       const nowMs = await readNowMs(acting.context);
-      const held = (await readPausesInForce(acting.context)).filter(
-        ({ scope, name }) => scope === subject.scope && name === subject.name,
+      const inForce = await readPausesInForce(acting.context);
+      const [own = [], others = []] = [true, false].map((isOwn) =>
+        inForce.filter((one) => (subjectKey(one) === subjectKey(subject)) === isOwn),
       );
-      const words = held.map(
+      const words = own.map(
         ({ actor, note, sinceMs }) =>
           html`<p class="notice">${mark("paused")} by ${actor} ${when(sinceMs, nowMs)}: ${note}</p>`,
       );
+      const policies = acting.context.set.policies.filter((policy) => isAbout(subject, policy));
+      const holding = others.filter((one) => policies.some((policy) => isAbout(one, policy)));
+      const kept = holding.map(
+        (one) =>
+          html`<p class="notice">${mark("paused", "goes on")}: ${showSubject(one)} is paused by ${one.actor} ${when(one.sinceMs, nowMs)}: ${one.note}</p>`,
+      );
+      const isFree = !policies.every((policy) => holding.some((one) => isAbout(one, policy)));
+      const starts =
+        holding.length === 0
+          ? "Its next slot starts again."
+          : isFree
+            ? "What no other pause holds starts again with its next slot."
+            : "Nothing starts before that ends, too.";
       return {
         title: `Resume ${showSubject(subject)}`,
-        lead: html`${words}<p>Its next slot starts again. Those in between stay skipped.</p>`,
-        fields: html`<label class="tick"><input type="checkbox" name="catchUp" value="yes"> Also start the newest skipped slot now, if it is not too old</label>`,
+        lead: html`${words}${kept}<p>${starts} Those in between stay skipped.</p>`,
+        fields: isFree
+          ? html`<label class="tick"><input type="checkbox" name="catchUp" value="yes"> Also start the newest skipped slot now, if it is not too old</label>`
+          : html``,
       };
     },
     act: async (acting, target, form) => {
@@ -301,18 +318,28 @@ function subjectPath(target: string): string {
   return scope === "label" ? `/policies?label=${encodeURIComponent(name)}` : "/policies";
 }
 
-/** The slots of the next 24 hours that a pause from now on skips. */
-async function preview({ context }: KeyedActing, subject: PauseSubject): Promise<Html> {
-  const own = context.set.policies.filter((policy) => isAbout(subject, policy));
+/** The slots of the next 24 hours, and how many of them a pause up to each end skips. */
+async function preview({ context }: KeyedActing, own: readonly Policy[]) {
   const nowMs = await readNowMs(context);
   const { slots, isCut } = slotsWithin(own, nowMs, nowMs + previewMs);
+  const ends = Object.entries(durations).map(([time, words]): [string, string] => {
+    const endMs = time === "" ? Number.POSITIVE_INFINITY : nowMs + parseDuration(time);
+    const count = slots.filter(({ slotMs }) => slotMs < endMs).length;
+    // What comes after the last one that was looked at is not known.
+    const isKnown = endMs <= nowMs + previewMs && !(isCut && count === slots.length);
+    return [time, isKnown ? `${words}: ${counted(count, "slot")}` : words];
+  });
   const many = `${isCut ? "More than " : ""}${counted(slots.length, "slot")} of ${counted(own.length, "policy", "policies")}`;
-  if (slots.length === 0 && !isCut) return html`<p>It skips no slot of the next 24 hours.</p>`;
+  if (slots.length === 0 && !isCut) return { ends, shown: html`<p>No slot comes due in the next 24 hours.</p>` };
   const rows = slots
     .slice(0, previewShown)
     .map(({ policy, slotMs }) => [fullTime(slotMs, policy.timezone), policyLink(policy.name)]);
   const more = slots.length > previewShown ? html`<p class="quiet">and ${slots.length - previewShown} more</p>` : "";
-  return html`<p>${many} in the next 24 hours will not start while it lasts:</p>${table("Slots of the next 24 hours", ["due", "policy"], rows, { isBrief: true })}${more}`;
+  const all = table("Slots of the next 24 hours", ["due", "policy"], rows, { isBrief: true });
+  return {
+    ends,
+    shown: html`<p>${many} ${slots.length === 1 ? "comes" : "come"} due in the next 24 hours; those before the end do not start:</p>${all}${more}`,
+  };
 }
 
 async function viewRun({ context }: KeyedActing, name: string): Promise<View> {

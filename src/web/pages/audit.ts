@@ -50,11 +50,11 @@ export function auditPage(reports: readonly AuditReport[], filter: AuditFilter, 
   const { pages } = place;
   const findings = reports.flatMap(({ policy, findings: found }) => found.map((one) => ({ policy, ...one })));
   const state =
-    reports.length === 0
-      ? mark("new", "nothing to check")
-      : findings.length > 0
-        ? tag("bad", "cross", "off")
-        : mark("ok", "proved");
+    findings.length > 0
+      ? tag("bad", "cross", "off")
+      : reports.some(({ audit }) => (audit?.slots ?? 0) > 0)
+        ? mark("ok", "proved")
+        : mark("new", "nothing to check");
   const of = pages > 1 ? html` <span class="quiet">of the policies on this page</span>` : "";
   return html`<h1>Audit</h1>
 ${filterForm(filter)}

@@ -5,7 +5,6 @@ import type { Policy } from "../../config/policy-set.ts";
 import { showClock } from "../../core/instant.ts";
 import { counted, someNames } from "../../core/plain-text.ts";
 import { isAbout, isInForce, type Pause } from "../../model/pause.ts";
-import type { slotsWithin } from "../../queries/coming-slots.ts";
 import { hoursOf, type NextDay, type ServiceAhead } from "../../queries/next-day.ts";
 import { actionWords } from "../../queries/task-words.ts";
 import { clashesOf, endOf, expectedWords, runningWords, type TimeLine } from "../../queries/time-line.ts";
@@ -21,14 +20,18 @@ const lanesMax = 25;
 const slotsOfLaneMax = 300;
 const runningShownMax = 10;
 const rowsShown = 200;
-/** A policy with more slots in the hour has one line. */
-const frequentFrom = 6;
+/** More lines than these are a click away. */
+const linesOpen = 20;
+/** A policy with so many slots has one line. */
+export const frequentFrom = 7;
 
 type SlotRow = TimeLine["rows"][number];
 
-/** An hour that a person asks for, with the pauses that may skip its slots. */
-export interface HourAhead extends ReturnType<typeof slotsWithin> {
-  readonly fromMs: number;
+/** The slots of the hour from `fromMs`, or of all the time, with the pauses that may skip them. */
+export interface ListedSlots {
+  readonly slots: readonly { readonly policy: Policy; readonly slotMs: number }[];
+  readonly isCut: boolean;
+  readonly fromMs: number | undefined;
   readonly pauses: readonly Pause[];
 }
 
@@ -39,7 +42,7 @@ export function nextDayToCome(policies: number): Html {
 }
 
 /** Shows the time ahead. */
-export function nextDayPage(day: NextDay, hour: HourAhead | undefined): Html {
+export function nextDayPage(day: NextDay, listed: ListedSlots): Html {
   const { services, line, nowMs, timezone, peaks } = day;
   const sum = (of: "slots" | "away" | "meets") => services.reduce((total, { all }) => total + all[of], 0);
   const policies = services.reduce((total, one) => total + one.policies.size, 0);
@@ -64,7 +67,7 @@ export function nextDayPage(day: NextDay, hour: HourAhead | undefined): Html {
 ${cut}
 <p class="quiet">Planned as the scheduler will, with pauses in force and the usual durations, as of ${showClock(nowMs, timezone, nowMs)}. Times are in ${timezone}.</p>
 ${line.running.slice(0, runningShownMax).map((run) => html`<p class="quiet">${runningWords(run, timezone, nowMs)}</p>`)}
-${line.rows.length === 0 ? "" : slotTable(day, hour)}
+${line.rows.length === 0 ? "" : slotTable(day, listed)}
 ${services.length === 0 ? html`<p class="none">No policy has a slot in this time.</p>` : services.map((one) => serviceSection(one, day))}
 ${untimed}
 ${(peaks[0]?.starts ?? 0) > 1 ? peakTable(day) : ""}`;
@@ -182,25 +185,25 @@ function peakTable({ peaks, timezone, nowMs }: NextDay): Html {
   return section("peaks", "Busiest minutes", table("Busiest minutes", columns, rows));
 }
 
-/** The slots of the hour that is asked for, else the first ones; what is expected of those near. */
-function slotTable({ line, timezone, nowMs }: NextDay, hour: HourAhead | undefined): Html {
+/** Slots in order, one line for frequent ones; what is expected of those near. */
+function slotTable({ line, timezone, nowMs }: NextDay, { slots, isCut, pauses, fromMs }: ListedSlots): Html {
   const key = (policy: Policy, slotMs: number) => `${slotMs} ${policy.name}`;
   const foreseen = new Map(line.rows.map((row) => [key(row.policy, row.slotMs), row]));
-  const slots = hour?.slots ?? line.rows;
-  const byPolicy = hour === undefined ? new Map() : Map.groupBy(hour.slots, ({ policy }) => policy);
-  const frequent = new Map([...byPolicy].filter(([, own]) => own.length > frequentFrom));
-  const lines = slots.filter(({ policy, slotMs }) => (frequent.get(policy)?.[0].slotMs ?? slotMs) === slotMs);
+  const byPolicy = [...Map.groupBy(slots, ({ policy }) => policy)];
+  const frequent = new Map(
+    byPolicy.flatMap(([policy, own]) => (own.length < frequentFrom ? [] : [[policy, own[0]?.slotMs] as const])),
+  );
+  const lines = slots.filter(({ policy, slotMs }) => (frequent.get(policy) ?? slotMs) === slotMs);
   const rows = lines.slice(0, rowsShown).map(({ policy, slotMs }) => {
-    const many = frequent.get(policy);
     const row = foreseen.get(key(policy, slotMs));
-    const isPaused = hour?.pauses.some((pause) => isAbout(pause, policy) && isInForce(pause, slotMs));
+    const isPaused = pauses.some((pause) => isAbout(pause, policy) && isInForce(pause, slotMs));
     const away = row === undefined ? (isPaused ? "skipped" : "started") : row.state;
     const endsMs = row && endOf(row, line);
     return [
       showClock(slotMs, timezone, nowMs),
-      many === undefined
+      !frequent.has(policy)
         ? policyLink(policy.name)
-        : html`${policyLink(policy.name)}<span class="under">${scheduleText(policy)}: ${many.length} slots</span>`,
+        : html`${policyLink(policy.name)}<span class="under">${scheduleText(policy)}: ${frequentFrom} slots or more</span>`,
       away === "started" ? actionWords(policy.action) : mark(away),
       endsMs === undefined ? "" : showClock(endsMs, timezone, nowMs),
       row === undefined ? "" : expectedWords(row, line, timezone),
@@ -209,15 +212,15 @@ function slotTable({ line, timezone, nowMs }: NextDay, hour: HourAhead | undefin
   const columns = ["due", "policy", "starts", "ends about", ["expected", "wide"]] as const;
   const more =
     lines.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} lines; the API has more.</p>` : "";
-  const from = hour === undefined ? "" : showClock(hour.fromMs, timezone, hour.fromMs);
-  const sharp = slots.filter(({ slotMs }) => slotMs === hour?.fromMs).length;
+  const from = fromMs === undefined ? "" : showClock(fromMs, timezone, fromMs);
+  const sharp = slots.filter(({ slotMs }) => slotMs === fromMs).length;
   const words =
-    hour === undefined
-      ? `The first ${rows.length} in order`
-      : `${hour.isCut ? "More than " : ""}${slots.length} in the hour from ${from}, ${sharp} of them at ${from.slice(0, 5)} itself`;
+    fromMs === undefined
+      ? `${lines.length > rowsShown ? "The first" : "All"} in order, frequent policies in one line each`
+      : `${isCut ? "More than " : ""}${slots.length} in the hour from ${from}, ${sharp} of them at ${from.slice(0, 5)} itself`;
   const form = html`<form class="filters" method="get" action="/next#slots"><label>The hour from <input type="time" name="at" step="900" value="${from.slice(0, 5)}" required></label><button>Show</button></form>`;
   const all = table("Slots ahead, in order", columns, rows, { none: "No slot comes due then." });
-  const open = html`<details${hour === undefined ? "" : html` open`}><summary>${words}</summary>${all}${more}</details>`;
+  const open = html`<details${fromMs === undefined && lines.length > linesOpen ? "" : html` open`}><summary>${words}</summary>${all}${more}</details>`;
   return section("slots", "Slots", html`${form}${open}`);
 }
 

@@ -9,6 +9,7 @@ import { plainHealths } from "../../queries/plain-troubles.ts";
 import {
   countHealths,
   describeWaiting,
+  isPaused,
   needsPerson,
   type PolicyLine,
   policyHealths,
@@ -71,10 +72,10 @@ function headline(attention: Attention): string {
   return lines.length === 1 ? "The one policy is well" : `All ${lines.length} policies are well`;
 }
 
-function healthCounts({ counts }: Attention): Html {
+function healthCounts({ counts, lines }: Attention): Html {
   const chips = policyHealths.flatMap((health) => {
-    const count = counts.get(health);
-    return count === undefined
+    const count = health === "paused" ? lines.filter(isPaused).length : (counts.get(health) ?? 0);
+    return count === 0
       ? []
       : [html`<li><a class="chip" href="/policies?health=${health}"><b>${count}</b> ${mark(health)}</a></li>`];
   });

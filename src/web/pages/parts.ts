@@ -176,6 +176,12 @@ export function options(
   });
 }
 
+/** How sure an end is: `, evidence direct, certain`; empty where nothing was asked. */
+export function evidenceText({ status, evidence, confidence }: NonNullable<PolicyLine["worst"]>["last"]): string {
+  if (status === "skipped" || status === "missed") return "";
+  return `, evidence ${evidence}${confidence === undefined ? "" : `, ${confidence}`}`;
+}
+
 /** A part of a page under a heading of its own. */
 export function section(id: string, heading: Html | string, content: Html | string): Html {
   return html`<section aria-labelledby="${id}"><h2 id="${id}">${heading}</h2>${content}</section>`;

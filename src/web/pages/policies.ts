@@ -4,11 +4,12 @@ import { counted } from "../../core/plain-text.ts";
 import type { PauseSubject } from "../../model/pause.ts";
 import type { Attention } from "../../queries/attention.ts";
 import { describePolicy } from "../../queries/attention.ts";
-import { type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
+import { isPaused, type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
 import {
   actionText,
+  evidenceText,
   options,
   pageLinks,
   pauseLink,
@@ -44,14 +45,17 @@ export function readFilter(query: Readonly<Record<string, string>>): PolicyFilte
 export function selectLines(lines: readonly PolicyLine[], { q, health, service, label, page }: PolicyFilter) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   const labels = label === "" ? [] : label.split(",").map((one) => one.split(/=(.*)/s));
-  const fitting = lines.filter(({ policy, health: is }) => {
+  const fitting = lines.filter((line) => {
+    const { policy, health: is } = line;
     const text = `${policy.name} ${policy.service} ${policy.repository ?? ""} ${actionText(policy)}`.toLowerCase();
     const isLabelled = labels.every(([name = "", value]) => {
       const own = policy.labels?.[name];
       return own !== undefined && (value === undefined || own === value);
     });
-    const fits = (health === undefined || is === health) && (service === "" || policy.service === service);
-    return fits && isLabelled && words.every((word) => text.includes(word));
+    const isSo = health === undefined || is === health || (health === "paused" && isPaused(line));
+    return (
+      isSo && (service === "" || policy.service === service) && isLabelled && words.every((word) => text.includes(word))
+    );
   });
   const pages = Math.max(1, Math.ceil(fitting.length / rowsMax));
   const at = Math.min(page, pages);
@@ -124,7 +128,7 @@ function outcomeCell(line: PolicyLine, nowMs: number): Html | string {
   const words = describePolicy(line, nowMs);
   const last = line.worst?.last;
   if (last === undefined) return words;
-  const under = html`<span class="under">${when(last.finishedMs, nowMs)}, evidence ${last.evidence}</span>`;
+  const under = html`<span class="under">${when(last.finishedMs, nowMs)}${evidenceText(last)}</span>`;
   const href = runPath(line.policy.name, last);
   if (line.pauses.length === 0) return html`<a href="${href}">${words}</a>${under}`;
   return html`${words}<span class="under">before: <a href="${href}">${last.status}</a> ${when(last.finishedMs, nowMs)}</span>`;

@@ -15,6 +15,7 @@ import {
   actionText,
   actLink,
   care,
+  evidenceText,
   factList,
   fullTime,
   nothing,
@@ -48,6 +49,8 @@ export interface PolicyView {
   readonly changes: readonly Change[];
   /** The policies that run after it. */
   readonly followers: readonly string[];
+  /** Whether its service shows which sync jobs are active. */
+  readonly showsActive: boolean;
   readonly nowMs: number;
 }
 
@@ -57,7 +60,7 @@ const comingOpen = 10;
 
 /** Shows a policy. `mayOperate`: the asker may change something. */
 export function policyPage(
-  { line, slots, coming, days, byHand, changes, followers, nowMs }: PolicyView,
+  { line, slots, coming, days, byHand, changes, followers, showsActive, nowMs }: PolicyView,
   mayOperate: boolean,
 ): Html {
   const { policy, health, worst, pauses } = line;
@@ -88,7 +91,7 @@ ${slotTable(line, slots, { changes, nowMs })}`,
 ${daysSection(policy.name, days)}
 <div class="columns">
 ${section("coming", "Next slots", nextSlots(line, coming, nowMs))}
-${section("settings", "Settings in force", settings(line, followers))}
+${section("settings", "Settings in force", settings(line, followers, showsActive))}
 </div>
 ${byHand.length === 0 ? "" : section("by-hand", "By hand", html`${handRunTable(byHand, nowMs)}${all}`)}`;
 }
@@ -103,9 +106,8 @@ function careOf(line: PolicyLine): Html | "" {
 
 /** When the sync job, list or object that speaks for the policy ended, and how sure that is. */
 function lastFacts({ last, lastGoodMs, lastBadMs }: NonNullable<PolicyLine["worst"]>, nowMs: number): Html {
-  const sure = last.confidence === undefined ? "" : `, ${last.confidence}`;
   const bad = lastBadMs === undefined ? "" : html` <span>last bad ${when(lastBadMs, nowMs)}</span>`;
-  return html`<p class="quiet facts"><span>last ${last.status} ${when(last.finishedMs, nowMs)}, evidence ${last.evidence}${sure}</span> <span>last good ${when(lastGoodMs, nowMs)}</span>${bad}</p>`;
+  return html`<p class="quiet facts"><span>last ${last.status} ${when(last.finishedMs, nowMs)}${evidenceText(last)}</span> <span>last good ${when(lastGoodMs, nowMs)}</span>${bad}</p>`;
 }
 
 function acts({ policy: { name }, health, pauses, acknowledged }: PolicyLine): Html {
@@ -134,7 +136,7 @@ function nextSlots({ policy, pauses }: PolicyLine, coming: readonly ComingSlot[]
   return html`${first}<details><summary>${rows.length - comingOpen} more</summary>${later}</details>`;
 }
 
-function settings({ policy, usualMs }: PolicyLine, followers: readonly string[]): Html {
+function settings({ policy, usualMs }: PolicyLine, followers: readonly string[], showsActive: boolean): Html {
   const { action, timezone, follow, where, labels = {}, after } = policy;
   const place = policy.repository === undefined ? policy.service : `${policy.service}, repository ${policy.repository}`;
   const facts: [string, Html | string][] = [
@@ -146,7 +148,9 @@ function settings({ policy, usualMs }: PolicyLine, followers: readonly string[])
     ["overlap", policy.overlap],
     [
       "followed",
-      action.kind === "run" ? `until ${follow.until}, at most ${formatDuration(follow.deadlineMs)}` : "until answered",
+      action.kind === "run"
+        ? `until ${follow.until}, at most ${formatDuration(follow.deadlineMs)}`
+        : `until the service answers${action.kind === "activate" && showsActive ? ", and shows the sync job as active" : ""}`,
     ],
     ["usually takes", usualMs === undefined ? nothing : tookText(usualMs)],
     ["stands in", html`<code>${where.file}:${where.line}</code>`],

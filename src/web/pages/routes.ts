@@ -23,6 +23,7 @@ import {
   readPausesInForce,
   readStoryAt,
   readTaskAt,
+  readUsualRuns,
 } from "../../queries/records.ts";
 import { showFeed } from "../../queries/service-words.ts";
 import { readDaySlots, readPolicyDays, readSlotStrips } from "../../queries/slot-strips.ts";
@@ -44,7 +45,7 @@ import { feedPage, feedsPage, itemsShown } from "./feeds.ts";
 import { handRunsPage, handRunsShown } from "./hand-runs.ts";
 import { type Frame, page } from "./layout.ts";
 import type { Html } from "./marks.ts";
-import { hoursAhead, instantAt, nextDayPage, nextDayToCome } from "./next-day.ts";
+import { frequentFrom, hoursAhead, instantAt, nextDayPage, nextDayToCome } from "./next-day.ts";
 import { nowPage, nowTitle } from "./now.ts";
 import { readParameters, wrongParameters } from "./parameters.ts";
 import { policiesPage, readFilter, selectLines, stripSlots } from "./policies.ts";
@@ -171,7 +172,9 @@ async function policy({ context, looks, param, query, may }: PageRequest): Promi
     ]);
     const coming = comingSlots(about, nowMs, policySlots.coming);
     const followers = at.set.policies.filter(({ after }) => after?.policy === name).map((one) => one.name);
-    return { line, nowMs, days, byHand, followers, changes: changed, slots: strips.get(name) ?? [], coming };
+    const showsActive = at.set.services.get(about.service)?.syncJob !== undefined;
+    const known = { line, nowMs, days, byHand, followers, showsActive, coming };
+    return { ...known, changes: changed, slots: strips.get(name) ?? [] };
   });
   return { title: name, here: "policies", content: policyPage(view, may("operate")) };
 }
@@ -192,12 +195,12 @@ async function slot({ context, looks, param, may }: PageRequest): Promise<Page> 
   const about = policyOf(context, param("name"));
   const instantMs = parseInstant(param("instant"));
   const view = await looks.of(`slot ${about.name} ${instantMs}`, context, async (at) => {
-    const [story, { usualMs, usualOf }, nowMs] = await Promise.all([
+    const [story, usual, nowMs] = await Promise.all([
       readStoryAt(at, about, instantMs),
-      readLine(at, about),
+      readUsualRuns(at, about.name),
       readNowMs(at),
     ]);
-    return { policy: about, story, usualMs, usualOf, nowMs, ...(await readFailedOf(at, story)) };
+    return { policy: about, story, usual, nowMs, ...(await readFailedOf(at, story)) };
   });
   return {
     title: `${about.name}, ${view.story.slot ?? "no slot"}`,
@@ -212,8 +215,8 @@ async function task({ context, looks, param, may }: PageRequest): Promise<Page> 
     const story = await readTaskAt(at, id);
     if (story === undefined) throw notFound(`nothing is known of a task ${id}`, "its outcome may be kept no longer");
     const about = at.set.policies.find(({ name }) => name === story.policy);
-    const { usualMs, usualOf = 0 } = about === undefined ? {} : await readLine(at, about);
-    return { policy: about, story, usualMs, usualOf, nowMs: await readNowMs(at), ...(await readFailedOf(at, story)) };
+    const usual = await readUsualRuns(at, story.policy);
+    return { policy: about, story, usual, nowMs: await readNowMs(at), ...(await readFailedOf(at, story)) };
   });
   return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: runPage(view, may("operate")) };
 }
@@ -230,12 +233,17 @@ async function nextDay({ context, looks, query }: PageRequest): Promise<Page> {
   if (day === undefined) return { ...frame, content: nextDayToCome(context.set.policies.length), isToCome: true };
   const { at: clock = "" } = query;
   const fromMs = instantAt(day, clock);
-  const hour = fromMs && {
-    ...looks.made(day, `hour ${fromMs}`, () => slotsWithin(context.set.policies, fromMs - 1, fromMs + 3_600_000 - 1)),
-    ...{ fromMs, pauses: await looks.of("pauses", context, readPausesInForce) },
+  const { cutMs, rows } = day.line;
+  const list = () => {
+    const [begin, end] = fromMs === undefined ? [cutMs, day.range.toMs] : [fromMs, fromMs + 3_600_000];
+    if (begin === undefined) return { slots: rows, isCut: false };
+    const later = slotsWithin(context.set.policies, begin - 1, end - 1, frequentFrom);
+    return { ...later, slots: fromMs === undefined ? [...rows, ...later.slots] : later.slots };
   };
+  const pauses = await looks.of("pauses", context, readPausesInForce);
+  const show = () => nextDayPage(day, { ...looks.made(day, `slots ${fromMs}`, list), fromMs, pauses });
   const wrong = clock === "" || fromMs !== undefined ? [] : [`at=${clock} is skipped by the clocks of ${day.timezone}`];
-  const content = hour ? nextDayPage(day, hour) : looks.made(day, "page", () => nextDayPage(day, undefined));
+  const content = fromMs === undefined ? looks.made(day, "page", show) : show();
   return { ...frame, wrong, content };
 }
 

@@ -4,6 +4,7 @@ import { html } from "hono/html";
 import type { Policy } from "../../config/policy-set.ts";
 import { showInstant } from "../../core/instant.ts";
 import { isGood, replayable } from "../../model/outcome.ts";
+import type { UsualRun } from "../../queries/records.ts";
 import type { SlotStory } from "../../queries/slot-story.ts";
 import type { TaskStory } from "../../queries/task-story.ts";
 import { type Html, mark, tag, toneOf } from "./marks.ts";
@@ -17,9 +18,8 @@ export interface RunView {
   /** Undefined: a task without one, or of one that is gone. */
   readonly policy: Policy | undefined;
   readonly story: SlotStory;
-  /** The median of the last good runs, and of how many. */
-  readonly usualMs: number | undefined;
-  readonly usualOf: number;
+  /** By sync job. */
+  readonly usual: ReadonlyMap<string, UsualRun>;
   readonly nowMs: number;
   /** Its tasks on the failed list. */
   readonly failed: ReadonlySet<string>;
@@ -92,7 +92,8 @@ interface TaskView extends Omit<RunView, "policy" | "story"> {
 }
 
 function taskSection(task: TaskStory, view: TaskView): Html {
-  const { zone, nowMs, usualMs, mayOperate } = view;
+  const { zone, nowMs, usual, mayOperate } = view;
+  const { usualMs } = usual.get(task.target) ?? {};
   const dueMs = Date.parse(task.due);
   const sentMs = task.sent === null ? undefined : Date.parse(task.sent);
   const endMs = task.finished === null ? nowMs : Date.parse(task.finished);
@@ -120,10 +121,11 @@ function acts({ taskId, outcome, isInFlight }: TaskStory, { failed, replays }: T
 }
 
 /** This run beside the usual one. */
-function compare({ sent, finished, outcome }: TaskStory, { usualMs, usualOf }: TaskView): Html | "" {
+function compare({ sent, finished, outcome, target }: TaskStory, { usual }: TaskView): Html | "" {
+  const { usualMs, of } = usual.get(target) ?? {};
   if (sent === null || finished === null || outcome === null || usualMs === undefined || usualMs === 0) return "";
   const ranMs = Date.parse(finished) - Date.parse(sent);
-  if (usualOf === 1 && isGood[outcome.status])
+  if (of === 1 && isGood[outcome.status])
     return html`<p class="quiet">It took ${tookText(ranMs)}. It is the only good run so far: there is nothing to compare it with yet.</p>`;
   const ratio = ranMs / usualMs;
   const often =
@@ -188,14 +190,16 @@ const confidenceWords: Readonly<Record<string, string>> = {
   ambiguous: "ambiguous: another start or a trigger may be behind the activities",
 };
 
-function outcomeFacts({ outcome, lost }: TaskStory): Html | "" {
+function outcomeFacts({ outcome, lost, sent }: TaskStory): Html | "" {
   if (outcome === null) return "";
   const { status, reason, detail, evidence, confidence, sends = 1 } = outcome;
+  // Of what was never sent the service has said nothing.
+  const isAsked = sent !== null || evidence !== "direct";
   const facts: [string, Html | string][] = [
     ["outcome", html`${mark(status)} <code>${reason}</code>`],
     ["said", detail],
-    ["evidence", `${evidence}: ${evidenceWords[evidence]}`],
   ];
+  if (isAsked) facts.push(["evidence", `${evidence}: ${evidenceWords[evidence]}`]);
   const doubt = reasonOf(lost ?? "");
   if (!detail.includes(doubt)) facts.push(["no good answer", doubt]);
   if (confidence !== undefined) facts.push(["whose activities", confidenceWords[confidence] ?? confidence]);

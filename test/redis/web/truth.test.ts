@@ -1,0 +1,136 @@
+// What pages, `status` and digests say of a policy is so: no end that was not, no promise that a
+// pause breaks, no proof of nothing.
+import { expect, it } from "vitest";
+import type { Policy } from "../../../src/config/policy-set.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { taskId } from "../../../src/model/task.ts";
+import { History } from "../../../src/store/history.ts";
+import { keepPolicySet } from "../../../src/store/kept-policies.ts";
+import { Pauses } from "../../../src/store/pauses.ts";
+import { createToken } from "../../../src/web/tokens.ts";
+import { runHere } from "../../support/commands-here.ts";
+import { testOutcome } from "../../support/outcomes.ts";
+import { webForTest } from "../../support/web-fixture.ts";
+import { type Story, setOfStory } from "../../support/web-story.ts";
+
+const hourMs = 3_600_000;
+const cron = (expression: string): Policy["schedule"] => ({
+  ...{ kind: "cron", expressions: [expression], timezone: "UTC", spreadMs: 0 },
+  dst: { gap: "next", overlap: "first" },
+});
+const every = (everyMs: number): Policy["schedule"] => ({ kind: "every", everyMs, spreadMs: 0 });
+const story: Story = {
+  orders: { endings: ["ok", "failed"] },
+  ledger: { endings: ["ok", "unknown"] },
+  prices: { endings: ["ok", "conflicts"] },
+  stock: { endings: ["ok", "ok"], more: { labels: { team: "sales" } } },
+  pulse: { endings: [], more: { schedule: every(2_000) } },
+  rare: { endings: [], more: { schedule: cron("50 2 * * *") } },
+};
+const set = setOfStory(story);
+const boss = createToken({ name: "boss", scope: "admin", services: [] });
+// Time flies, so that each page is read anew.
+let flownMs = 0;
+const clock = { ...systemClock, monotonicMs: () => (flownMs += 120_000) };
+const web = await webForTest({ story, set, clock, tokens: () => boss.line });
+await keepPolicySet(web.store, set, "host/1");
+
+const textOf = async (path: string, own = web) => {
+  const answer = await own.ask(path, { headers: { authorization: `Bearer ${boss.token}` } });
+  return (await answer.text()).replace(/<[^>]+>/g, " ").replace(/\s+/g, " ");
+};
+const command = async (...args: string[]) => {
+  const { prefix, url } = web.parts.context().target;
+  return (await runHere([...args, "--prefix", prefix, "--redis-url", url])).out;
+};
+const skips = (policy: string, inMs = 0) => {
+  const at = new Date(Date.now() + inMs).toISOString();
+  const ended = { status: "skipped", reason: "overlap", slot: at, startedAt: null, finishedAt: at, durationMs: null };
+  const id = taskId({ policy, kind: "run", target: "42", slotMs: Date.parse(at), origin: "manual" });
+  return new History(web.store).record(testOutcome({ ...ended, taskId: id, policy, origin: "manual" } as object));
+};
+
+it.each([
+  ["orders", "failing", "failed (server-error)", "failed at "],
+  ["ledger", "unknown", "not known whether it ran well (answer-lost)", "not known since"],
+])("a bad end of %s speaks until a run ends well, whatever was skipped since", async (policy, health, words, plain) => {
+  await skips(policy);
+  await skips(policy, 1);
+  expect(await textOf(`/policies/${policy}`)).toContain(words);
+  expect(await textOf(`/policies?q=${policy}`)).toContain(words);
+  expect(await command("status", policy)).toMatch(new RegExp(`\n${health} +${policy} +(failed|unknown) `));
+  expect(await command("digest", "--json")).toContain(`${policy}: ${plain}`);
+  const at = new Date(Date.now() + 2).toISOString();
+  const good = { taskId: `${policy}__run__42__m${Date.parse(at)}`, policy, slot: at, finishedAt: at };
+  await new History(web.store).record(testOutcome(good));
+  await skips(policy, 3);
+  expect(await command("status", policy)).toMatch(new RegExp(`\nok +${policy} +skipped `));
+});
+
+it("the filter for what is paused finds also what needs a person for another reason", async () => {
+  const pause = { scope: "policy", name: "prices", note: "books close", actor: "ana", untilMs: null } as const;
+  await new Pauses(web.store).set(pause);
+  expect(await textOf("/policies?health=conflicts")).toContain("prices");
+  expect(await textOf("/policies?health=paused")).toMatch(/1 of 6 policies.*prices/);
+  expect(await textOf("/")).toContain(" 1 paused ");
+});
+
+it("to resume promises no start that another pause forbids", async () => {
+  const pauses = new Pauses(web.store);
+  const by = { note: "upgrade", actor: "bob", untilMs: null };
+  await pauses.set({ ...by, scope: "policy", name: "stock" });
+  expect(await textOf("/resume?of=policy:stock")).toContain("Its next slot starts again");
+  await pauses.set({ ...by, scope: "service", name: "main" });
+  const text = await textOf("/resume?of=policy:stock");
+  expect(text).not.toContain("Its next slot starts again");
+  expect(text).toMatch(/goes on : service main is paused by bob.*upgrade/);
+  await pauses.end({ scope: "service", name: "main" }, "bob");
+  await pauses.end({ scope: "policy", name: "stock" }, "bob");
+});
+
+it("the form of a pause counts the slots up to each end that can be chosen", async () => {
+  const text = await textOf("/pause?of=policy:stock");
+  expect(text).toMatch(/for 1 hour: 1 slot for 4 hours: 4 slots for 8 hours: 8 slots for a day: 24 slots for a week/);
+});
+
+it("the next 24 hours show a rare slot of the night beside frequent ones", async () => {
+  const text = await textOf("/next");
+  expect(text).toMatch(/ 02:50 UTC rare sync job 42/);
+  expect(text).toMatch(/ pulse every 2s/);
+  expect(await textOf("/next?at=02:00")).toMatch(/ 02:50 UTC rare sync job 42/);
+});
+
+it("what was never asked has no evidence", async () => {
+  await skips("stock", 5);
+  const text = await textOf(
+    `/policies/stock/slots/${new Date(Math.floor(Date.now() / hourMs) * hourMs).toISOString()}`,
+  );
+  expect(text).toContain("evidence direct: the service said so");
+  const { items } = JSON.parse(
+    await (
+      await web.ask("/api/v1/outcomes?policy=stock&limit=1", {
+        headers: { authorization: `Bearer ${boss.token}` },
+      })
+    ).text(),
+  );
+  expect(await textOf(`/tasks/${items[0].taskId}`)).not.toMatch(/said so|evidence/);
+  expect(await textOf("/policies/stock")).not.toMatch(/last skipped [^,]*, evidence/);
+});
+
+it("the first good run of each sync job is compared with no run of another", async () => {
+  const at = (minute: number) => new Date(Date.now() + minute * 60_000).toISOString();
+  for (const [target, durationMs] of [
+    ["1", 60_000],
+    ["2", 61_000],
+  ] as const) {
+    const id = taskId({ policy: "rare", kind: "run", target, slotMs: Date.parse(at(0)), origin: "manual" });
+    const times = { slot: at(0), startedAt: at(0), finishedAt: at(1), durationMs, origin: "manual" } as const;
+    await new History(web.store).record(testOutcome({ taskId: id, policy: "rare", target, ...times }));
+    expect(await textOf(`/tasks/${id}`)).toContain("It is the only good run so far");
+  }
+});
+
+it("an audit of no slot proves nothing", async () => {
+  expect(await textOf("/audit?from=2020-01-01&to=2020-01-02")).not.toContain("proved");
+  expect(await textOf("/audit?policy=stock")).toContain("proved");
+});
