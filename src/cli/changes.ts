@@ -3,8 +3,9 @@ import { hostname, userInfo } from "node:os";
 import type { Command } from "commander";
 import type { By } from "../actions/record-change.ts";
 import type { PolicySet } from "../config/policy-set.ts";
-import { showInstant } from "../core/instant.ts";
+import { showClock, showInstant } from "../core/instant.ts";
 import { type Change, changesMax, describeReason } from "../model/change.ts";
+import { parseTaskId } from "../model/task.ts";
 import { findRunningSet } from "../queries/policy-set.ts";
 import { isChangeAbout } from "../queries/records.ts";
 import { subjectWords } from "../queries/task-words.ts";
@@ -46,7 +47,7 @@ export function changesCommand(io: CommandIo): Command {
       const { limit, json } = options;
       const { found, set } = await withStore(redisTarget(options, io), async (store) => {
         const newest = await new Changes(store).newest(names.length === 0 ? limit + 1 : changesMax);
-        if (names.length === 0) return { found: newest, set: await zonesFor(newest, options, store, io) };
+        if (names.length === 0) return { found: newest, set: await zonesFor(options, store, io) };
         const set = await policySetFor(options, store, io);
         const policies = choosePolicies(set, { names });
         const isMeant = (change: Change) => policies.some((policy) => isChangeAbout(change, policy));
@@ -60,19 +61,34 @@ export function changesCommand(io: CommandIo): Command {
     });
 }
 
-/** The policies whose clocks the tasks are told by; changes are told also where none is known. */
-async function zonesFor(changes: readonly Change[], options: ChangesOptions, store: Store, io: CommandIo) {
-  if (options.json || !changes.some(({ subject }) => subject.startsWith("task "))) return undefined;
+/** The policies whose clocks changes are told by, also where none is known. */
+async function zonesFor(options: ChangesOptions, store: Store, io: CommandIo) {
+  if (options.json) return undefined;
   return options.config === undefined ? (await findRunningSet(store))?.set : policySetFor(options, store, io);
 }
 
 function changesTable(changes: readonly Change[], set: PolicySet | undefined, screen: Screen): string {
+  const policies = set?.policies ?? [];
+  const localOf = ({ at, subject }: Change) => {
+    const name = /^policy (.+)$/.exec(subject)?.[1] ?? parseTaskId(subject.replace(/^task /, ""))?.policy;
+    const { timezone = "UTC" } = policies.find((policy) => policy.name === name) ?? {};
+    return timezone === "UTC" ? "" : showClock(Date.parse(at), timezone, Date.parse(at));
+  };
+  const isLocal = changes.some((change) => localOf(change) !== "");
   const rows = changes.map((change) => {
     const { at, actor, what, subject } = change;
-    const atMs = Date.parse(at);
-    return [showInstant(atMs), actor, what, subjectWords(subject, atMs, set?.policies), describeReason(change)];
+    const words = subjectWords(subject, Date.parse(at), policies);
+    return [
+      showInstant(Date.parse(at)),
+      ...(isLocal ? [localOf(change)] : []),
+      actor,
+      what,
+      words,
+      describeReason(change),
+    ];
   });
-  return toTable(["at", "by", "what", "subject", "reason"], rows, screen);
+  const heading = ["at", ...(isLocal ? ["local"] : []), "by", "what", "subject", "reason"];
+  return toTable(heading, rows, screen, { leaveOut: ["local"] });
 }
 
 /** The person who gives the command, and why. */

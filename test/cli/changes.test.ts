@@ -98,6 +98,8 @@ it("shows what concerns some policies, also by their service or as tasks", async
     expect.stringMatching(ofDelhi),
     expect.stringMatching(ofDelhi),
   ]);
+  await fixture.command(prefix, "pause", "in-delhi", "--reason", "y", ...config);
+  expect((await changes()).out).toMatch(/Z +\d\d:\d\d(:\d\d)? GMT\+5:30 +\S+ +pause +policy in-delhi +y/);
   expect(await changes("nigthly")).toMatchObject({ code: 2, err: expect.stringContaining("did you mean nightly?") });
 });
 
