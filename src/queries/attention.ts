@@ -239,7 +239,8 @@ export function describePolicy(line: PolicyLine, nowMs: number): string {
   return words.join("; ");
 }
 
-function pauseWords({ actor, note, untilMs }: Pause, { timezone }: Policy, nowMs: number): string {
+/** Who paused it, until when and why. */
+export function pauseWords({ actor, note, untilMs }: Pause, { timezone }: Policy, nowMs: number): string {
   const until = untilMs === null ? "" : ` until ${showNear(untilMs, timezone, nowMs)}`;
   return `paused by ${actor}${until}: ${note}`;
 }

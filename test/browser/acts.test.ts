@@ -87,7 +87,7 @@ const acts: Readonly<Record<string, Act>> = {
   "pauses a policy and shows until when": {
     from: "/policies/invoices",
     link: "Pause…",
-    says: /2[34] slots of 1 policy in the next 24 hours/,
+    says: /2[34] slots of 1 policy come due in the next 24 hours.*for 4 hours: 4 slots/s,
     fields: { "Ends by itself": "for 8" },
     to: /policies\/invoices\?/,
     done: /paused policy invoices: ticket 7\./,

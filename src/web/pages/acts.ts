@@ -334,7 +334,10 @@ async function preview({ context }: KeyedActing, own: readonly Policy[]) {
   const rows = slots
     .slice(0, previewShown)
     .map(({ policy, slotMs }) => [fullTime(slotMs, policy.timezone), policyLink(policy.name)]);
-  const more = slots.length > previewShown ? html`<p class="quiet">and ${slots.length - previewShown} more</p>` : "";
+  const more =
+    slots.length > previewShown
+      ? html`<p class="quiet">and ${isCut ? "more than " : ""}${slots.length - previewShown} more</p>`
+      : "";
   const all = table("Slots of the next 24 hours", ["due", "policy"], rows, { isBrief: true });
   return {
     ends,

@@ -19,6 +19,7 @@ const laneMs = (hoursAhead + 1) * 3_600_000;
 const lanesMax = 25;
 const slotsOfLaneMax = 300;
 const runningShownMax = 10;
+const runningOpen = 3;
 const rowsShown = 200;
 /** More lines than these are a click away. */
 const linesOpen = 20;
@@ -66,11 +67,19 @@ export function nextDayPage(day: NextDay, listed: ListedSlots): Html {
 <ul class="facts-row">${facts}</ul>
 ${cut}
 <p class="quiet">Planned as the scheduler will, with pauses in force and the usual durations, as of ${showClock(nowMs, timezone, nowMs)}. Times are in ${timezone}.</p>
-${line.running.slice(0, runningShownMax).map((run) => html`<p class="quiet">${runningWords(run, timezone, nowMs)}</p>`)}
+${runningNow(day)}
 ${line.rows.length === 0 ? "" : slotTable(day, listed)}
 ${services.length === 0 ? html`<p class="none">No policy has a slot in this time.</p>` : services.map((one) => serviceSection(one, day))}
 ${untimed}
 ${(peaks[0]?.starts ?? 0) > 1 ? peakTable(day) : ""}`;
+}
+
+/** The runs that go on: many are a click away. */
+function runningNow({ line: { running }, timezone, nowMs }: NextDay): Html | "" {
+  const words = running.slice(0, runningShownMax).map((run) => html`<p>${runningWords(run, timezone, nowMs)}</p>`);
+  if (running.length <= runningOpen) return html`<div class="quiet">${words}</div>`;
+  const more = running.length > words.length ? html`<p>and ${running.length - words.length} more</p>` : "";
+  return html`<details class="quiet"><summary>${running.length} runs go on now</summary>${words}${more}</details>`;
 }
 
 function serviceSection(one: ServiceAhead, day: NextDay): Html {
@@ -186,27 +195,35 @@ function peakTable({ peaks, timezone, nowMs }: NextDay): Html {
 }
 
 /** Slots in order, one line for frequent ones; what is expected of those near. */
-function slotTable({ line, timezone, nowMs }: NextDay, { slots, isCut, pauses, fromMs }: ListedSlots): Html {
+function slotTable({ line, range, timezone, nowMs }: NextDay, { slots, isCut, pauses, fromMs }: ListedSlots): Html {
   const key = (policy: Policy, slotMs: number) => `${slotMs} ${policy.name}`;
   const foreseen = new Map(line.rows.map((row) => [key(row.policy, row.slotMs), row]));
   const byPolicy = [...Map.groupBy(slots, ({ policy }) => policy)];
   const frequent = new Map(
     byPolicy.flatMap(([policy, own]) => (own.length < frequentFrom ? [] : [[policy, own[0]?.slotMs] as const])),
   );
+  const lastMs = (fromMs === undefined ? range.toMs : fromMs + 3_600_000) - 1;
   const lines = slots.filter(({ policy, slotMs }) => (frequent.get(policy) ?? slotMs) === slotMs);
   const rows = lines.slice(0, rowsShown).map(({ policy, slotMs }) => {
+    const many = frequent.has(policy);
     const row = foreseen.get(key(policy, slotMs));
-    const isPaused = pauses.some((pause) => isAbout(pause, policy) && isInForce(pause, slotMs));
-    const away = row === undefined ? (isPaused ? "skipped" : "started") : row.state;
-    const endsMs = row && endOf(row, line);
+    // One line stands for all of many slots: skipped only where a pause lasts to the end.
+    const heldMs = many ? lastMs : slotMs;
+    const isPaused = pauses.some(
+      (pause) => isAbout(pause, policy) && isInForce(pause, slotMs) && isInForce(pause, heldMs),
+    );
+    const away = row === undefined || many ? (isPaused ? "skipped" : "started") : row.state;
+    const endsMs = row === undefined || many ? undefined : endOf(row, line);
+    const expected = row === undefined ? "" : expectedWords(row, line, timezone);
+    const first = row === undefined || row.state === away ? expected : `${row.state}, ${expected}`;
     return [
       showClock(slotMs, timezone, nowMs),
-      !frequent.has(policy)
-        ? policyLink(policy.name)
-        : html`${policyLink(policy.name)}<span class="under">${scheduleText(policy)}: ${frequentFrom} slots or more</span>`,
+      many
+        ? html`${policyLink(policy.name)}<span class="under">${scheduleText(policy)}</span>`
+        : policyLink(policy.name),
       away === "started" ? actionWords(policy.action) : mark(away),
       endsMs === undefined ? "" : showClock(endsMs, timezone, nowMs),
-      row === undefined ? "" : expectedWords(row, line, timezone),
+      many && first !== "" && away === "started" ? `the first: ${first}` : expected,
     ];
   });
   const columns = ["due", "policy", "starts", "ends about", ["expected", "wide"]] as const;

@@ -3,7 +3,7 @@ import { html } from "hono/html";
 import { counted } from "../../core/plain-text.ts";
 import type { PauseSubject } from "../../model/pause.ts";
 import type { Attention } from "../../queries/attention.ts";
-import { describePolicy } from "../../queries/attention.ts";
+import { describePolicy, pauseWords } from "../../queries/attention.ts";
 import { isPaused, type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
@@ -131,7 +131,9 @@ function outcomeCell(line: PolicyLine, nowMs: number): Html | string {
   const under = html`<span class="under">${when(last.finishedMs, nowMs)}${evidenceText(last)}</span>`;
   const href = runPath(line.policy.name, last);
   if (line.pauses.length === 0) return html`<a href="${href}">${words}</a>${under}`;
-  return html`${words}<span class="under">before: <a href="${href}">${last.status}</a> ${when(last.finishedMs, nowMs)}</span>`;
+  const [pause] = line.health === "paused" || line.health === "quarantined" ? [] : line.pauses;
+  const paused = pause === undefined ? "" : html`<span class="under">${pauseWords(pause, line.policy, nowMs)}</span>`;
+  return html`${words}${paused}<span class="under">before: <a href="${href}">${last.status}</a> ${when(last.finishedMs, nowMs)}</span>`;
 }
 
 function filterForm(lines: readonly PolicyLine[], { q, health, service, label }: PolicyFilter): Html {

@@ -71,7 +71,9 @@ it("the filter for what is paused finds also what needs a person for another rea
   const pause = { scope: "policy", name: "prices", note: "books close", actor: "ana", untilMs: null } as const;
   await new Pauses(web.store).set(pause);
   expect(await textOf("/policies?health=conflicts")).toContain("prices");
-  expect(await textOf("/policies?health=paused")).toMatch(/1 of 6 policies.*prices/);
+  expect(await textOf("/policies?health=paused")).toMatch(
+    /1 of 6 policies.*prices.* paused by ana: books close before: conflicts/,
+  );
   expect(await textOf("/")).toContain(" 1 paused ");
 });
 
@@ -98,6 +100,11 @@ it("the next 24 hours show a rare slot of the night beside frequent ones", async
   expect(text).toMatch(/ 02:50 UTC rare sync job 42/);
   expect(text).toMatch(/ pulse every 2s/);
   expect(await textOf("/next?at=02:00")).toMatch(/ 02:50 UTC rare sync job 42/);
+  const pause = { scope: "policy", name: "pulse", note: "soon over", actor: "ana" } as const;
+  await new Pauses(web.store).set({ ...pause, untilMs: Date.now() + hourMs });
+  expect(await textOf("/next")).toMatch(/ pulse every 2s sync job 42 the first: skipped, paused: soon over \(ana\) /);
+  await new Pauses(web.store).set({ ...pause, untilMs: null });
+  expect(await textOf("/next")).toMatch(/ pulse every 2s skipped paused: soon over \(ana\) /);
 });
 
 it("what was never asked has no evidence", async () => {
