@@ -51,6 +51,7 @@ export function slotsWithin(policies: readonly Policy[], fromMs: number, toMs: n
   for (const policy of policies) wait(policy, createChainSource(policy), fromMs);
   const slots: { readonly policy: Policy; readonly slotMs: number }[] = [];
   const counts = new Map<Policy, number>();
+  let isMore = false;
   let next = ahead.pop();
   for (let seen = 0; next !== undefined && slots.length <= withinMax && seen < seenMax; seen += 1) {
     const { policy, source, slotMs } = next;
@@ -58,10 +59,10 @@ export function slotsWithin(policies: readonly Policy[], fromMs: number, toMs: n
     const count = (counts.get(policy) ?? 0) + (isOpen ? 1 : 0);
     counts.set(policy, count);
     if (isOpen) slots.push({ policy, slotMs });
-    if (count < (ofEachMax ?? Number.POSITIVE_INFINITY)) wait(policy, source, slotMs);
+    if (count !== ofEachMax) wait(policy, source, slotMs);
+    else isMore ||= (source.next(slotMs) ?? Number.POSITIVE_INFINITY) <= toMs;
     next = ahead.pop();
   }
-  const isCut =
-    next !== undefined || slots.length > withinMax || [...counts.values()].some((count) => count === ofEachMax);
+  const isCut = isMore || next !== undefined || slots.length > withinMax;
   return { slots: slots.slice(0, withinMax), isCut };
 }

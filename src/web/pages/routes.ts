@@ -235,10 +235,15 @@ async function nextDay({ context, looks, query }: PageRequest): Promise<Page> {
   const fromMs = instantAt(day, clock);
   const { cutMs, rows } = day.line;
   const list = () => {
-    const [begin, end] = fromMs === undefined ? [cutMs, day.range.toMs] : [fromMs, fromMs + 3_600_000];
-    if (begin === undefined) return { slots: rows, isCut: false };
-    const later = slotsWithin(context.set.policies, begin - 1, end - 1, frequentFrom);
-    return { ...later, slots: fromMs === undefined ? [...rows, ...later.slots] : later.slots };
+    const within = (beginMs: number, endMs: number) =>
+      slotsWithin(context.set.policies, beginMs - 1, endMs - 1, frequentFrom);
+    if (fromMs !== undefined) return within(fromMs, fromMs + 3_600_000);
+    if (cutMs === undefined) return { slots: rows, isCut: false };
+    // Of the slots just before the cut some have no row.
+    const later = within(Math.max(cutMs - 60_000, day.nowMs + 1), day.range.toMs);
+    const key = ({ policy, slotMs }: (typeof later.slots)[number]) => `${slotMs} ${policy.name}`;
+    const known = new Set(rows.map(key));
+    return { ...later, slots: [...rows, ...later.slots.filter((slot) => !known.has(key(slot)))] };
   };
   const pauses = await looks.of("pauses", context, readPausesInForce);
   const show = () => nextDayPage(day, { ...looks.made(day, `slots ${fromMs}`, list), fromMs, pauses });
