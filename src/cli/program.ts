@@ -1,6 +1,7 @@
 // Runs one command: from arguments to exit code. Only this file touches the streams. Called by
 // main.ts, which ends the process.
 import { createInterface } from "node:readline/promises";
+import { setFlagsFromString } from "node:v8";
 import { Command, CommanderError } from "commander";
 import { dropEmptyVariables, readSettings } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
@@ -17,12 +18,17 @@ const takenWithinMs = 2_000;
 const columnsDefault = 80;
 /** By how much a line that goes on stands further right. */
 const hang = 2;
+/** Commands that go on until they are stopped. */
+const lasting = new Set(["dev", "sandbox", "serve"]);
 /** Commands that print files, scripts and answers, and options for it: their lines stay whole. */
 const verbatim = new Set(["api", "completion", "discover", "feed", "import", "sandbox", "schema", "serve", "token"]);
 const verbatimOptions = ["--json", "--ndjson", "--markdown", "--wide"];
 
 /** Runs the command until it ends or `stop` aborts it; returns the exit code. Never throws. */
 export async function main(args: string[], stop: AbortController): Promise<number> {
+  // A command ends before a larger young generation pays, and threads that clear it: a third of the
+  // memory is saved.
+  if (!lasting.has(commandOf(args) ?? "")) setFlagsFromString("--semi-space-growth-factor=1 --no-parallel-scavenge");
   // False when the reader has gone, as behind `| head`: nothing more can be shown.
   let hasReader = true;
   for (const stream of [process.stdout, process.stderr]) {
