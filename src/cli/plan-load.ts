@@ -27,9 +27,11 @@ export interface LoadQuestion {
   readonly pages: number;
   /** How many busy minutes to show. */
   readonly peaks: number;
+  /** Whether requests are asked for; they are counted only then. */
+  readonly requests: boolean;
 }
 
-/** The answer. `requests`: in the whole range, by service. */
+/** The answer. `requests`: in the whole range, by service; none if not asked for. */
 export interface LoadAnswer {
   readonly question: LoadQuestion;
   readonly peaks: readonly BusyMinute[];
@@ -47,7 +49,7 @@ export function findLoad(question: LoadQuestion): LoadAnswer {
   const peaks = new MinuteMeter(question.peaks);
   const time = { ...range, outages: [], pauses: [] };
   for (const event of simulate(policies, { time, assumptions, concurrencyOf: concurrencyIn(set), slotsMax })) {
-    meter.add(event);
+    if (question.requests) meter.add(event);
     if (event.event === "planned") addDue(peaks, event, assumptions);
   }
   return { question, peaks: peaks.busiest(), requests: meter.requests() };

@@ -12,7 +12,6 @@ import { type DstDay, dstDays } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
-import { showState } from "./declared-state.ts";
 import { cureOf, type DeletedTarget, readDeleted, tellDeleted } from "./deleted-targets.ts";
 import {
   type AssumptionOptions,
@@ -115,6 +114,8 @@ export function planCommand(io: CommandIo): Command {
       if (options.state !== undefined) {
         const set = await loadPoliciesOrThrow(pathOf(options), io);
         const session = { set, names, redis: redisTarget(options, io), io };
+        // The client of the service is for this alone.
+        const { showState } = await import("./declared-state.ts");
         return showState(session, { isJson: options.json === true });
       }
       const ahead = await readPoliciesAhead(options, isTimeLine(options), io);
@@ -155,6 +156,7 @@ async function showNext(options: PlanOptions, set: PolicySet, io: CommandIo): Pr
     ...{ set, range, timezone, assumptions: toAssumptions(options, set), pages: options.pages },
     policies: options.names.length === 0 ? policies : policiesAbout(set, options.names),
     peaks: typeof options.peaks === "number" ? options.peaks : peaksByDefault,
+    requests: wanted.requests,
   };
   const deleted = options.deleted ? await readDeleted(policies, redisTarget(options, io)) : undefined;
   const byName = new Map(set.policies.map((policy) => [policy.name, policy]));

@@ -44,21 +44,34 @@ function localTime(instantMs: number, timezone: string | undefined) {
     const text = new Date(instantMs).toISOString();
     return { date: text.slice(0, 10), clock: text.slice(11, 19), zone: "Z" };
   }
-  const { day, name } = formatsOf(timezone);
+  const { day, name, shown } = formatsOf(timezone);
+  const known = shown.get(instantMs);
+  if (known !== undefined) return known;
   const text = day.format(instantMs);
-  return { date: text.slice(0, 10), clock: text.slice(11, 19), zone: ` ${name.format(instantMs).split(" ").at(-1)}` };
+  const zone = ` ${name.format(instantMs).split(" ").at(-1)}`;
+  const local = { date: text.slice(0, 10), clock: text.slice(11, 19), zone };
+  if (shown.size >= shownMax) shown.clear();
+  shown.set(instantMs, local);
+  return local;
 }
 
-const formats = new Map<string, Readonly<Record<"day" | "name" | "weekday", Intl.DateTimeFormat>>>();
+interface Formats extends Readonly<Record<"day" | "name" | "weekday", Intl.DateTimeFormat>> {
+  /** Thousands of policies are due at the same few hundred instants. */
+  readonly shown: Map<number, { readonly date: string; readonly clock: string; readonly zone: string }>;
+}
+
+const formats = new Map<string, Formats>();
+const shownMax = 1_000;
 
 /** The formats of a zone are kept: to make one takes longer than a hundred uses of it. */
-function formatsOf(timeZone: string) {
+function formatsOf(timeZone: string): Formats {
   const known = formats.get(timeZone);
   if (known !== undefined) return known;
   const made = {
     day: new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }),
     name: new Intl.DateTimeFormat("en-GB", { timeZone, timeZoneName: "short" }),
     weekday: new Intl.DateTimeFormat("en-GB", { timeZone, weekday: "short" }),
+    shown: new Map(),
   };
   formats.set(timeZone, made);
   return made;

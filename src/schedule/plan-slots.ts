@@ -54,6 +54,7 @@ export interface SlotMoment extends PlanningMoment {
 export function planSlots(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
   const { nowMs, newer = [] } = moment;
   const skips = planSkips(policy, slots, moment);
+  if (skips.size === 0 && newer.length === 0) return planOpen(policy, slots, { nowMs, newer });
   const open = slots.filter((slotMs) => !skips.has(slotMs));
   const newerSkips = planSkips(policy, newer, moment);
   const newerOpen = newer.filter((slotMs) => !newerSkips.has(slotMs));

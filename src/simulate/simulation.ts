@@ -85,7 +85,7 @@ class Simulation {
    * Future steps. At one instant ends come before beginnings: ranks are twice the instant, plus
    * one.
    */
-  readonly #later = new MinHeap<{ readonly atMs: number; readonly happen: (atMs: number) => void }>();
+  readonly #later = new MinHeap<(atMs: number) => void>();
   /** When each worker of a queue is free again. */
   readonly #workers = new Map<string, MinHeap<undefined>>();
   readonly #syncJobs = new Map<string, SyncJobQueue<QueuedTask>>();
@@ -110,14 +110,17 @@ class Simulation {
   /** Takes in a tick: emits its plans, queues its tasks, and lets followers wait. */
   plan({ policy, plans, nowMs }: VirtualTick): void {
     this.#emitPlans(policy, plans, nowMs);
+    if (this.#followersOf(policy.name).length > 0) this.#planChain(policy, plans, nowMs);
+    else for (const task of toTasks(policy, plans)) this.#arrive({ policy, task, slot: undefined }, nowMs);
+  }
+
+  #planChain(policy: Policy, plans: VirtualTick["plans"], nowMs: number): void {
     const slots = new Map<number, ChainSlot>();
     const followersOf = this.#followersOf;
-    if (followersOf(policy.name).length > 0) {
-      for (const record of toRecords(policy, plans)) {
-        const slot = new ChainSlot(policy, { slotMs: record.slotMs, openedMs: nowMs, followersOf });
-        slot.record(record);
-        slots.set(record.slotMs, slot);
-      }
+    for (const record of toRecords(policy, plans)) {
+      const slot = new ChainSlot(policy, { slotMs: record.slotMs, openedMs: nowMs, followersOf });
+      slot.record(record);
+      slots.set(record.slotMs, slot);
     }
     for (const task of toTasks(policy, plans)) this.#arrive({ policy, task, slot: slots.get(task.slotMs) }, nowMs);
     const unstarted = plans.filter(({ state }) => state !== "started");
@@ -143,10 +146,10 @@ class Simulation {
 
   /** Does the next step, if it comes by then. */
   step(untilMs: number): boolean {
-    if ((this.#later.leastRank ?? Number.POSITIVE_INFINITY) > 2 * untilMs + 1) return false;
-    const next = this.#later.pop();
-    next?.happen(next.atMs);
-    return next !== undefined;
+    const rank = this.#later.leastRank;
+    if (rank === undefined || rank > 2 * untilMs + 1) return false;
+    this.#later.pop()?.(Math.floor(rank / 2));
+    return true;
   }
 
   /** An input that is not simulated is always fresh. */
@@ -162,7 +165,7 @@ class Simulation {
   }
 
   #schedule(atMs: number, what: "end" | "beginning", happen: (atMs: number) => void): void {
-    this.#later.push(2 * atMs + (what === "end" ? 0 : 1), { atMs, happen });
+    this.#later.push(2 * atMs + (what === "end" ? 0 : 1), happen);
   }
 
   /**
@@ -190,13 +193,13 @@ class Simulation {
   }
 
   /** Queues a task. */
-  #arrive(arrived: ArrivedTask, nowMs: number): void {
-    const { service, kind } = arrived.task;
+  #arrive({ policy, task, slot }: ArrivedTask, nowMs: number): void {
+    const { service, kind } = task;
     const workers = this.#workersOf(`${service} ${kind === "poll" ? "polls" : "actions"}`, service);
     const beganAtMs = Math.max(nowMs, workers.leastRank ?? nowMs);
     workers.pop();
     workers.push(beganAtMs + this.#options.assumptions.requestMs, undefined);
-    const queued = { ...arrived, arrivedAtMs: nowMs, beganAtMs };
+    const queued = { policy, task, slot, arrivedAtMs: nowMs, beganAtMs };
     if (beganAtMs === nowMs) this.#begin(queued);
     else this.#schedule(beganAtMs, "beginning", () => this.#begin(queued));
   }
@@ -235,9 +238,10 @@ class Simulation {
     const isHolding = isFollowed || policy.overlap !== "allow";
     if (isHolding && syncJob?.hold({ id: task.id, untilMs: heldUntilMs }))
       this.#schedule(heldUntilMs, "end", (atMs) => this.#release(syncJob, atMs));
-    const times = { atMs: nowMs, endsAtMs, heldUntilMs, turnMs: beganAtMs - arrivedAtMs, behindMs: nowMs - beganAtMs };
     const isFailed = isFailing(assumptions, policy, task);
     const status = isFailed ? "failed" : statusOf(policy, endsAtMs <= heldUntilMs);
+    const [turnMs, behindMs] = [beganAtMs - arrivedAtMs, nowMs - beganAtMs];
+    const times = { atMs: nowMs, endsAtMs, heldUntilMs, turnMs, behindMs };
     this.#events.push({ event: "started", policy, task, ...times, atOnceWith, status });
     const ends = this.#goodEnds.get(policy.name);
     if (ends !== undefined && (status === "succeeded" || status === "accepted"))

@@ -69,8 +69,9 @@ export class Totals {
   }
 
   add(event: SimulationEvent): void {
-    const counts = [this.all, this.byPolicy.get(event.policy.name)].filter((one) => one !== undefined);
-    for (const one of counts) addTo(one, event);
+    addTo(this.all, event);
+    const counts = this.byPolicy.get(event.policy.name);
+    if (counts !== undefined) addTo(counts, event);
     for (const problem of problemsOf(event)) this.addProblem(problem);
   }
 

@@ -35,13 +35,14 @@ export function* virtualTicks(
 ): Generator<VirtualTick, void, void> {
   const tickAt = tickTimes(time.outages);
   const heap = new MinHeap<WaitingPolicy>();
-  const wait = (planned: WaitingPolicy) => {
-    const slotMs = planned.source.next(planned.watermarkMs);
+  const wait = (planned: WaitingPolicy, watermarkMs: number) => {
+    planned.watermarkMs = watermarkMs;
+    const slotMs = planned.source.next(watermarkMs);
     if (slotMs !== undefined && slotMs <= time.toMs) heap.push(tickAt(slotMs), planned);
   };
   for (const [place, policy] of policies.entries()) {
     const source = createSlotSource(policy);
-    if (source !== undefined) wait({ place, policy, source, watermarkMs: time.fromMs });
+    if (source !== undefined) wait({ place, policy, source, watermarkMs: 0 }, time.fromMs);
   }
   for (let nowMs = heap.leastRank; nowMs !== undefined; nowMs = heap.leastRank) {
     const moment = { nowMs, pauses: time.pauses };
@@ -49,10 +50,10 @@ export function* virtualTicks(
     for (const planned of takeAll(heap, nowMs)) {
       const { policy } = planned;
       const inputs = policy.needs === undefined ? undefined : inputsAt(nowMs);
-      const due = planPolicy(planned, { ...moment, inputs });
+      const due = planPolicy(planned, inputs === undefined ? moment : { ...moment, inputs });
       if (due === undefined) continue;
       yield { nowMs, policy, plans: due.plans };
-      wait({ ...planned, watermarkMs: due.newWatermarkMs });
+      wait(planned, due.newWatermarkMs);
     }
   }
 }
@@ -62,7 +63,7 @@ interface WaitingPolicy {
   readonly place: number;
   readonly policy: Policy;
   readonly source: SlotSource;
-  readonly watermarkMs: number;
+  watermarkMs: number;
 }
 
 function takeAll(heap: MinHeap<WaitingPolicy>, nowMs: number): WaitingPolicy[] {
