@@ -9,6 +9,8 @@ import { Scheduler } from "../../src/schedule/scheduler.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { testPolicy } from "../support/policies.ts";
+import { noteFigure } from "./figures.ts";
+import { median } from "./redis-figures.ts";
 
 const [url = "", contender = "", count = "10000"] = process.argv.slice(2);
 const policies = Number(count);
@@ -116,13 +118,26 @@ function sleep(durationMs: number): Promise<void> {
 
 async function report(): Promise<void> {
   const bySlot = await delaysBySlot();
+  const [p99s, queued]: [number[], number[]] = [[], []];
   for (let round = 0; round < rounds; round += 1) {
     const delays = (bySlot.get(firstMs + round * roundMs) ?? []).sort((a, b) => a - b);
     const at = (share: number) => delays[Math.min(delays.length - 1, Math.floor(delays.length * share))] ?? Number.NaN;
+    p99s.push(at(0.99));
+    queued.push(delays.length);
     process.stdout.write(
       `${contender.padEnd(15)} round ${round + 1}: ${delays.length} of ${policies} queued, ms from due to queued: p50 ${at(0.5)}, p99 ${at(0.99)}, max ${delays.at(-1)}\n`,
     );
   }
+  const noted = { wants: "less", by: contender } as const;
+  noteFigure({
+    ...noted,
+    what: "due slots: lost of those due at once",
+    unit: "slots",
+    value: policies - Math.min(...queued),
+    goal: 0,
+  });
+  noteFigure({ ...noted, what: "due slots: p99 until queued", unit: "ms", value: median(p99s) });
+  noteFigure({ ...noted, what: "due slots: CPU a round", unit: "s", value: cpu / rounds });
   const memory = Math.round(process.memoryUsage().rss / 1_048_576);
   process.stdout.write(
     `${contender.padEnd(15)} set-up ${((readyAtMs - setUpAtMs) / 1_000).toFixed(1)} s, CPU ${(cpu / rounds).toFixed(2)} s a round, ${memory} MiB\n\n`,

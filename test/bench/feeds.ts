@@ -10,6 +10,7 @@ import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { BenchChild } from "./child.ts";
+import { noteFigure } from "./figures.ts";
 import { median, redisBytes, redisCpuMs } from "./redis-figures.ts";
 
 const { values: given } = parseArgs({
@@ -70,6 +71,18 @@ async function measure(how: string, child: BenchChild): Promise<number> {
       `(Redis ${((((await redisCpuMs(redis)) - before.redisMs) * 1_000) / items).toFixed(1)} µs, ${(grown / items).toFixed(1)} bytes), ` +
       `memory ${mib(seen["idle"])} idle, ${mib(seen["rssMax"])} at most`,
   );
+  const by = how === "walk" ? {} : { by: how };
+  const about = `a list, answers after ${given["answer-after"]} ms`;
+  const isSlow = given["answer-after"] !== "0";
+  const goal = { times: isSlow ? 0.97 : 0.6, of: "bare" };
+  noteFigure({ ...by, what: about, unit: "items a second", wants: "more", value: perSecond, goal });
+  if (!isSlow) {
+    const costs = { ...by, wants: "less" } as const;
+    const itemUs = ((cpuMs - cpuBeforeMs) * 1_000) / items;
+    noteFigure({ ...costs, what: `${about}: CPU of an item`, unit: "µs", value: itemUs, goal: 14 });
+    const above = ((seen["rssMax"] ?? 0) - (seen["idle"] ?? 0)) / 1_048_576;
+    noteFigure({ ...costs, what: `${about}: memory above idle`, unit: "MiB", value: above, goal: 64 });
+  }
   await child.stop();
   return perSecond;
 }

@@ -12,6 +12,7 @@ import { Producer } from "../../src/queue/producer.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import { benchPrefix, benchSet, policyOf } from "./bench-app.ts";
 import { BenchChild, type Figures } from "./child.ts";
+import { noteFigure } from "./figures.ts";
 import { redisBytes, redisCpuMs } from "./redis-figures.ts";
 
 const { values: given } = parseArgs({
@@ -91,6 +92,10 @@ async function watch(): Promise<void> {
     say(`  walks of ${list}: ${((grown(list) / passed) * 60).toFixed(1)} a minute`);
   say(`  steps: ${(steps / passed).toFixed(0)} a second`);
   say(`  worker slots taken: ${mean.toFixed(1)} of 20 on average, ${Math.max(...taken)} at most`);
+  const about = `${runs} runs in flight`;
+  noteFigure({ what: `${about}: CPU of the worker`, unit: "ms a s", wants: "less", value: grown("cpuMs") / passed });
+  noteFigure({ what: `${about}: worker slots taken`, unit: "of 20", wants: "less", value: mean });
+  noteFigure({ what: `${about}: memory`, unit: "MiB", wants: "less", value: (after["rss"] ?? 0) / mebibyte });
   say(`  CPU: worker ${share(grown("cpuMs"), passed)}, Redis ${share(grown("redisCpuMs"), passed)} of a core`);
 }
 

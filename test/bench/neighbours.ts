@@ -14,6 +14,7 @@ import { Producer } from "../../src/queue/producer.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import { benchPrefix, benchSet, policyOf } from "./bench-app.ts";
 import { BenchChild } from "./child.ts";
+import { noteFigure } from "./figures.ts";
 import { monotonicMs, quantile } from "./redis-figures.ts";
 
 const { values: given } = parseArgs({
@@ -134,6 +135,9 @@ function report(): void {
         `of tenths of it ${tenths(a, b).join(" ")}\n`,
     );
   ratio("all services well", well);
+  const noted = { what: "p99 of a start beside a hanging service", unit: "ms", wants: "less" } as const;
+  noteFigure({ ...noted, value: quantile(hanging.two, 0.99), goal: { times: 1.1, of: "beside none" } });
+  noteFigure({ ...noted, value: quantile(hanging.one, 0.99), by: "beside none" });
   ratio("a third service of the second set hangs", hanging);
 }
 

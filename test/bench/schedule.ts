@@ -1,5 +1,4 @@
-// `npm run bench:schedule`: how fast what is due gets into the queue, and what waiting costs. Not
-// part of `npm test`.
+// How fast what is due gets into the queue, and what waiting costs. Part of `npm run bench`.
 //
 // 10,000 policies are due in the same second, three times. Three ways, one after another, each in a
 // process of its own on the same private Redis: Syncline; one node-cron task per policy that adds

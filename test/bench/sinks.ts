@@ -16,6 +16,7 @@ import type { SinkSettings } from "../../src/config/policy-set.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { noticeOf, Receiver } from "../support/receiver.ts";
+import { noteFigure } from "./figures.ts";
 
 const { values: given } = parseArgs({
   options: { notices: { type: "string", default: "10000" }, keys: { type: "string", default: "100" } },
@@ -118,6 +119,7 @@ function report(): void {
   const show = (sorted: number[]) =>
     `p50 ${(sorted[Math.floor(sorted.length / 2)] ?? 0).toFixed(2)} ms, p99 ${(sorted[Math.floor(sorted.length * 0.99)] ?? 0).toFixed(2)} ms`;
   const sorted = (values: number[]) => values.toSorted((a, b) => a - b);
+  const perSecond = (notices - afterKill) / ((doneAtMs - restAtMs) / 1_000);
   const lines = [
     `notices handed over while the receiver was down: ${notices}, over ${keys} keys; workers killed: 2`,
     `arrived: ${Math.min(seen.size, notices)} of ${notices}; twice: ${[...bodies.values()].filter((all) => all.length > 1).length}`,
@@ -125,8 +127,16 @@ function report(): void {
     `handing one over: ${show(sorted(down))} with the receiver down, ${show(sorted(up))} with it up`,
     `Redis with all of them waiting: ${(usedBytes / 1e6).toFixed(1)} MB, ${(usedBytes / notices).toFixed(0)} bytes a notice`,
     `after the second kill the next delivery came in ${((restAtMs - killedAtMs) / 1_000).toFixed(1)} s (take-over after ${takeOverAfterMs / 1_000} s)`,
-    `deliveries a second: ${((notices - afterKill) / ((doneAtMs - restAtMs) / 1_000)).toFixed(0)}`,
+    `deliveries a second: ${perSecond.toFixed(0)}`,
   ];
+  noteFigure({
+    what: "notices lost by two kills",
+    unit: "notices",
+    wants: "less",
+    value: notices - Math.min(seen.size, notices),
+    goal: 0,
+  });
+  noteFigure({ what: "notices delivered after them", unit: "a second", wants: "more", value: perSecond });
   process.stdout.write(`${lines.join("\n")}\n`);
   if (!inOrder || !sameBody || seen.size < notices) process.exitCode = 1;
 }

@@ -6,7 +6,8 @@
 // tasks added by this process; a round ends when the queue holds all of them as completed, which
 // for Syncline is after the outcome stands in the history and in the log. Ratios are of the
 // medians. `bare`: got as it is, with kept connections. `bare-fresh`: got with one connection a
-// request. Syncline opens one for each start, too, but before the request is made.
+// request. Syncline opens one for each start, too, but before the request is made. `graphile`:
+// graphile-worker with got, on a private PostgreSQL, where it is installed (graphile-peer.ts).
 import { parseArgs } from "node:util";
 import { Queue } from "bullmq";
 import { Redis } from "ioredis";
@@ -18,6 +19,8 @@ import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import { bareQueue } from "./bare-queue.ts";
 import { benchPrefix, benchSet, policyOf } from "./bench-app.ts";
 import { BenchChild } from "./child.ts";
+import { noteFigure } from "./figures.ts";
+import { graphileMissing } from "./graphile-peer.ts";
 import { commandCalls, median, redisCpuMs } from "./redis-figures.ts";
 
 const { values: given } = parseArgs({
@@ -37,7 +40,8 @@ const { values: given } = parseArgs({
   },
 });
 const isWanted = (name: string) => given.only === undefined || given.only.split(",").includes(name);
-const peers = ["bare", "bare-fresh"].filter(isWanted);
+const missing = graphileMissing();
+const peers = ["bare", "bare-fresh", ...(missing === undefined ? ["graphile"] : [])].filter(isWanted);
 const tableHead = `| service answers after | syncline, starts/s | ${peers.join(" | ")} | ${peers.map((peer) => `÷ ${peer} (middle half)`).join(" | ")} |
 |---|${"--:|".repeat(1 + 2 * peers.length)}`;
 const starts = Number(given.starts);
@@ -49,7 +53,8 @@ const goal = 0.8;
 interface Contender {
   readonly name: string;
   readonly child: BenchChild;
-  readonly completedKey: string;
+  /** How many of its tasks are over. */
+  readonly done: () => Promise<number>;
   readonly add: (round: number) => Promise<unknown>;
 }
 
@@ -68,7 +73,11 @@ const { port } = await service.ask("port");
 const serviceUrl = `http://127.0.0.1:${port}`;
 const producer = new Producer({ url: server.url, prefix: benchPrefix }, silentLog);
 const set = await benchSet({ services: { main: serviceUrl }, concurrency });
-const contenders = [...(isWanted("syncline") ? [syncline()] : []), ...peers.map(bare)];
+if (missing !== undefined) process.stdout.write(`graphile-worker is not measured: ${missing}\n`);
+const contenders = [
+  ...(isWanted("syncline") ? [syncline()] : []),
+  ...peers.map((peer) => (peer === "graphile" ? graphile() : bare(peer))),
+];
 await Promise.all(contenders.map(({ child }) => child.ask("cpu")));
 
 let added = 0;
@@ -99,7 +108,7 @@ function syncline(): Contender {
   return {
     name: "syncline",
     child: child("syncline"),
-    completedKey: `${benchPrefix}:${queueName("main", "actions")}:completed`,
+    done: () => redis.zcard(`${benchPrefix}:${queueName("main", "actions")}:completed`),
     add: (round) => {
       const syncJobs = Array.from({ length: starts }, (_, index) => round * starts + index + 1);
       const slot = { slotMs: Date.now(), origin: "manual", covers: [] } as const;
@@ -113,7 +122,7 @@ function bare(name: string): Contender {
   return {
     name,
     child: child(name),
-    completedKey: `${benchPrefix}:${bareQueue(name)}:completed`,
+    done: () => redis.zcard(`${benchPrefix}:${bareQueue(name)}:completed`),
     add: (round) =>
       queue.addBulk(
         Array.from({ length: starts }, (_, index) => ({
@@ -122,6 +131,16 @@ function bare(name: string): Contender {
           opts: { ...taskOptions, jobId: `run-${round}-${index}` },
         })),
       ),
+  };
+}
+
+function graphile(): Contender {
+  const worker = new BenchChild("peers/graphile.mjs", [serviceUrl, String(concurrency)]);
+  return {
+    name: "graphile",
+    child: worker,
+    done: async () => (await worker.ask("done"))["done"] ?? 0,
+    add: (round) => worker.ask("add", { from: round * starts + 1, to: (round + 1) * starts }),
   };
 }
 
@@ -137,7 +156,7 @@ async function compare(): Promise<ReadonlyMap<string, Round[]>> {
   return results;
 }
 
-async function measure({ name, child, completedKey, add }: Contender, round: number): Promise<Round> {
+async function measure({ name, child, done, add }: Contender, round: number): Promise<Round> {
   const wanted = (round + 1) * starts;
   const startsBefore = (await service.ask("counts"))["starts"] ?? 0;
   const before = { ...(await child.ask("cpu")), ...(await child.ask("sent")) };
@@ -146,7 +165,7 @@ async function measure({ name, child, completedKey, add }: Contender, round: num
   const atMs = performance.now();
   await add(round);
   let looks = 0;
-  while ((await redis.zcard(completedKey)) < wanted) {
+  while ((await done()) < wanted) {
     looks += 1;
     if (performance.now() - atMs > 120_000) throw new Error(`${name}: ${starts} starts take more than two minutes`);
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -164,7 +183,8 @@ async function measure({ name, child, completedKey, add }: Contender, round: num
       `${name}: ${top.map(([command, count]) => `${command} ${(count / starts).toFixed(2)}`).join(", ")}\n`,
     );
   }
-  const run = [...calls.values()].reduce((sum, count) => sum + count, 0) - looks;
+  // Without those of the looks, which go to another server where the peer has one.
+  const run = Math.max(0, [...calls.values()].reduce((sum, count) => sum + count, 0) - looks);
   return {
     perSecond: starts / seconds,
     cpuMs: ((after["cpuMs"] ?? 0) - (before["cpuMs"] ?? 0)) / starts,
@@ -183,6 +203,11 @@ function report(results: ReadonlyMap<string, Round[]>, answerAfterMs: number): s
   );
   for (const { name } of contenders) {
     const all = (results.get(name) ?? []).map(({ perSecond }) => Math.round(perSecond));
+    const about = `starts until ${given.until}, answers after ${answerAfterMs} ms`;
+    const isHeld = name === "syncline" && given.until === "accepted" && answerAfterMs > 0;
+    const aimed = isHeld ? { goal: { times: goal, of: "bare" } } : {};
+    noteFigure({ what: about, unit: "a second", wants: "more", by: name, value: of(name, "perSecond"), ...aimed });
+    noteFigure({ what: `${about}: CPU of one`, unit: "ms", wants: "less", by: name, value: of(name, "cpuMs") });
     process.stdout.write(
       `${name.padEnd(11)} ${of(name, "perSecond").toFixed(0).padStart(5)} starts/s (${Math.min(...all)}–${Math.max(...all)}), ` +
         `CPU ${of(name, "cpuMs").toFixed(2)} ms a start (Redis ${of(name, "redisCpuMs").toFixed(2)} ms), ` +

@@ -7,7 +7,7 @@ const root = resolve(import.meta.dirname, "../..");
 
 const filesOf = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => /\.m?ts$|\.mjs$/.test(name))
+    .filter((name) => /\.m?ts$|\.mjs$/.test(name) && !name.includes("node_modules"))
     .map((name) => `${folder}/${name.replaceAll("\\", "/")}`)
     .map((name) => ({ name, text: readFileSync(join(root, name), "utf8") }));
 const files = filesOf("src");
