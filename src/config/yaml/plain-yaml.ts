@@ -23,8 +23,8 @@ const wordKeys = defineMappingTag("tag:yaml.org,2002:map", {
 
 const schema = CORE_SCHEMA.withTags(wordKeys);
 
-/** What the two do not read alike: old line ends, byte order marks, ends of documents. */
-const readDifferently = /\r(?!\n)|\uFEFF|^\.\.\./m;
+/** What the two do not read alike: tabs, old line ends, byte order marks, ends of documents. */
+const readDifferently = /\t|\r(?!\n)|\uFEFF|^\.\.\./m;
 /** Nor a number that is too large: a text for the one, infinite for the other. */
 const tooLarge = /\d[eE]\+?\d{3,}(?![\w-])(?<=(?<![\w-])[-+.\d]+[eE]\+?\d+)/;
 

@@ -60,6 +60,7 @@ it.each([
   ["a number as a key", "a: { 0x10: 1 }"],
   ["a number that is too large", "a: 7e4129"],
   ["a doubled key", "a: 1\na: 2"],
+  ["a tab", "a:\n\t"],
   ["a merge key", "a: 1\n<<: { b: 2 }"],
   ["two documents", "a: 1\n---\nb: 2"],
   ["a list", "- 1"],
