@@ -1,5 +1,5 @@
-// Mute timing: holds notices back until it ends, only the latest for each sink and each policy or
-// service. Also the text of a notice that waits in Redis. Pure; called by notifier.ts.
+// Mute timing: holds notices back until it ends, only the latest for each sink and each matter of a
+// policy or service. Also the text of a notice that waits in Redis. Pure; called by notifier.ts.
 import * as z from "zod";
 import type { NotificationSettings } from "../config/policy-set.ts";
 import { parseVersioned } from "../core/newer-version.ts";
@@ -24,12 +24,16 @@ export function isMuted(timing: MuteTiming | undefined, nowMs: number): timing i
   return minute >= fromMinute || minute < toMinute;
 }
 
-/**
- * Where a notice waits: a newer one of the same policy or service replaces the older one. One that
- * does not say how that is now stands apart.
- */
+/** Where a notice waits: a newer one about the same replaces the older one. */
 export function waitingField({ sink, notice }: AddressedNotice): string {
-  return `${sink}/${notice.kind === "token-expiring" || notice.kind === "unusual" ? `${notice.kind}/` : ""}${notice.orderKey}`;
+  return `${sink}/${matterOf(notice)}/${notice.orderKey}`;
+}
+
+/** What a notice is about: an end stands for its beginning, and for nothing else. */
+function matterOf({ kind, data: { before } }: Notice): string {
+  if (kind === "recovered" && (before === "late" || before === "stale")) return before;
+  if (kind === "recovered" || kind === "removed") return "failing";
+  return kind === "service-up" ? "service-down" : kind;
 }
 
 /** Sorts notices in order into those that go out and those that wait. `known`: what waits. */

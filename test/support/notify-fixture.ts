@@ -2,6 +2,7 @@
 // of the rules. What Redis adds (the lease, the stream, the one step of saving) is tested in
 // test/redis/notify/.
 import type { NotificationSettings, NotifyRule, Policy, PolicySet } from "../../src/config/policy-set.ts";
+import type { JudgedDeadlines } from "../../src/model/deadline.ts";
 import type { Notice } from "../../src/model/notice.ts";
 import { type NotifyEvent, notifyParts } from "../../src/model/notify-event.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
@@ -69,6 +70,8 @@ export class NotifyFixture {
   breakerMs: number | undefined;
   stale: ReadonlyMap<string, number> = new Map();
   tokens: ReadonlyMap<string, number> = new Map();
+  /** What the next look finds of deadlines. */
+  judged: ReadonlyMap<string, JudgedDeadlines> = new Map();
   /** What the next save does instead: the process dies before it. */
   diesBeforeSave = false;
   /** The process dies right after the next hand-over. */
@@ -182,6 +185,11 @@ export class NotifyFixture {
       },
       breaker: async () => (this.breakerMs === undefined ? undefined : { sinceMs: this.breakerMs, failure: "server" }),
       stalePolicies: async () => this.stale,
+      judge: async () => {
+        const { judged } = this;
+        this.judged = new Map();
+        return judged;
+      },
       tokens: () => this.tokens,
       clock: { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs, sleep: async () => {}, every: () => () => {} },
       log: this.log,

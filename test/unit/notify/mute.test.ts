@@ -67,6 +67,30 @@ describe("mute timing", () => {
     expect(fixture.published().toSorted()).toEqual(["ops failing a", "ops failing b", "ops unusual b"]);
   });
 
+  it("keeps drift, outcomes and deadlines apart: they end no failure", async () => {
+    const fixture = quietFixture();
+    const rule = { ...changeRule, every: true };
+    const policy = notifiedPolicy("a", [rule], { kind: "run", syncJobs: [42, 43] });
+    fixture.policies = [{ ...policy, expect: { kind: "within", withinMs: hourMs } }];
+    await fixture.after(10 * hourMs);
+    fixture.ended("a", failed);
+    fixture.ended("a", { target: "43", reason: "drift-corrected" });
+    await fixture.after(60_000);
+    const atMs = fixture.nowMs;
+    const late = { sinceMs: atMs, fromMs: atMs - hourMs, atMs, toldMs: atMs, why: "sync job 42 failed" };
+    const state = { v: 1, expect: "1h", judgedMs: atMs, late: null, sinks: [] } as const;
+    const findings = [{ finding: "late", late } as const, { finding: "made-up", late, madeMs: atMs + 60_000 } as const];
+    fixture.judged = new Map([["a", { state, findings }]]);
+    await fixture.after(60_000);
+    await fixture.after(8 * hourMs);
+    expect(fixture.titles().toSorted()).toEqual([
+      "a: drift corrected, sync job 43",
+      "a: failing (run-failed), sync job 42",
+      "a: recovered, 1m after its deadline 22:01 UTC (was late)",
+      "a: succeeded (drift-corrected), sync job 43",
+    ]);
+  });
+
   it("let the exceptions through, and then nothing older comes after them", async () => {
     const fixture = quietFixture(["recovered"]);
     await fixture.after(10 * hourMs);
