@@ -6,7 +6,7 @@ import { policyLimits } from "../rules/policy-limits.ts";
 
 /** What stands in a file. */
 export interface PlainYaml {
-  /** Undefined when there is more in it than values: variables, anchors, tags, directives. */
+  /** Undefined when there is more in it than values: variables, anchors, tags. */
   readonly value: Readonly<Record<string, unknown>> | undefined;
   /** Where the blocks in its lists begin: offsets by their paths as JSON. */
   readonly starts: ReadonlyMap<string, number>;
@@ -23,8 +23,8 @@ const wordKeys = defineMappingTag("tag:yaml.org,2002:map", {
 
 const schema = CORE_SCHEMA.withTags(wordKeys);
 
-/** What the two do not read alike: tabs, old line ends, byte order marks, ends of documents. */
-const readDifferently = /\t|\r(?!\n)|\uFEFF|^\.\.\./m;
+/** What the two do not read alike: tabs, old line ends, byte order marks, directives, `...`. */
+const readDifferently = /\t|\r(?!\n)|\uFEFF|^(?:%|\.\.\.)/m;
 /** Nor a number that is too large: a text for the one, infinite for the other. */
 const tooLarge = /\d[eE]\+?\d{3,}(?![\w-])(?<=(?<![\w-])[-+.\d]+[eE]\+?\d+)/;
 
@@ -44,8 +44,8 @@ export function readPlainYaml(text: string): PlainYaml | undefined {
 }
 
 function isPlain(event: Event): boolean {
-  if (event.type === EVENT_ID.DOCUMENT) return event.directives.length === 0;
-  return event.type === EVENT_ID.POP || (event.type !== EVENT_ID.ALIAS && event.anchorStart < 0 && event.tagStart < 0);
+  if (event.type === EVENT_ID.DOCUMENT || event.type === EVENT_ID.POP) return true;
+  return event.type !== EVENT_ID.ALIAS && event.anchorStart < 0 && event.tagStart < 0;
 }
 
 /** Each block begins with its first key. */

@@ -61,6 +61,7 @@ it.each([
   ["a number that is too large", "a: 7e4129"],
   ["a doubled key", "a: 1\na: 2"],
   ["a tab", "a:\n\t"],
+  ["a directive", "%: b\n---\na: 1"],
   ["a merge key", "a: 1\n<<: { b: 2 }"],
   ["two documents", "a: 1\n---\nb: 2"],
   ["a list", "- 1"],
