@@ -4,10 +4,11 @@
 //   outbox (notifier) ─ deliver ─▶ queue of the sink (BullMQ) ─▶ consumer, one delivery at a time ─▶ sink ─▶ receiver
 //                                               └─given up or refused─▶ failed list of the queue (`syncline failed`)
 //
-// A removed sink takes nothing in and keeps its queue. It resumes when the sink comes back; after
-// seven days the queue is dropped.
+// A sink that is removed, or that only newer policies name, keeps its queue. It resumes when the
+// sink is there; after seven days the queue is dropped.
 import { isDeepStrictEqual } from "node:util";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
+import { policyLimits } from "../config/rules/policy-limits.ts";
 import { Batcher } from "../core/batcher.ts";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
@@ -36,8 +37,6 @@ export interface RunningSinksOptions {
 interface RunningSink extends SinkInForce {
   /** undefined in a process that is no worker. */
   readonly consumer: Component | undefined;
-  /** Adds one batch at a time, so that parallel calls keep their order. */
-  readonly line: Batcher<readonly Notice[]>;
 }
 
 /** Deliveries are short, so a dead worker's delivery is taken over sooner than a task. */
@@ -59,6 +58,8 @@ export class RunningSinks implements Component {
   readonly #dropped: DroppedNotices;
   readonly #limitedLog: EventLog;
   readonly #running = new Map<string, RunningSink>();
+  /** Each adds one batch at a time, so that parallel calls keep their order. */
+  readonly #lines = new Map<string, Batcher<readonly Notice[]>>();
   readonly #background = new Set<Promise<void>>();
   readonly #isWorker: boolean;
   readonly #stopping = new AbortController();
@@ -141,12 +142,17 @@ export class RunningSinks implements Component {
   }
 
   async #give(name: string, notices: readonly Notice[]): Promise<void> {
-    const running = this.#running.get(name);
-    if (running === undefined) this.#limitedLog.warn("sink.not-configured", { sink: name, count: notices.length });
-    else await running.line.add(notices);
+    if (!this.#running.has(name)) {
+      this.#limitedLog.warn("sink.not-configured", { sink: name, count: notices.length });
+      await this.#sinkStore.seen([name]);
+    }
+    const line = this.#lines.get(name) ?? new Batcher((groups) => this.#put(name, groups.flat()));
+    this.#lines.set(name, line);
+    await line.add(notices);
   }
 
-  async #put({ name, queueMax }: SinkSettings, notices: readonly Notice[]): Promise<void> {
+  async #put(name: string, notices: readonly Notice[]): Promise<void> {
+    const queueMax = this.#running.get(name)?.settings.queueMax ?? policyLimits.sinkQueueMax;
     const dropped = (await this.#queues.add(name, notices, queueMax)).length;
     if (dropped === 0) return this.#dropped.hadRoom(name);
     this.#dropped.dropped(name, dropped);
@@ -177,10 +183,7 @@ export class RunningSinks implements Component {
             log.error("sink.gave-up", { sink: name, notice: notice.id, policy: notice.policy, reason }),
         })
       : undefined;
-    const line = new Batcher<readonly Notice[]>((groups) =>
-      this.#put(this.#running.get(name)?.settings ?? settings, groups.flat()),
-    );
-    const running = { settings, sink: createSink(settings), consumer, line };
+    const running = { settings, sink: createSink(settings), consumer };
     this.#running.set(name, running);
     return running;
   }

@@ -144,7 +144,7 @@ describe("deliveries", () => {
     expect(mended.accepted).toEqual(["a"]);
   });
 
-  it("of a removed sink wait for its return; a hand-over meanwhile is logged", async () => {
+  it("of a sink that is not there wait for it, with those that come meanwhile", async () => {
     const hook = await receiver();
     const settings = sinkOf("ops", webhookTo(hook.url));
     const { sinks, log } = await startSinks(target(), [settings]);
@@ -156,8 +156,22 @@ describe("deliveries", () => {
     expect(log.named("sink.not-configured")).toMatchObject([{ sink: "ops", count: 1 }]);
     hook.answer = () => ({ status: 200 });
     sinks.adopt(new Map([["ops", settings]]));
-    await hook.until(() => hook.accepted.length === 1);
-    expect(hook.accepted).toEqual(["a"]);
+    await hook.until(() => hook.accepted.length === 2);
+    expect(hook.accepted).toEqual(["a", "b"]);
+  });
+
+  it("of a sink that only a newer replica knows are delivered by that one", async () => {
+    const hook = await receiver();
+    const where = target();
+    const store = await openStore(where);
+    onTestFinished(() => store.close());
+    const older = await startSinks(where, []);
+    await older.sinks.enqueue(to("new", ids(2)));
+    // Without the newer replica the queue is forgotten as that of a removed sink.
+    expect((await new SinkStore(store).all()).map(({ name }) => name)).toEqual(["new"]);
+    await startSinks(where, [sinkOf("new", webhookTo(hook.url))]);
+    await hook.until(() => hook.accepted.length === 2);
+    expect(hook.accepted).toEqual(encoded(ids(2)));
   });
 });
 
