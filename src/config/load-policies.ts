@@ -48,15 +48,15 @@ export async function checkPolicyFiles(path: string, read: FileTexts, options: L
     problems.push(...yaml.problems);
     if (yaml.value !== undefined) checked.push(checkFile(yaml, problems));
   }
+  const files = [...read.files];
   const defaults: DefaultsInput = Object.assign({}, ...checked.map(({ draft }) => draft.defaults ?? {}));
   for (const file of checked) {
     await nextTurn();
     checkRules(file.draft, { defaults, checks: options.checks, report: file.report });
-    if (options.readsFiles !== false) await checkSamples(file, options.checks);
+    if (options.readsFiles !== false) await checkSamples(file, options.checks, files);
   }
   const isWhole = read.problems.length === 0 && checked.length === read.texts.length;
   problems.push(...checkCrossRules(checked, isWhole));
-  const files = [...read.files];
   const named = options.readsFiles === false ? [] : checked;
   const calendars = await readCalendars(named, options.checks, { problems, files });
   if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files };

@@ -12,18 +12,26 @@ const facts = ["id", "syncJobId", "startedAt", "finished", "succeeded", "label"]
 
 type ItemTexts = Partial<Record<(typeof facts)[number] | "sample", string>>;
 
-/** Reports what is wrong with the samples of a file's mappings. */
-export async function checkSamples(file: CheckedFile, checks: PolicyChecks): Promise<void> {
+/** Reports what is wrong with the samples of a file's mappings. `files`: takes their paths. */
+export async function checkSamples(file: CheckedFile, checks: PolicyChecks, files: string[]): Promise<void> {
   for (const [name, { mapping = {} }] of Object.entries(file.draft.services ?? {})) {
     const { syncJob: _, ...items } = mapping;
-    for (const [kind, texts] of Object.entries<ItemTexts>(items))
-      await checkSample(file, texts, ["services", name, "mapping", kind], checks);
+    for (const [kind, texts] of Object.entries<ItemTexts>(items)) {
+      if (texts.sample === undefined) continue;
+      const sample = resolve(dirname(file.yaml.file), texts.sample);
+      files.push(sample);
+      await checkSample(file, { ...texts, sample }, ["services", name, "mapping", kind], checks);
+    }
   }
 }
 
-async function checkSample(file: CheckedFile, texts: ItemTexts, path: Path, checks: PolicyChecks): Promise<void> {
-  if (texts.sample === undefined) return;
-  const read = await readSample(resolve(dirname(file.yaml.file), texts.sample));
+async function checkSample(
+  file: CheckedFile,
+  texts: ItemTexts & { readonly sample: string },
+  path: Path,
+  checks: PolicyChecks,
+): Promise<void> {
+  const read = await readSample(texts.sample);
   if ("wrong" in read) {
     file.report([...path, "sample"], `the sample ${read.wrong}`, { hint: read.hint });
     return;

@@ -56,8 +56,8 @@ class PolicyWatch implements Component {
   readonly #clock: Clock;
   readonly #alarm: FolderAlarm;
   #current: PolicySet;
-  /** The calendar files of the last set that was checked. */
-  #calendars: readonly string[];
+  /** The calendars and samples that the last checked set names. */
+  #named: readonly string[];
   /** The hashes of the last set that was read, and of the last that was checked. */
   #readHash = "";
   #checkedHash = "";
@@ -71,9 +71,9 @@ class PolicyWatch implements Component {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#current = options.current;
-    this.#calendars = options.current.files.filter(isCalendar);
-    // A calendar may have changed since it was read: then all is checked once more.
-    if (this.#calendars.length === 0) this.#checkedHash = options.current.textsHash ?? "";
+    this.#named = options.current.files.filter((file) => !/\.ya?ml$/.test(file));
+    // A named file may have changed since it was read: then all is checked once more.
+    if (this.#named.length === 0) this.#checkedHash = options.current.textsHash ?? "";
     this.#alarm = new FolderAlarm(options.path, () => this.#wake.abort());
   }
 
@@ -115,7 +115,7 @@ class PolicyWatch implements Component {
   /** Returns whether the files are unchanged since the last check. */
   async #look(): Promise<boolean> {
     const { path } = this.#options;
-    const found = await readUnmoved(path, this.#calendars);
+    const found = await readUnmoved(path, this.#named);
     if (found === undefined) return false;
     const liesStill = found.hash === this.#readHash;
     this.#readHash = found.hash;
@@ -125,7 +125,7 @@ class PolicyWatch implements Component {
     try {
       const loaded = await checkPolicyFiles(path, found.read, this.#options);
       const { files } = loaded.ok ? loaded.set : loaded;
-      this.#calendars = files.filter(isCalendar);
+      this.#named = files.filter((file) => !found.read.files.includes(file));
       this.#take(loaded);
     } catch (error) {
       // Neither a bug that a file triggers nor a set that cannot be adopted may end a running
@@ -199,23 +199,19 @@ function differences(before: PolicySet, after: PolicySet): Record<string, number
   );
 }
 
-function isCalendar(file: string): boolean {
-  return file.endsWith(".ics");
-}
-
 /**
- * Reads the files of a path, and hashes them with the state of calendar files; undefined when one
- * changed while it was read.
+ * Reads the files of a path, and hashes them with the state of those that they name; undefined when
+ * one changed while it was read.
  */
 export async function readUnmoved(
   path: string,
-  calendars: readonly string[] = [],
+  named: readonly string[] = [],
 ): Promise<{ read: FileTexts; hash: string } | undefined> {
   const before = await stateOf(path);
-  const events = await Promise.all(calendars.map(fileState));
+  const states = await Promise.all(named.map(fileState));
   const read = await readPolicyFiles(path);
   if (before !== (await stateOf(path))) return undefined;
-  return { read, hash: hashOfTexts(read, events) };
+  return { read, hash: hashOfTexts(read, states) };
 }
 
 /** The state of the files behind a path: targets of links, inodes, sizes, times. */
@@ -261,7 +257,7 @@ class FolderAlarm {
     // Editors replace a file by renaming; a path may be a link that is set to another folder.
     this.#watch(dirname(this.#path), (changed) => changed === name || changed.startsWith(".."), refusals);
     if (isFolder)
-      this.#watch(this.#path, (changed) => changed.startsWith("..") || /\.(ya?ml|ics)$/.test(changed), refusals);
+      this.#watch(this.#path, (changed) => changed.startsWith("..") || /\.(ya?ml|ics|json)$/.test(changed), refusals);
     for (const watcher of old) watcher.close();
     return refusals[0];
   }

@@ -216,6 +216,22 @@ describe("a watched folder", () => {
     ]);
   });
 
+  it("is taken over when only the sample that it was rejected for is mended", async () => {
+    const path = join(folder, "set");
+    await mkdir(path);
+    await writeFile(join(path, "p.yaml"), fileOf("one"));
+    const { until } = await start(path, { pollMs: 50 });
+    const mapping = "mapping: { activity: { id: item.id, sample: ../sample.json } }";
+    await writeFile(join(folder, "sample.json"), "[");
+    await replaceFile(join(path, "p.yaml"), fileOf("one", "two").replace("TOKEN }", `TOKEN }, ${mapping}`));
+    expect(await until("config.rejected")).toMatchObject({
+      problems: 1,
+      message: expect.stringMatching(/^the sample is no JSON/),
+    });
+    await replaceFile(join(folder, "sample.json"), '[{ "id": "a" }]');
+    expect(await until("config.reloaded")).toMatchObject({ policiesAddedNames: ["two"] });
+  });
+
   it("is followed when files come and go, and when it is replaced as a whole", async () => {
     const path = join(folder, "config");
     await mkdir(path);
