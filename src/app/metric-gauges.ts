@@ -192,7 +192,7 @@ type PolicyInstant =
 /** What can be wrong with a policy. A stale policy is not failing too: each trouble counts once. */
 type Trouble = "stale" | "late" | "quarantined" | TroubleNote["trouble"];
 
-/** One trouble of a policy: from when it is stale, or when it last happened. */
+/** A trouble of a policy: since when it is stale, late or paused, or when it last happened. */
 interface PolicyTrouble {
   readonly policy: string;
   readonly service: string;
@@ -241,7 +241,7 @@ export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, sl
   });
 }
 
-/** Groups troubles by service, those that last longest first. */
+/** Groups troubles by service, the oldest first. */
 export function countTroubles(troubles: readonly PolicyTrouble[]): Map<string, PolicyTrouble[]> {
   const groups = Map.groupBy(troubles, ({ service, trouble }) => `${service}/${trouble}`);
   for (const group of groups.values()) group.sort((a, b) => a.atMs - b.atMs);

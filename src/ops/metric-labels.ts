@@ -45,7 +45,7 @@ export const closedLabels = {
   node: [process.versions.node],
 } as const satisfies Record<string, readonly string[]>;
 
-/** For each trouble and service, how many policies are named: those that have it for longest. */
+/** For each trouble and service, how many policies are named: the oldest first. */
 export const worstPoliciesMax = 5;
 
 /** A label: a closed list, a kind of configured names, or an open one. */

@@ -93,7 +93,7 @@ export const metricTable = {
   ),
   syncline_policy_trouble_timestamp_seconds: sharedGauge(
     ["worstPolicy", "service", "trouble"],
-    "The policies with a trouble for longest: since when they are stale, or when it last happened.",
+    "The policies with the oldest troubles: since when they are stale, late or in quarantine, or when it last happened.",
   ),
   syncline_feed_walks_total: counter(
     ["service", "list", "walkOutcome"],
