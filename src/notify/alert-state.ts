@@ -113,6 +113,11 @@ export function parseServiceAlert(text: string | undefined): ServiceAlertState {
   return text === undefined ? freshService : parseVersioned("alert state", serviceSchema, JSON.parse(text));
 }
 
+/** When something last happened to a service. */
+export function lastEventMs({ sinceMs, upMs, endedMs }: ServiceAlertState): number {
+  return Math.max(sinceMs, upMs ?? 0, endedMs ?? 0);
+}
+
 /** The text of a policy's state; undefined when there is nothing to remember. */
 export function policyText(state: PolicyAlertState | undefined): string | undefined {
   if (state === undefined) return undefined;

@@ -18,7 +18,7 @@ import type {
   NotifyPart,
   NotifyTexts,
 } from "../model/notify-event.ts";
-import { parsePolicyAlert, parseServiceAlert, policyText } from "./alert-state.ts";
+import { lastEventMs, parsePolicyAlert, parseServiceAlert, policyText } from "./alert-state.ts";
 import { type Breaker, Evaluation, notifiedServices, policyOf } from "./evaluate.ts";
 import { isMuted, parseWaiting, releaseWaiting, sortNotices, waitingField, waitingText } from "./mute.ts";
 import type { AddressedNotice } from "./notices.ts";
@@ -239,13 +239,16 @@ export class Notifier implements Component {
         await load([...notified, ...forgotten]);
         evaluation.onRemoved(notified);
         for (const name of forgotten) policies.delete(name);
+        for (const [name, text] of await notifyStore.texts("services"))
+          if (!services.has(name) && nowMs - lastEventMs(parseServiceAlert(text)) > forgetMs)
+            serviceTexts.set(name, text);
         for (const name of (await notifyStore.texts("deadlines")).keys())
           if (policy(name)?.expect === undefined) evaluation.deadlines.set(name, undefined);
       }
     }
     const changes: NotifyChanges = {
       policies: changed([...policyTexts.keys()], (name) => policyText(policies.get(name)), policyTexts),
-      services: changed(names, (name) => JSON.stringify(services.get(name)), serviceTexts),
+      services: changed([...names, ...serviceTexts.keys()], (name) => JSON.stringify(services.get(name)), serviceTexts),
       deadlines: evaluation.deadlines,
       heartbeats: new Map(evaluation.heartbeats.map((name) => [name, String(nowMs)])),
     };

@@ -132,6 +132,19 @@ describe("the outage of a service", () => {
     expect(fixture.published()).toEqual(["ops service-down service:main", "boss service-down service:main"]);
   });
 
+  it("of a service that left the policies is forgotten a day after it began", async () => {
+    const fixture = new NotifyFixture([notifiedPolicy("a")]);
+    fixture.breakerMs = beginMs;
+    await fixture.after(30_000);
+    fixture.policies = [{ ...notifiedPolicy("a"), service: "other" }];
+    fixture.breakerMs = undefined;
+    await fixture.after(86_000_000);
+    await fixture.after(120_000);
+    expect([...fixture.parts.services.keys()].toSorted()).toEqual(["main", "other"]);
+    await fixture.after(400_000);
+    expect([...fixture.parts.services.keys()]).toEqual(["other"]);
+  });
+
   it("keeps stale policies quiet while it lasts", async () => {
     const fixture = new NotifyFixture([
       notifiedPolicy("a", [changeRule, { ...silentRule, sink: "boss", stale: true }]),
