@@ -50,6 +50,9 @@ export interface NotifyBatch {
 /** Whether an event, and so all after it, has to wait for now. */
 export type HoldsEvent = (event: NotifyEvent, ageMs: number) => boolean;
 
+/** How long what cannot be read blocks all after it: as long as a rolling upgrade may take. */
+export const leftToNewerMs = 600_000;
+
 /** What the notifier keeps: alert states, notices that wait, heartbeats, deadlines, digests. */
 export const notifyParts = ["policies", "services", "muted", "outbox", "heartbeats", "deadlines", "digests"] as const;
 

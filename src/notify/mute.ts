@@ -53,9 +53,10 @@ export function sortNotices(
       if (text !== undefined) muted.set(field, undefined);
       continue;
     }
-    const before = text === undefined ? undefined : parseWaiting(text);
+    // One that cannot be read is replaced as any other.
+    const [before] = readWaiting(text === undefined ? [] : [[field, text]]).waiting;
     const isSame = before?.notice.id === addressed.notice.id;
-    const leftOut = before === undefined ? 0 : before.leftOut + (isSame ? 0 : 1);
+    const leftOut = text === undefined ? 0 : (before?.leftOut ?? 0) + (isSame ? 0 : 1);
     muted.set(field, waitingText({ ...addressed, leftOut }));
   }
   return { now, muted };
@@ -72,6 +73,27 @@ const waitingSchema = z.object({ v: z.literal(1), sink: z.string(), notice: z.un
 export function parseWaiting(text: string): WaitingNotice {
   const { sink, notice, leftOut } = parseVersioned("waiting notice", waitingSchema, JSON.parse(text));
   return { sink, notice: parseNotice(notice), leftOut };
+}
+
+/** A text that this version cannot read, and why. */
+export interface UnreadableText {
+  readonly field: string;
+  readonly text: string;
+  readonly error: unknown;
+}
+
+/** Reads what waits, by field. */
+export function readWaiting(texts: Iterable<readonly [string, string]>) {
+  const waiting: (WaitingNotice & { readonly field: string })[] = [];
+  const unreadable: UnreadableText[] = [];
+  for (const [field, text] of texts) {
+    try {
+      waiting.push({ field, ...parseWaiting(text) });
+    } catch (error) {
+      unreadable.push({ field, text, error });
+    }
+  }
+  return { waiting, unreadable };
 }
 
 /** The text of a waiting notice. */

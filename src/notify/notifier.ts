@@ -10,19 +10,27 @@ import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { EnqueueNotices, Notice } from "../model/notice.ts";
-import type {
-  HoldsEvent,
-  NotifyBatch,
-  NotifyChanges,
-  NotifyEvent,
-  NotifyPart,
-  NotifyTexts,
+import {
+  type HoldsEvent,
+  leftToNewerMs,
+  type NotifyBatch,
+  type NotifyChanges,
+  type NotifyEvent,
+  type NotifyPart,
+  type NotifyTexts,
 } from "../model/notify-event.ts";
 import { lastEventMs, parsePolicyAlert, parseServiceAlert, policyText } from "./alert-state.ts";
 import { type Breaker, Evaluation, notifiedServices, policyOf } from "./evaluate.ts";
-import { isMuted, parseWaiting, releaseWaiting, sortNotices, waitingField, waitingText } from "./mute.ts";
-import type { AddressedNotice } from "./notices.ts";
-import { withContext } from "./notices.ts";
+import {
+  isMuted,
+  readWaiting,
+  releaseWaiting,
+  sortNotices,
+  type UnreadableText,
+  waitingField,
+  waitingText,
+} from "./mute.ts";
+import { type AddressedNotice, withContext } from "./notices.ts";
 
 /** Where notices wait: for the hand-over after a save, or for the end of mute timing. */
 type Waiting = Extract<NotifyPart, "outbox" | "muted">;
@@ -108,6 +116,8 @@ export class Notifier implements Component {
   readonly #mayHold = new Set<Waiting>(["outbox", "muted"]);
   /** Unknown policies that had an event, and when the first one was met, by the monotonic clock. */
   readonly #unknown = new Map<string, number>();
+  /** A waiting notice that cannot be read, and when it was met, by the monotonic clock. */
+  #unreadable: { readonly text: string; readonly metMs: number } | undefined;
   /** When each is due next, by the monotonic clock. */
   readonly #nextAtMs = { status: 0, stale: 0, deadline: 0, tidy: 0, digest: 0 };
   #loop: Promise<void> | undefined;
@@ -316,7 +326,8 @@ export class Notifier implements Component {
   async #handOver(part: Waiting): Promise<boolean> {
     const { notifyStore, owner, enqueueNotices, log } = this.#options;
     if (!this.#mayHold.has(part)) return false;
-    const waiting = [...(await notifyStore.texts(part))].map(([field, text]) => ({ field, ...parseWaiting(text) }));
+    const { waiting, unreadable } = readWaiting(await notifyStore.texts(part));
+    if (!(await this.#dropUnreadable(part, unreadable))) return false;
     if (waiting.length === 0) this.#mayHold.delete(part);
     const order = (one: (typeof waiting)[number]) => (part === "outbox" ? one.field : one.notice.at);
     const batch = waiting.sort((a, b) => (order(a) < order(b) ? -1 : 1)).slice(0, batchMax);
@@ -329,6 +340,20 @@ export class Notifier implements Component {
       const { id, kind, policy, service, title } = notice;
       log.info("notice.published", { sink, kind, policy, service, title, id });
     }
+    return true;
+  }
+
+  /** Drops what no notifier could read in ten minutes. Throws until then: a newer one may. */
+  async #dropUnreadable(part: Waiting, unreadable: readonly UnreadableText[]): Promise<boolean> {
+    const { notifyStore, owner, clock, log } = this.#options;
+    const [first] = unreadable;
+    if (first === undefined) return true;
+    const nowMs = clock.monotonicMs();
+    if (this.#unreadable?.text !== first.text) this.#unreadable = { text: first.text, metMs: nowMs };
+    if (nowMs - this.#unreadable.metMs < leftToNewerMs) throw first.error;
+    const fields = unreadable.map(({ field }) => field);
+    if (!(await notifyStore.remove(owner, part, fields))) return false;
+    log.error("notifier.dropped", { count: unreadable.length });
     return true;
   }
 

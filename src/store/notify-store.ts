@@ -4,6 +4,7 @@ import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import {
   type HoldsEvent,
+  leftToNewerMs,
   type NotifyBatch,
   type NotifyChanges,
   type NotifyEvent,
@@ -43,9 +44,6 @@ const longRunSchema = z.object({
   atMs: z.int(),
   usualMs: z.number(),
 });
-
-/** How long an unreadable event blocks those after it: as long as a rolling upgrade may take. */
-const leftToNewerMs = 600_000;
 
 /** The notifier's events and states in Redis. */
 export class NotifyStore {

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { NewerVersionError } from "../../../src/core/newer-version.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import { changeRule, NotifyFixture, notifiedPolicy } from "../../support/notify-fixture.ts";
 
@@ -128,6 +129,37 @@ describe("a notifier that dies after it handed a notice over", () => {
     fixture.ended("a");
     await fixture.after(40_000);
     expect(kinds(fixture)).toEqual(["stale", "recovered"]);
+  });
+});
+
+describe("a waiting notice that cannot be read", () => {
+  it.each(["outbox", "muted"] as const)(
+    "in the %s goes after ten minutes, counted, and others are told",
+    async (part) => {
+      const fixture = new NotifyFixture([notifiedPolicy("a")]);
+      fixture.parts[part].set("000000", '{"v":9}');
+      fixture.parts[part].set("000001", "no JSON");
+      fixture.ended("a", endings.failing);
+      await expect(fixture.after(6_000)).rejects.toThrow(NewerVersionError);
+      await expect(fixture.after(599_000)).rejects.toThrow(NewerVersionError);
+      expect([fixture.published(), fixture.log.named("notifier.dropped")]).toEqual([[], []]);
+      await fixture.after(1_000);
+      expect(fixture.published()).toEqual(["ops failing a"]);
+      expect(fixture.log.named("notifier.dropped")).toMatchObject([{ count: 2 }]);
+      expect(fixture.parts[part].size).toBe(0);
+    },
+  );
+
+  it("is replaced in mute timing by a newer one, which counts it", async () => {
+    const fixture = new NotifyFixture([notifiedPolicy("a")]);
+    const muteTiming = { fromMinute: 0, toMinute: 1_439, timezone: "UTC", except: [] };
+    fixture.notifications = { groupWaitMs: 30_000, muteTiming };
+    fixture.parts.muted.set("ops/failing/a", '{"v":9}');
+    fixture.ended("a", endings.failing);
+    await fixture.after(0);
+    fixture.notifications = { groupWaitMs: 30_000, muteTiming: undefined };
+    await fixture.after(0);
+    expect(fixture.delivered).toMatchObject([{ notice: { kind: "failing", data: { leftOut: 1 } } }]);
   });
 });
 
