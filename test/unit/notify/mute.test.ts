@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { DeadlineState } from "../../../src/model/deadline.ts";
 import { isMuted } from "../../../src/notify/mute.ts";
 import { changeRule, NotifyFixture, notifiedPolicy, silentRule } from "../../support/notify-fixture.ts";
 
@@ -78,7 +79,7 @@ describe("mute timing", () => {
     await fixture.after(60_000);
     const atMs = fixture.nowMs;
     const late = { sinceMs: atMs, fromMs: atMs - hourMs, atMs, toldMs: atMs, why: "sync job 42 failed" };
-    const state = { v: 1, expect: "1h", judgedMs: atMs, late: null, sinks: [] } as const;
+    const state: DeadlineState = { v: 1, expect: "1h", judgedMs: atMs, late: null, sinks: [] };
     const findings = [{ finding: "late", late } as const, { finding: "made-up", late, madeMs: atMs + 60_000 } as const];
     fixture.judged = new Map([["a", { state, findings }]]);
     await fixture.after(60_000);
