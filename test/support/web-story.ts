@@ -97,18 +97,10 @@ export function setOfStory(story: Story): PolicySet {
   return setOf(policies);
 }
 
-/** More than the runs of a story take: what a test writes now has ended after all of them. */
-const longestRunMs = 5 * 60_000;
-
-/** The newest slot of a story: of the present hour, once its runs can have ended. */
-export function newestSlotMs(nowMs: number): number {
-  return Math.floor((nowMs - longestRunMs) / hourMs) * hourMs;
-}
-
-/** Writes a story up to its newest slot. */
+/** Writes a story; its newest slot is that of the present hour. */
 export async function writeStory(store: Store, story: Story): Promise<void> {
   const nowMs = await redisTimeMs(store);
-  const newestMs = newestSlotMs(nowMs);
+  const newestMs = Math.floor(nowMs / hourMs) * hourMs;
   for (const [policy, { endings, more }] of Object.entries(story)) {
     const slots = endings.map((ending, index) => ({
       ending,
@@ -118,7 +110,7 @@ export async function writeStory(store: Store, story: Story): Promise<void> {
     const target = `${more?.action?.kind === "run" && "syncJobs" in more.action ? more.action.syncJobs[0] : 42}`;
     await writeSlots(store, { policy, target }, slots);
     const outcomes = slots.flatMap(
-      (slot) => outcomeOf({ policy, target, service: more?.service ?? "main" }, slot) ?? [],
+      (slot) => outcomeOf({ policy, target, service: more?.service ?? "main" }, slot, nowMs) ?? [],
     );
     await Promise.all(outcomes.map((outcome) => history.record(outcome)));
   }
@@ -243,11 +235,16 @@ const endings: Readonly<Partial<Record<Ending, Partial<Outcome>>>> = {
   blocked: { status: "blocked", reason: "approval-waiting", detail: "an approval waits" },
 };
 
-function outcomeOf(of: Pick<Outcome, "policy" | "target" | "service">, { ending, slotMs }: Slot): Outcome | undefined {
+/** In the first minutes of an hour its slot has ended already: what a test records comes later. */
+function outcomeOf(
+  of: Pick<Outcome, "policy" | "target" | "service">,
+  { ending, slotMs }: Slot,
+  nowMs: number,
+): Outcome | undefined {
   const changes = endings[ending];
   if (changes === undefined) return undefined;
   const durationMs = 60_000 + ((slotMs / hourMs) % 7) * 9_000;
-  const at = (ms: number) => new Date(slotMs + ms).toISOString();
+  const at = (ms: number) => new Date(Math.min(slotMs + ms, nowMs)).toISOString();
   return testOutcome({
     taskId: taskId({ ...of, kind: "run", slotMs, origin: "schedule" }),
     ...{ ...of, slot: at(0), startedAt: at(400), finishedAt: at(400 + durationMs), durationMs },

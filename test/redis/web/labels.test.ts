@@ -11,7 +11,7 @@ import { operations } from "../../../src/web/api/operations.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { liveProcess } from "../../support/kept-set.ts";
 import { webForTest } from "../../support/web-fixture.ts";
-import { newestSlotMs, type Story, setOfStory } from "../../support/web-story.ts";
+import { type Story, setOfStory } from "../../support/web-story.ts";
 
 // All at one service, and of one sync job. No word of Syncline has "zebra" in it.
 const theirs = { labels: { team: "zebra" }, owner: "zebra-owner" };
@@ -35,8 +35,9 @@ const set = {
   },
 };
 
-// One at which the policies already were, also when the next one comes due meanwhile.
-const slot = new Date(newestSlotMs(Date.now())).toISOString();
+// Of an hour in which the policies already were, also when the next one begins meanwhile.
+const hourMs = 3_600_000;
+const slot = new Date(Math.floor(Date.now() / hourMs) * hourMs).toISOString();
 
 const held = createToken({ name: "ana", scope: "admin", services: [], labels: ["team=finance", "stage=prod"] });
 const boss = createToken({ name: "boss", scope: "admin", services: [] });

@@ -10,7 +10,7 @@ import { redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { runHere } from "../../support/commands-here.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
-import { newestSlotMs, type Story, setOfStory } from "../../support/web-story.ts";
+import { type Story, setOfStory } from "../../support/web-story.ts";
 
 const of = (syncJob: number, more: Story[string]["more"] = {}) => ({
   action: { kind: "run", syncJobs: [syncJob, syncJob + 100] } as const,
@@ -25,8 +25,8 @@ const story: Story = {
 };
 const web = await webForTest({ story });
 await keepPolicySet(web.store, setOfStory(story), "host/1");
-// The newest runs ended in the two minutes after their slot.
-const endedMs = newestSlotMs(await redisTimeMs(web.store)) + 120_000;
+// The runs of this hour end two minutes after it has begun.
+const endedMs = Math.floor((await redisTimeMs(web.store)) / 3_600_000) * 3_600_000 + 120_000;
 const walkOf = async (store: Store, startedAtMs: number, ...jobs: [string, number][]) => {
   const count = jobs.reduce((sum, [, open]) => sum + open, 0);
   const totals = new Map([["all", count], ...jobs.map(([job, open]) => [totalOfSyncJob(job), open] as const)]);
