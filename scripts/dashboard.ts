@@ -250,12 +250,13 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
   ],
   "Redis and processes": [
     {
-      title: "Redis changed, lost, not replicated, an hour",
+      title: "Redis changed, lost, not replicated, not written, an hour",
       unit: "short",
       lines: {
         changed: rise("redis_changes_total", "namespace"),
         lost: rise("redis_losses_total", "namespace"),
         "not replicated": rise("redis_unreplicated_total", "namespace"),
+        "answers not written": rise("starts_unwritten_total", "namespace"),
       },
     },
     { title: "Clock ahead of Redis", unit: "s", lines: { "{{pod}}": most("clock_skew_seconds", "pod") } },

@@ -28,6 +28,7 @@ import { ChainStore } from "../store/chain-store.ts";
 import { DeclaredMemory } from "../store/declared-memory.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import { History } from "../store/history.ts";
+import { KeptWrites } from "../store/kept-writes.ts";
 import { Leases } from "../store/leases.ts";
 import { readPauses } from "../store/pauses.ts";
 import { readRuns } from "../store/policy-states.ts";
@@ -230,6 +231,7 @@ interface AppParts {
 
 function createTaskDependencies(built: AppParts): ProcessDependencies {
   const { options, current, services, limiters, store, producer, guard, chains, stopping } = built;
+  const keptWrites = new KeptWrites(store, options.log);
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
@@ -239,7 +241,8 @@ function createTaskDependencies(built: AppParts): ProcessDependencies {
     checkFence: (task) => guard.watch.checkFence(task),
     itemMapper: (feed) => current.itemMapper(feed),
     activePredicate: (service) => current.activePredicate(service),
-    journal: new StartJournal(store, guard.watch),
+    journal: new StartJournal(store, guard.watch, keptWrites),
+    keptWrites,
     leases: new Leases(store),
     feeds: options.metrics === undefined ? new FeedStore(store) : new MeteredFeedStore(store, options.metrics),
     runsOf: (run) => readRuns(store, run),

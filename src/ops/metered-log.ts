@@ -54,6 +54,7 @@ export const countedEvents: Readonly<Record<string, Count>> = {
   },
   "run.long": (metrics, field) => metrics.add("syncline_unusual_runs_total", { policy: field("policy") }),
   "task.sent-again": (metrics) => metrics.add("syncline_starts_repeated_total", {}),
+  "start.unwritten": (metrics) => metrics.add("syncline_starts_unwritten_total", {}),
   "task.retried": (metrics) => metrics.add("syncline_tasks_retried_total", {}),
   "task.stalled": (metrics) => metrics.add("syncline_tasks_stalled_total", {}),
   "task.abandoned": (metrics) => metrics.add("syncline_tasks_abandoned_total", {}),

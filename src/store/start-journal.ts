@@ -17,12 +17,12 @@
 // start-by time. One permission stands at a time. A second one needs `notSent` (the request surely
 // started nothing) or `beginSendingAgain` (under `onUnknown: retry`, or once the run is absent).
 import { randomUUID } from "node:crypto";
-import { systemClock } from "../core/clock.ts";
+import { silentLog } from "../core/event-log.ts";
 import { type Denial, isDenied, noEnding, type Permit } from "../core/limiter.ts";
-import { isRedisOutage } from "../core/redis-outage.ts";
 import type { LongRun } from "../model/notify-event.ts";
 import type { Task } from "../model/task.ts";
 import { feedStatusKey } from "./feed-store.ts";
+import { KeptWrites } from "./kept-writes.ts";
 import { type LeaseSubject, leaseKey, leaseMs } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import type { Store } from "./redis.ts";
@@ -55,10 +55,6 @@ import {
 
 /** How long an entry is kept after its last step. */
 export const entryRetentionMs = 30 * 86_400_000;
-/** How often the worker tries to take back a permission whose answer was lost: for two minutes. */
-const takeBackEveryMs = 1_000;
-const takeBackRoundsMax = 120;
-
 /** How long a start may be in flight, and how long Redis remembers an attribution. */
 const inFlightMs = 7 * 86_400_000;
 /** Attributions that Redis remembers for one sync job; the oldest go first. */
@@ -77,6 +73,7 @@ const closeScript = createScript("start/close", asNothing);
 const planFanOutScript = createScript("start/plan-fan-out", asFlag);
 const fannedOutScript = createScript("start/fanned-out", asNothing);
 const noteOnceScript = createScript("start/note-once", asText);
+const noteDoubtScript = createScript("start/note-doubt", asText);
 const noteLongScript = createScript("start/note-long", asFlag);
 const finishSeenScript = createScript("start/finish-seen", asOptional(asNumber));
 const attributeScript = createScript("start/attribute", (answer) => {
@@ -127,11 +124,13 @@ export interface JournalAttribution {
 export class StartJournal {
   readonly #store: Store;
   readonly #watch: RedisWatch | undefined;
+  readonly #keptWrites: KeptWrites;
 
   /** Without a watch the journal trusts Redis: for readers and tests. */
-  constructor(store: Store, watch?: RedisWatch) {
+  constructor(store: Store, watch?: RedisWatch, keptWrites: KeptWrites = new KeptWrites(store, silentLog)) {
     this.#store = store;
     this.#watch = watch;
+    this.#keptWrites = keptWrites;
   }
 
   /**
@@ -212,12 +211,14 @@ export class StartJournal {
 
   /** Notes that the service accepted the start, or that an activity proves it. */
   async confirmed(task: JournalTask, by: StartEntry["confirmedBy"]): Promise<void> {
-    await confirmedScript(this.#store, this.#keys(task), [task.id, by]);
+    const write = () => confirmedScript(this.#store, this.#keys(task), [task.id, by]);
+    await (by === "answer" ? this.#keptWrites.write({ taskId: task.id, what: "answer" }, write) : write());
   }
 
   /** Takes the permission back: this claimant's request surely started nothing. */
   async notSent(task: JournalTask, claimant: string): Promise<void> {
-    await notSentScript(this.#store, this.#keys(task), [claimant, task.id]);
+    const write = () => notSentScript(this.#store, this.#keys(task), [claimant, task.id]);
+    await this.#keptWrites.write({ taskId: task.id, what: "not sent" }, write);
   }
 
   /**
@@ -265,9 +266,13 @@ export class StartJournal {
     return (await this.#store.redis.hvals(key)).includes(id);
   }
 
-  /** Notes why the start is in doubt. The first note stays; answers the one that stands. */
+  /**
+   * Notes why the start is in doubt; answers the note that stands: the first one, but what the
+   * sender says goes before a guess that it died.
+   */
   async noteDoubt(taskId: string, doubt: StartDoubt): Promise<StartDoubt> {
-    return toDoubt(await noteOnceScript(this.#store, [this.#key(taskId)], ["doubt", JSON.stringify(doubt)]));
+    const write = () => noteDoubtScript(this.#store, [this.#key(taskId)], [JSON.stringify(doubt), doubt.kind]);
+    return toDoubt(await (doubt.kind === "crash" ? write() : this.#keptWrites.write({ taskId, what: "doubt" }, write)));
   }
 
   /** Notes that nothing blocks the start any more; answers since when. */
@@ -377,19 +382,8 @@ export class StartJournal {
    * permission back. Until then the start counts as sent, with an unknown end.
    */
   #orTakenBack<T>(asked: Promise<T>, task: JournalTask, claimant: string): Promise<T> {
-    asked.catch(() => this.#takeBack(task, claimant));
+    asked.catch(() => this.notSent(task, claimant).catch(() => {}));
     return asked;
-  }
-
-  async #takeBack(task: JournalTask, claimant: string): Promise<void> {
-    for (let round = 1; round <= takeBackRoundsMax; round += 1) {
-      const error = await this.notSent(task, claimant).then(
-        () => undefined,
-        (reason: unknown) => reason,
-      );
-      if (error === undefined || !isRedisOutage(error) || this.#store.redis.status === "end") return;
-      await systemClock.sleep(takeBackEveryMs);
-    }
   }
 
   #keys(task: JournalTask): string[] {

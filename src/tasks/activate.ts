@@ -162,6 +162,8 @@ async function afterSend(first: Task, run: Run, result: StepResult): Promise<Ste
 
 async function firstInDoubt(first: Task, run: Run, claim: Claim): Promise<StepResult | undefined> {
   const { deps, policy } = run;
+  const awaited = await awaitAnswer(first, claim.entry, deps);
+  if (awaited !== undefined) return awaited;
   const doubt = await noteCrash(first, deps);
   const { reason } = endingOf(doubt);
   if (!isAnswerLost(doubt)) return endRun(first, run, { reason, detail: doubt.detail });

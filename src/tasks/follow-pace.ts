@@ -7,6 +7,11 @@ export interface TaskTiming {
   readonly baselineWithinMs: number;
   /** How long after a lost answer an activity, or the effect, may take to appear. */
   readonly verifyForMs: number;
+  /**
+   * How long after its request a sender that fell silent may bring the answer: longer than one is
+   * kept (store/kept-writes.ts), with the last try to write it.
+   */
+  readonly answerKeptForMs: number;
   /** How long a sync job may be unreadable, without the time blocked by limits. */
   readonly unreadableForMs: number;
   /** The most time blocked by limits that does not count. */
@@ -25,6 +30,7 @@ export interface TaskTiming {
 export const defaultTiming: TaskTiming = {
   baselineWithinMs: 10_000,
   verifyForMs: 30_000,
+  answerKeptForMs: 140_000,
   unreadableForMs: 300_000,
   limitedForMsMax: 7_200_000,
   unknownPolicyForMs: 120_000,

@@ -12,6 +12,7 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Attempt, ProcessTask } from "../model/contracts.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { cancel, complete, done, retry, snooze, type Verdict } from "../model/verdict.ts";
+import type { KeptWrites } from "../store/kept-writes.ts";
 import { stepActivate } from "./activate.ts";
 import { stepApply } from "./apply.ts";
 import type {
@@ -38,6 +39,7 @@ export interface ProcessDependencies
     FinishDependencies {
   readonly journal: RunDependencies["journal"];
   readonly leases: RunDependencies["leases"];
+  readonly keptWrites: KeptWrites;
 }
 
 /** The pause while Redis is out of reach, or this replica does not know the policy or service. */
@@ -159,11 +161,20 @@ async function conclude(
   { deps, recorder, attempt: { attempt: attempts } }: Work,
   end: (word: string) => Verdict,
 ): Promise<Verdict> {
-  const recorded = await finish(task, ending, { deps, recorder, attempts });
+  const record = () => finish(task, ending, { deps, recorder, attempts });
+  // Only this process has the answer: it keeps it through an outage of Redis.
+  const recorded = await (isByAnswer(ending)
+    ? deps.keptWrites.write({ taskId: task.id, what: "answer" }, record)
+    : record());
   if (recorded === "superseded") return snooze((await deps.nowMs()) + supersededPauseMs);
   const verdict = end(ending.status);
   // The write may be a repeat after Redis died before its answer: then it may be unpublished.
   return recorded === "already-recorded" ? oncePublished(task, verdict, recorder) : verdict;
+}
+
+/** Whether the service's answer to the request says how the task ended. */
+function isByAnswer({ from, evidence }: TaskEnding): boolean {
+  return from?.isAnswer === true || (from?.state === "sending" && evidence === "direct");
 }
 
 /** The verdict, or a sleep while another worker may still publish the outcome. */

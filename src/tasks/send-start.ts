@@ -5,7 +5,7 @@
 // did not happen (verify.ts).
 
 import type { Policy } from "../config/policy-set.ts";
-import { createDeadline } from "../core/clock.ts";
+import { createDeadline, systemClock } from "../core/clock.ts";
 import { isDenied, noEnding, type Permit, resourceKey } from "../core/limiter.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { complete, retry, snooze } from "../model/verdict.ts";
@@ -15,6 +15,7 @@ import { ServiceError } from "../service/service-error.ts";
 import type { Permission } from "../store/start-entry.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { acquireAfterGuard, deferAfter, deferByLimiter } from "./defer.ts";
+import { receivedByMs } from "./evidence.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { doubtOf, judge, reasonOf } from "./judge.ts";
 import { type Claim, endRemoved, endTooLate, type StepResult, type TaskEnding } from "./step.ts";
@@ -52,6 +53,8 @@ interface SendContext {
 const sendsMax = 3;
 /** The pause when a repeated start could not be sent. */
 const sentAgainMs = 5_000;
+/** How often a start of a silent sender is looked at, before it is sent again. */
+const silentStepMs = 5_000;
 /** A baseline older than this is read anew. */
 const baselineForMs = 30_000;
 
@@ -81,12 +84,20 @@ export async function sendStart(task: Task, request: WantedStart & KnownBefore):
   return result === "loss" ? complete({ ...lostWithRedis, from: { state: "claimed", claimant } }) : result;
 }
 
-/** Sends once more; undefined when that is not allowed: too often, too late, or a Redis loss. */
+/**
+ * Sends once more, when a sender that fell silent can bring no answer any more; undefined when that
+ * is not allowed: too often, too late, or a Redis loss.
+ */
 export async function sendAgain(task: Task, request: WantedStart): Promise<StepResult | undefined> {
   const { deps, claim } = request;
-  const { sends, claimant: sender } = claim.entry;
+  const { sends, claimant: sender, doubt } = claim.entry;
   const service = deps.service(task.service);
   if (service === undefined || sends >= sendsMax) return undefined;
+  const isNoted = doubt !== undefined && doubt.kind !== "crash" && sends === 1;
+  const silentUntilMs = isNoted ? 0 : receivedByMs(task, claim.entry, deps) + deps.timing.answerKeptForMs;
+  const nowMs = await deps.nowMs();
+  if (silentUntilMs > task.startByMs) return undefined;
+  if (nowMs < silentUntilMs) return snooze(Math.min(silentUntilMs, nowMs + silentStepMs));
   const ask = () => deps.journal.beginSendingAgain(task, claim.claimant, { ...intentOf(task), sends, sender });
   const result = await sendIfPermitted(task, request, { service, sends: sends + 1, ask });
   return result === "too-late" || result === "loss" ? undefined : result;
@@ -157,6 +168,7 @@ type AnsweredEnding = Pick<TaskEnding, "status" | "evidence" | "reason" | "detai
 export async function sendPermitted(task: Task, request: StartRequest, permitted: SendContext): Promise<StepResult> {
   const { deps } = request;
   const { service, isTooLate, sends, sentAtMs, startedAtMs, permit } = permitted;
+  const beganMs = systemClock.monotonicMs();
   let answered: AnsweredEnding;
   try {
     const beforeSend = () => !isTooLate() && !deps.stopping.aborted;
@@ -165,16 +177,19 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
     answered = await sendTo(service, task, options);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    return judgeFailure(task, error, { request, permitted });
+    const atMs = sentAtMs + Math.round(systemClock.monotonicMs() - beganMs);
+    return judgeFailure(task, error, { request, permitted, atMs });
   } finally {
     // A request that failed before its exchange has not used the permit.
     void permit?.release(noEnding);
   }
   if (task.kind !== "delete") {
     const { policy, id: taskId, kind, target } = task;
-    if (!request.acceptedEnds) await deps.journal.confirmed(task, "answer");
     deps.log.info("task.started", { policy, taskId, kind, target });
-    if (!request.acceptedEnds) return snooze(sentAtMs + 1_000);
+    if (!request.acceptedEnds) {
+      await deps.journal.confirmed(task, "answer");
+      return snooze(sentAtMs + 1_000);
+    }
   }
   return endAnswered(answered, { startedAtMs, sends });
 }
@@ -230,20 +245,23 @@ export const goneMeanwhile: AnsweredEnding = {
   detail: "the service answered 404: the sync job was deleted after its name had been read, not by this request",
 };
 
+/** `atMs`: when it failed, without asking Redis: that may be out. */
 interface FailedStart {
   readonly request: StartRequest;
   readonly permitted: SendContext;
+  readonly atMs: number;
 }
 
 /** What a failed request means (judge.ts). Only what surely started nothing may be repeated. */
-async function judgeFailure(task: Task, error: ServiceError, { request, permitted }: FailedStart): Promise<StepResult> {
+async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart): Promise<StepResult> {
+  const { request, permitted, atMs } = failed;
   const { deps, claimant } = request;
   const { sentAtMs, sends } = permitted;
   if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneMeanwhile, permitted);
   const refused = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
   const ending = { ...refused, detail: error.message };
   const action = judge(error, task.kind);
-  if (action === "verify") return noteInDoubt(task, error, { deps, sentAtMs });
+  if (action === "verify") return noteInDoubt(task, error, { deps, atMs });
   if (action === "give-up") {
     // After more than one request, this refusal says nothing about the earlier ones.
     return sends === 1 ? complete({ ...ending, from: { state: "sending", claimant } }) : snooze(sentAtMs + 1_000);
@@ -265,11 +283,11 @@ async function judgeFailure(task: Task, error: ServiceError, { request, permitte
 async function noteInDoubt(
   { policy, id: taskId, target }: Task,
   { kind, status, message: detail }: ServiceError,
-  { deps, sentAtMs }: Pick<StartRequest, "deps"> & Pick<SendContext, "sentAtMs">,
+  { deps, atMs }: Pick<StartRequest, "deps"> & Pick<FailedStart, "atMs">,
 ): Promise<StepResult> {
-  await deps.journal.noteDoubt(taskId, { kind: doubtOf(kind), detail, atMs: await deps.nowMs() });
   deps.log.warn("task.in-doubt", { policy, taskId, target, kind, status });
-  return snooze(sentAtMs + 500);
+  await deps.journal.noteDoubt(taskId, { kind: doubtOf(kind), detail, atMs });
+  return snooze(atMs + 500);
 }
 
 /**

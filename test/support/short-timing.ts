@@ -9,6 +9,7 @@ export const shortTiming: TaskTiming = {
   ...defaultTiming,
   baselineWithinMs: 6_000,
   verifyForMs: 3_000,
+  answerKeptForMs: 3_000,
   unreadableForMs: 3_000,
   unknownPolicyForMs: 1_500,
   queueForLeaseMs: 250,

@@ -6,6 +6,7 @@ import { MaskCache } from "../../src/apply/mask-cache.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import { DeclaredMemory } from "../../src/store/declared-memory.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
+import { KeptWrites } from "../../src/store/kept-writes.ts";
 import { Leases } from "../../src/store/leases.ts";
 import { readRuns } from "../../src/store/policy-states.ts";
 import { PollStore } from "../../src/store/poll-store.ts";
@@ -30,6 +31,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
     itemMapper: () => undefined,
     activePredicate: () => undefined,
     journal: new StartJournal(store),
+    keptWrites: new KeptWrites(store, silentLog),
     leases: new Leases(store),
     feeds: new FeedStore(store),
     runsOf: (run) => readRuns(store, run),

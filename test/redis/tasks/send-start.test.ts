@@ -146,8 +146,9 @@ describe("a start whose permission is refused", () => {
 
   it("is not sent again, nor after its start-by time: it ends with what is known", async () => {
     for (const given of [{ task: { slotMs: 1_500 }, deps: await watched() }, { task: { startByMs: 1_000 } }]) {
-      const { task, deps, claim, permit, asked } = await fixture(given);
+      const { task, deps, claim, journal, permit, asked } = await fixture(given);
       await permit(1);
+      await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset" });
       expect(await sendAgain(task, { deps, claim: await claim("heir"), acceptedEnds: true })).toBeUndefined();
       expect(asked).toEqual([]);
     }

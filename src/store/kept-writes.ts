@@ -1,0 +1,83 @@
+// Writes about starts that Redis did not take: what this process alone knows of a request (its
+// answer, or that it was not sent). They are kept through an outage for two minutes, and written
+// when Redis is back, the oldest first. What is given up is told (`start.unwritten`). The journal
+// writes through it, tasks/ the outcomes that are answers.
+import { type Clock, createDeadline, systemClock } from "../core/clock.ts";
+import { errorText } from "../core/errors.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
+import type { Store } from "./redis.ts";
+
+/** How long a write is kept; no start is sent again before (TaskTiming.answerKeptForMs). */
+const keptForMs = 120_000;
+/** About 2 KB each: more than the requests that are under way at a time. */
+const keptMax = 1_000;
+const againMs = 1_000;
+
+/** What a write says of which task. */
+interface WriteSubject {
+  readonly taskId: string;
+  readonly what: "answer" | "doubt" | "not sent";
+}
+
+interface KeptWrite {
+  readonly subject: WriteSubject;
+  readonly write: () => Promise<unknown>;
+  readonly isLate: () => boolean;
+}
+
+/** The kept writes of one process. */
+export class KeptWrites {
+  readonly #store: Pick<Store, "redis">;
+  readonly #log: EventLog;
+  readonly #clock: Clock;
+  /** The oldest first. */
+  readonly #kept: KeptWrite[] = [];
+
+  constructor(store: Pick<Store, "redis">, log: EventLog, clock: Clock = systemClock) {
+    this.#store = store;
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  /** Writes now, or in an outage later as well: `write` must allow that. @throws also then. */
+  async write<Answer>(subject: WriteSubject, write: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await write();
+    } catch (error) {
+      if (isRedisOutage(error)) this.#keep({ subject, write, isLate: createDeadline(keptForMs, this.#clock) }, error);
+      throw error;
+    }
+  }
+
+  #keep(one: KeptWrite, error: unknown): void {
+    if (this.#kept.length >= keptMax) return this.#giveUp(one, error);
+    if (this.#kept.push(one) === 1) void this.#writeLater();
+  }
+
+  async #writeLater(): Promise<void> {
+    while (this.#kept.length > 0) {
+      await this.#clock.sleep(againMs);
+      await this.#writeKept();
+    }
+  }
+
+  /** Writes what is kept, until Redis fails. */
+  async #writeKept(): Promise<void> {
+    for (let [oldest] = this.#kept; oldest !== undefined; [oldest] = this.#kept) {
+      const { write, isLate } = oldest;
+      const error = await write().then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      const isOver = isLate() || this.#store.redis.status === "end";
+      if (isRedisOutage(error) && !isOver) return;
+      this.#kept.shift();
+      if (error !== undefined) this.#giveUp(oldest, error);
+    }
+  }
+
+  #giveUp({ subject }: KeptWrite, error: unknown): void {
+    this.#log.error("start.unwritten", { ...subject, message: errorText(error) });
+  }
+}

@@ -1,0 +1,89 @@
+// An outage of Redis right after the service has answered a start: the process that has the answer
+// keeps it, notes it when Redis is back, and nothing sends the start again meanwhile.
+import { expect, it, onTestFinished } from "vitest";
+import type { Policy } from "../../../src/config/policy-set.ts";
+import type { Task } from "../../../src/model/task.ts";
+import { History } from "../../../src/store/history.ts";
+import { KeptWrites } from "../../../src/store/kept-writes.ts";
+import { openStore } from "../../../src/store/redis.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
+import { createProcessTask } from "../../../src/tasks/process-task.ts";
+import { createRecorder } from "../../../src/tasks/recorder.ts";
+import { type Answer, answeringService, status } from "../../support/answering-service.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { freePort, startProxy, startServer, until } from "../../support/redis-servers.ts";
+import { testDeps } from "../../support/task-deps.ts";
+import { TestLog } from "../../support/test-log.ts";
+
+const server = await startServer();
+const nowhere = await freePort();
+const attempt = { attempt: 1, attemptsMax: 8, signal: new AbortController().signal };
+
+/** A worker that loses Redis while the service answers its start. */
+async function fixture(name: string, answer: Answer, { follow, ...policy }: Partial<Policy> = {}) {
+  const front = await startProxy(server.port);
+  const store = await openStore({ url: `redis://127.0.0.1:${front.port}`, prefix: `{${name}}` });
+  onTestFinished(() => store.close());
+  const outage: Answer = (response) => {
+    front.heal(nowhere);
+    answer(response);
+  };
+  const { asked, service } = await answeringService({ reads: [], writes: [outage, status(200)] });
+  const log = new TestLog();
+  const keptWrites = new KeptWrites(store, log);
+  const journal = new StartJournal(store, undefined, keptWrites);
+  const known = testPolicy({ onUnknown: "retry", ...policy, follow: { ...testPolicy().follow, ...follow } });
+  const timing = { ...defaultTiming, baselineWithinMs: -1_000, verifyForMs: 0 };
+  const given = { service: () => service, policy: () => known, journal, keptWrites, timing, log };
+  const process = createProcessTask(testDeps(store, given), createRecorder(new History(store), log));
+  const task: Task = {
+    ...{ v: 1, id: "start", kind: "run", policy: "nightly", service: "main", repository: null, target: "42" },
+    ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
+  };
+  return {
+    ...{ asked, log, task, store },
+    step: () => process(task, attempt),
+    redisIsBack: () => front.heal(server.port),
+    entry: () => journal.entry(task.id).catch(() => undefined),
+    outcome: () => new History(store).outcome(task).catch(() => undefined),
+  };
+}
+
+it("the answer to a followed run is noted when Redis is back, and it is not resent", async () => {
+  const { step, redisIsBack, entry, asked } = await fixture("followed", status(200));
+  expect((await step()).verdict).toBe("snooze");
+  redisIsBack();
+  expect((await until(entry, (is) => is?.state === "confirmed"))?.confirmedBy).toBe("answer");
+  expect((await step()).verdict).toBe("snooze");
+  expect(asked).toEqual(["POST"]);
+});
+
+it.each([
+  ["accepted", 200, { status: "accepted", evidence: "direct", reason: "answered", answerLost: false }],
+  ["refused", 400, { status: "not-started", evidence: "direct", reason: "refused", answerLost: false }],
+])("the outcome by an answer is recorded and told when Redis is back: %s", async (name, code, ended) => {
+  const policy = { follow: { ...testPolicy().follow, until: "accepted" } } as const;
+  const { step, redisIsBack, outcome, asked, log, task } = await fixture(name, status(code), policy);
+  expect((await step()).verdict).toBe("snooze");
+  redisIsBack();
+  expect(await until(outcome, (is) => is !== undefined)).toMatchObject(ended);
+  await log.until(({ event, taskId }) => event === "task.finished" && taskId === task.id);
+  expect((await step()).verdict).toBe("complete");
+  expect(log.named("task.finished")).toHaveLength(1);
+  expect(asked).toEqual(["POST"]);
+});
+
+it("why an answer is no good one is noted when Redis is back", async () => {
+  const { step, redisIsBack, entry } = await fixture("failed", status(500));
+  expect((await step()).verdict).toBe("snooze");
+  redisIsBack();
+  expect((await until(entry, (is) => is?.doubt !== undefined))?.doubt?.kind).toBe("server");
+});
+
+it("a permission is taken back when Redis is back, after a 429 to its request", async () => {
+  const { step, redisIsBack, entry } = await fixture("throttled", status(429));
+  expect((await step()).verdict).toBe("snooze");
+  redisIsBack();
+  expect((await until(entry, (is) => is?.state === "claimed"))?.sends).toBe(0);
+});
