@@ -300,6 +300,26 @@ describe("whose an activity is", () => {
   });
 });
 
+describe("why a start is in doubt", () => {
+  const crash = { kind: "crash", detail: "its worker is silent", atMs: 1 } as const;
+  const failed = { kind: "server", detail: "500", atMs: 2 } as const;
+
+  it("is what its sender says, also after it was taken for dead", async () => {
+    await journal.claim("slow-sender", "me");
+    await journal.beginSending(task("slow-sender"), "me", { startByMs: 9_999_999_999_999, baseline: "" });
+    expect(await journal.noteDoubt("slow-sender", crash)).toEqual(crash);
+    expect(await journal.noteDoubt("slow-sender", { ...crash, atMs: 3 })).toEqual(crash);
+    expect(await journal.noteDoubt("slow-sender", failed)).toEqual(failed);
+    expect(await journal.noteDoubt("slow-sender", crash)).toEqual(failed);
+    expect((await journal.entry("slow-sender"))?.doubt).toEqual(failed);
+  });
+
+  it("leaves no entry where Redis has forgotten the start", async () => {
+    await journal.noteDoubt("forgotten", failed);
+    expect(await journal.entry("forgotten")).toBeUndefined();
+  });
+});
+
 describe("a permission whose answer does not come, since Redis is frozen", () => {
   it.each(["step by step", "at once"])(
     "is taken back, asked for %s: nothing was sent, so the start may go out later",
