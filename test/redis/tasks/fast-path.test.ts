@@ -159,6 +159,18 @@ describe("a start at once behind a limiter with limits", () => {
     expect((await journal.entry("down"))?.state).toBe("claimed");
   });
 
+  it("holds no sync job while the limiter denies it: another task may start it", async () => {
+    const paced = limiterOf("no-lease", { requestsPerSecond: 0.01 });
+    expect(await journal.tryBeginSending(task("goes"), "me", intentAt(paced))).toHaveProperty("permit");
+    await journal.claim("waits", "first step");
+    await leases.acquire(task("waits"), "first step");
+    for (const id of ["waits", "waits-too"]) {
+      expect(await journal.tryBeginSending(task(id), "me", intentAt(paced))).toHaveProperty("denied.deniedBy", "rate");
+      expect(await leases.holder(task(id))).toBeUndefined();
+    }
+    expect(await leases.holder(task("goes"))).toBe("goes");
+  });
+
   it("needs the same Redis, as without a limiter, and takes no permit otherwise", async () => {
     const watch = new RedisWatch(store);
     watch.mayStart = true;

@@ -23,12 +23,16 @@ local function refuse(...)
   return { ... }
 end
 if now > tonumber(startBy) then return refuse('obstacle') end
-if leaseMs ~= '' and acquireLease(leaseKey, task, leaseMs) ~= task then return refuse('obstacle') end
+if leaseMs ~= '' and (redis.call('GET', leaseKey) or task) ~= task then return refuse('obstacle') end
 if checkFence(watchKey, lossesKey, term, slot, startBy) then return refuse('obstacle') end
 local limiterAnswer = ''
 if ARGV[11] then
   limiterAnswer = acquirePermit(openLimiter(unpack(KEYS, 7, 10)), unpack(ARGV, 11))
-  if limiterAnswer[1] ~= 'permitted' then return refuse('denied', now, 0, limiterAnswer) end
+  if limiterAnswer[1] ~= 'permitted' then
+    -- It may wait for long: meanwhile other tasks may start the sync job.
+    releaseLease(leaseKey, task)
+    return refuse('denied', now, 0, limiterAnswer)
+  end
 end
 local intent = { 'v', 1, 'state', 'sending', 'claimant', claimant, 'claimedAtMs', entry[3] or now, 'sends', 1 }
 for _, text in ipairs({ 'sentAtMs', now, 'lastSentAtMs', now, 'baseline', '', 'commandId', commandId }) do
@@ -38,6 +42,7 @@ if notesFeed == '1' then
   table.insert(intent, 'knownSeq')
   table.insert(intent, redis.call('HGET', feedKey, 'seq') or 0)
 end
+if leaseMs ~= '' then acquireLease(leaseKey, task, leaseMs) end
 redis.call('HSET', entryKey, unpack(intent))
 redis.call('PEXPIRE', entryKey, retentionMs)
 redis.call('HSET', inFlightKey, task, now)
