@@ -2,7 +2,7 @@
 // the same way as scheduled ones. `run --wait` and `delete --yes` show how they come along.
 import type { Command } from "commander";
 import { type QueuedTasks, type RunParts, runNow, runSyncJob } from "../actions/run.ts";
-import { startApp } from "../app/app.ts";
+import { type RunningApp, startApp } from "../app/app.ts";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
@@ -13,6 +13,8 @@ import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type Outcome } from "../model/outcome.ts";
 import { isFromMasks, runByHand, type Task, targetOf } from "../model/task.ts";
 import { type RunningTask, readRunning } from "../queries/running.ts";
+import type { Producer } from "../queue/producer.ts";
+import { queueKindOf } from "../queue/queues.ts";
 import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
 import { type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
@@ -48,6 +50,7 @@ interface RunOptions extends SetOptions, ReasonOption {
 }
 
 const readEveryMs = 250;
+const lookEveryMs = 2_000;
 const reasonsShownMax = 20;
 
 const help = `
@@ -152,40 +155,94 @@ export interface HandContext {
   readonly io: CommandIo;
 }
 
-/** Waits for the outcomes of these tasks. Without a worker alive, this process works meanwhile. */
-export async function workAndWait({ tasks, workers }: QueuedTasks, context: HandContext): Promise<void> {
-  const { redis, options, io } = context;
-  if (workers > 0) return waitAndReport(tasks, context);
-  // The set that Redis keeps holds no secrets: only that of the files can start requests.
-  const own = options.config === undefined ? undefined : await loadPoliciesOf(options.config, io);
-  if (own?.ok !== true) {
-    io.err(
-      "no worker is alive for this service: start `syncline serve`, or give --config with files that can be used, and this process works",
-    );
-    return waitAndReport(tasks, context);
-  }
-  io.err("no worker is running: this process works until the outcome is there");
-  const worker = await startApp({
-    set: own.set,
-    redis,
-    roles: ["worker"],
-    variables: io.settings.variables,
-    log: silentLog,
-    takeOverAfterMs: 60_000,
-    drainMs: 25_000,
-    stopSignal: io.signal,
+/** Waits for the outcomes of these tasks; while no worker is alive, this process works. */
+export async function workAndWait({ tasks }: QueuedTasks, context: HandContext): Promise<void> {
+  await withProducer(context.redis, async (producer) => {
+    const standIn = new StandIn(tasks[0], producer, context);
+    try {
+      await waitAndReport(tasks, standIn, context);
+    } finally {
+      await standIn.stop();
+    }
   });
-  try {
-    await waitAndReport(tasks, context);
-  } finally {
-    await worker.stop();
+}
+
+/** The worker that this process becomes when none is left that could take the tasks. */
+class StandIn {
+  readonly #task: Task | undefined;
+  readonly #producer: Pick<Producer, "workers">;
+  readonly #context: HandContext;
+  #lookAtMs = 0;
+  #isSaid = false;
+  #worker: RunningApp | undefined;
+
+  constructor(task: Task | undefined, producer: Pick<Producer, "workers">, context: HandContext) {
+    this.#task = task;
+    this.#producer = producer;
+    this.#context = context;
+  }
+
+  /** Looks for workers now and then; without one, works if it can, else says what to do. */
+  async look(): Promise<void> {
+    if (this.#worker !== undefined || systemClock.monotonicMs() < this.#lookAtMs) return;
+    this.#lookAtMs = systemClock.monotonicMs() + lookEveryMs;
+    const isAlone = !(await this.#isOneAlive());
+    if (isAlone && !this.#isSaid) await this.#work();
+    this.#isSaid = isAlone;
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker?.stop();
+  }
+
+  /** The queue knows who takes from it; a worker that is cut off still counts there. */
+  async #isOneAlive(): Promise<boolean> {
+    if (this.#task === undefined) return true;
+    const { service, kind } = this.#task;
+    const [consumers, { workers }] = await Promise.all([
+      this.#producer.workers(service, queueKindOf(kind)),
+      readPresence(this.#context.store),
+    ]);
+    return consumers > 0 && workers > 0;
+  }
+
+  async #work(): Promise<void> {
+    const { redis, options, io } = this.#context;
+    // The set that Redis keeps holds no secrets: only that of the files can start requests.
+    const own = options.config === undefined ? undefined : await loadPoliciesOf(options.config, io);
+    io.progress?.("");
+    if (own?.ok !== true) {
+      io.err(
+        "no worker is alive for this service: start `syncline serve`, or give --config with files that can be used, and this process works",
+      );
+      return;
+    }
+    io.err("no worker is running: this process works until the outcome is there");
+    this.#worker = await startApp({
+      set: own.set,
+      redis,
+      roles: ["worker"],
+      variables: io.settings.variables,
+      log: silentLog,
+      takeOverAfterMs: 60_000,
+      drainMs: 25_000,
+      stopSignal: io.signal,
+    });
   }
 }
 
 /** Shows the outcomes and sets the exit code: 0 when all are good and none was skipped. */
-async function waitAndReport(tasks: readonly Task[], { set, store, options, io }: HandContext): Promise<void> {
+async function waitAndReport(
+  tasks: readonly Task[],
+  standIn: Pick<StandIn, "look">,
+  { set, store, options, io }: HandContext,
+): Promise<void> {
   const zoneOf = (name: string) => policyOf(set, name).timezone;
-  const show = createProgress(set, store, io);
+  const progress = createProgress(set, store, io);
+  const show: ShowProgress = async (open, outcomes) => {
+    await progress(open, outcomes);
+    if (open.length > 0) await standIn.look();
+  };
   const { outcomes, open } = await waitForOutcomes(tasks, store, { timeoutMs: options.timeout, io, show });
   io.progress?.("");
   if (options.json) io.out(JSON.stringify(outcomes));
@@ -271,8 +328,6 @@ export function createProgress(set: PolicySet, store: Store, io: CommandIo): Sho
       const isSeen = one.step === "following" && one.kind === "run" && (await journal.hasActivity(one));
       if (one.step !== "queued") say(one.id, `${label(one)}${describeStep(one, isSeen)}`);
     }
-    const { workers } = await readPresence(store);
-    if (open.length > 0 && workers === 0) say("workers", "no worker is alive: nothing goes on until one starts");
     const [first] = running;
     if (first !== undefined) io.progress?.(`${first.step}${sinceOf(first, nowMs)}; Ctrl-C ends the wait, not the run`);
   };

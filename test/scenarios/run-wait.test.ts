@@ -100,6 +100,29 @@ describe("run --wait", () => {
     expect(err + out).not.toContain("answered");
   });
 
+  it("works itself when the last worker ends while its run goes on", async () => {
+    const { app, sandbox, target } = await worldForTest({ policies, sandbox: { runMs: [3_000, 3_000] } });
+    const file = join(folderForTest(), "policies.yaml");
+    const activity =
+      "{ id: item.activityId, syncJobId: item.syncJobId, finished: item.state != 'Running', succeeded: item.state == 'Finished' }";
+    const service = `main: { baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN }, mapping: { activity: ${activity}, conflict: { id: item.conflictId, syncJobId: item.syncJobId } } }`;
+    await writeFile(file, `apiVersion: syncline/v1\nservices: { ${service} }\npolicies:${policies}\n`);
+    const at = ["--prefix", target.prefix, "--redis-url", target.url];
+    let ending: Promise<void> | undefined;
+    const { code, err } = await runHere(
+      ["run", "nightly", "--wait", "--config", file, ...at],
+      { TEST_TOKEN: sandbox.token },
+      {
+        onErr: (line) => {
+          if (/^answered/.test(line)) ending ??= app.stop();
+        },
+      },
+    );
+    await ending;
+    expect(err).toMatch(/\nanswered[\s\S]*\nno worker is running: this process works until the outcome is there\n/);
+    expect({ code, err }).toMatchObject({ code: 0 });
+  });
+
   it("says within seconds that the token is wrong, the port closed, or no worker alive", async () => {
     const sandbox = await startSandbox({});
     onTestFinished(() => sandbox.stop());
