@@ -141,7 +141,7 @@ async function followRun(
   if (policy.follow.until === "accepted")
     return complete({ ...(await acceptedEnding(task, deps, entry)), status: "accepted", ...sent });
   const deadlineMs = sentAtMs + policy.follow.deadlineMs;
-  // It ends by a reading right before its deadline, or after it (settle.ts).
+  // It ends by a reading after its deadline (settle.ts).
   await waitForLists(task, deps, { nowMs, hurry: nowMs >= deadlineMs });
   const appeared = await appearedSince(task, deps, entry);
   const finished = finishedActivities(appeared);

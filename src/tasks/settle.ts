@@ -30,9 +30,6 @@ export interface BlockingEvidence extends Pick<FeedEvidence, "activities" | "our
 /** In times of a walk: one walk, a pause of five (feeds/pace.ts), one more walk. */
 const walksUntilRead = 7;
 
-/** A reading this shortly before the deadline is fresh; for a short deadline a quarter of it. */
-const freshForMs = 60_000;
-
 /** Settles a run whose start is confirmed; undefined while it is too early. */
 export function settleRun(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   const { ours, confidence, isAnswered } = evidence;
@@ -143,16 +140,15 @@ function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence
   };
 }
 
-/** Past the deadline. Without a reading right before it, the run waits for one more. */
+/** Past the deadline. It waits for a reading that began then: the run may have ended until then. */
 function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   const { nowMs, sentAtMs, newConflicts } = evidence;
   const deadlineMs = sentAtMs + follow.deadlineMs;
   if (nowMs < deadlineMs) return undefined;
   const lists = [evidence.activities, evidence.conflictDetails];
   const readUntilMs = Math.min(...lists.map(({ readSinceMs = 0 }) => readSinceMs));
-  const freshFromMs = deadlineMs - Math.min(freshForMs, follow.deadlineMs / 4);
   // A finished run is settled once its conflicts are read and no activity of it may yet begin.
-  if (readUntilMs >= freshFromMs && !isFinished(evidence)) {
+  if (readUntilMs >= deadlineMs && !isFinished(evidence)) {
     const seen = [whatWasSeen(evidence), describeWaiting(evidence.approvals)].filter(Boolean).join("; ");
     const detail = `not settled within its deadline: ${seen}`;
     return mayHaveEnded(evidence)

@@ -191,9 +191,9 @@ describe("a run whose deadline has passed", () => {
     return { ours: [running], activities: read, conflictDetails: read };
   };
 
-  it("is timed out when both lists were read in its last quarter: else it may be over", () => {
-    expect(settled({ ...readAt(46_000), nowMs: 62_000 })).toMatchObject({ status: "timed-out", reason: "deadline" });
-    expect(settled({ ...readAt(45_999), nowMs: 62_000 })).toBeUndefined();
+  it("is timed out when both lists were read from then on: else it may be over", () => {
+    expect(settled({ ...readAt(61_000), nowMs: 62_000 })).toMatchObject({ status: "timed-out", reason: "deadline" });
+    expect(settled({ ...readAt(60_999), nowMs: 62_000 })).toBeUndefined();
     expect(settled({ ...readAt(61_000), conflictDetails: status, nowMs: 62_000 })).toBeUndefined();
     expect(settled({ ...readAt(undefined), nowMs: 62_000 })).toBeUndefined();
   });
