@@ -1,12 +1,11 @@
 // Reads what planning depends on besides the policy: how fresh its inputs are (`needs`), and the
 // pauses, of which those quarantines are lifted first that no policy file asks for.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
-import { systemClock } from "../core/clock.ts";
 import type { Pause } from "../model/pause.ts";
 import type { ReadInputs } from "../schedule/contracts.ts";
 import { Pauses, Quarantines } from "../store/pauses.ts";
 import { allGoodMs, readPolicyStates } from "../store/policy-states.ts";
-import type { Store } from "../store/redis.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
 
 /** Makes the reader of inputs; a policy that is not configured any more never was good. */
 export function createInputReader(policyOf: (name: string) => Policy | undefined, store: Store): ReadInputs {
@@ -30,8 +29,7 @@ export async function liftDroppedQuarantines(
   policy: (name: string) => Policy | undefined,
 ): Promise<Pause[]> {
   const quarantines = new Quarantines(store);
-  const [wanted, counted] = await Promise.all([new Pauses(store).all(), quarantines.all()]);
-  const nowMs = systemClock.nowMs();
+  const [wanted, counted, nowMs] = await Promise.all([new Pauses(store).all(), quarantines.all(), redisTimeMs(store)]);
   const kept = counted.map(async (pause) => {
     const known = policy(pause.name);
     // An expired quarantine needs no lifting. A removed policy may come back with its rule.
