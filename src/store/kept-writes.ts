@@ -50,6 +50,11 @@ export class KeptWrites {
     }
   }
 
+  /** Whether something is kept of this task: until it is written, nothing may be decided. */
+  keeps(taskId: string): boolean {
+    return this.#kept.some(({ subject }) => subject.taskId === taskId);
+  }
+
   #keep(one: KeptWrite, error: unknown): void {
     if (this.#kept.length >= keptMax) return this.#giveUp(one, error);
     if (this.#kept.push(one) === 1) void this.#writeLater();

@@ -27,7 +27,7 @@ import { advanceChains, endCancelled, endCancelledStart, finish, toOutcome } fro
 import { stepPoll } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
 import { fanOut, releaseRun, stepRun } from "./run.ts";
-import { startFastPath } from "./send-start.ts";
+import { startFastPath, stepAgainSoon } from "./send-start.ts";
 import { type Claim, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 
 /** What the steps of all kinds of tasks need together; each takes its part. */
@@ -74,6 +74,7 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
 
 /** Takes the next step: on the fast path if possible, else by the task's kind. */
 async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult> {
+  if (deps.keptWrites.keeps(task.id)) return stepAgainSoon(await deps.nowMs());
   const unknown = await awaitPolicy(task, deps);
   if (unknown !== undefined) return unknown;
   const claimant = randomUUID();

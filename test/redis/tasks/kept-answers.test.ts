@@ -5,7 +5,7 @@ import type { Policy } from "../../../src/config/policy-set.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
 import { KeptWrites } from "../../../src/store/kept-writes.ts";
-import { openStore } from "../../../src/store/redis.ts";
+import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
@@ -35,7 +35,9 @@ async function fixture(name: string, answer: Answer, { follow, ...policy }: Part
   const journal = new StartJournal(store, undefined, keptWrites);
   const known = testPolicy({ onUnknown: "retry", ...policy, follow: { ...testPolicy().follow, ...follow } });
   const timing = { ...defaultTiming, baselineWithinMs: -1_000, verifyForMs: 0 };
-  const given = { service: () => service, policy: () => known, journal, keptWrites, timing, log };
+  let aheadMs = 0;
+  const nowMs = async () => (await redisTimeMs(store)) + aheadMs;
+  const given = { nowMs, service: () => service, policy: () => known, journal, keptWrites, timing, log };
   const process = createProcessTask(testDeps(store, given), createRecorder(new History(store), log));
   const task: Task = {
     ...{ v: 1, id: "start", kind: "run", policy: "nightly", service: "main", repository: null, target: "42" },
@@ -44,7 +46,11 @@ async function fixture(name: string, answer: Answer, { follow, ...policy }: Part
   return {
     ...{ asked, log, task, store },
     step: () => process(task, attempt),
-    redisIsBack: () => front.heal(server.port),
+    /** After an outage of so long. */
+    redisIsBack: (afterMs = 0) => {
+      aheadMs = afterMs;
+      front.heal(server.port);
+    },
     entry: () => journal.entry(task.id).catch(() => undefined),
     outcome: () => new History(store).outcome(task).catch(() => undefined),
   };
@@ -72,6 +78,15 @@ it.each([
   expect((await step()).verdict).toBe("complete");
   expect(log.named("task.finished")).toHaveLength(1);
   expect(asked).toEqual(["POST"]);
+});
+
+it("no step of the process that has the answer ends its start as unknown before", async () => {
+  const follow = { ...testPolicy().follow, until: "accepted" } as const;
+  const { step, redisIsBack, outcome } = await fixture("given-up", status(200), { follow, onUnknown: "give-up" });
+  expect((await step()).verdict).toBe("snooze");
+  redisIsBack(100_000);
+  await until(step, ({ verdict }) => verdict !== "snooze");
+  expect(await outcome()).toMatchObject({ status: "accepted", reason: "answered" });
 });
 
 it("why an answer is no good one is noted when Redis is back", async () => {
