@@ -29,3 +29,20 @@ it.each([
   for (const _worker of ["second", "third"]) expect(await toEnd()).toMatch(/^not-started direct /);
   expect(asked).toEqual(["POST"]);
 });
+
+it("a run does not start while its activation may only have a slow worker", async () => {
+  const policy = testPolicy({ action: { kind: "run", syncJobs: [42], activate: true } });
+  const { step, later, task, journal, asked } = await steppedTask(store, {
+    ...{ task: { kind: "run" }, by: stepRun, reads: [], writes: [status(200)] },
+    deps: { policy: () => policy },
+  });
+  const first = { ...task, id: `${task.id}__activate`, kind: "activate" } as const;
+  await journal.claim(first.id, "slow");
+  await journal.beginSending(first, "slow", { startByMs: task.startByMs, baseline: "" });
+  expect((await step()).verdict).toBe("snooze");
+  expect((await journal.entry(first.id))?.state).toBe("sending");
+  expect(asked).toEqual([]);
+  later(60_000);
+  await step();
+  expect((await journal.entry(first.id))?.state).toBe("settled");
+});
