@@ -38,7 +38,7 @@ interface KnownBefore {
   readonly knownSeq?: number | undefined;
 }
 
-/** A permitted request. `sentAtMs`: when, by Redis; `startedAtMs`: when the first one was. */
+/** A request with its permission. `sentAtMs`: when, by Redis; `startedAtMs`: that of the first. */
 interface SendContext {
   readonly service: SyncService;
   readonly isTooLate: () => boolean;
@@ -79,7 +79,7 @@ export async function sendStart(task: Task, request: WantedStart & KnownBefore):
   const service = deps.service(task.service);
   if (service === undefined) return endRemoved(claimant, `service ${task.service} is not configured`);
   const ask = () => deps.journal.beginSending(task, claimant, { ...intentOf(task), baseline, knownSeq });
-  const result = await sendIfPermitted(task, request, { service, sends: 1, ask });
+  const result = await askAndSend(task, request, { service, sends: 1, ask });
   if (result === "too-late") return endTooLate(claimant);
   return result === "loss" ? complete({ ...lostWithRedis, from: { state: "claimed", claimant } }) : result;
 }
@@ -99,7 +99,7 @@ export async function sendAgain(task: Task, request: WantedStart): Promise<StepR
   if (silentUntilMs > task.startByMs) return undefined;
   if (nowMs < silentUntilMs) return snooze(Math.min(silentUntilMs, nowMs + silentStepMs));
   const ask = () => deps.journal.beginSendingAgain(task, claim.claimant, { ...intentOf(task), sends, sender });
-  const result = await sendIfPermitted(task, request, { service, sends: sends + 1, ask });
+  const result = await askAndSend(task, request, { service, sends: sends + 1, ask });
   return result === "too-late" || result === "loss" ? undefined : result;
 }
 
@@ -114,7 +114,7 @@ interface NthRequest {
  * Sends in single steps. A deletion acquires its permit before the journal's permission; other
  * requests acquire theirs in service/call.ts.
  */
-async function sendIfPermitted(
+async function askAndSend(
   task: Task,
   { deps, claim, acceptedEnds }: WantedStart,
   { service, sends, ask }: NthRequest,
@@ -136,8 +136,8 @@ async function sendIfPermitted(
     const { id: taskId, policy, target } = task;
     if (sends > 1) deps.log.warn("task.sent-again", { policy, taskId, target, sends });
     const startedAtMs = sends > 1 ? (entry.sentAtMs ?? sentAtMs) : sentAtMs;
-    const permitted = { service, permit, isTooLate, sends, sentAtMs, startedAtMs };
-    return await sendPermitted(task, { deps, claimant, acceptedEnds }, permitted);
+    const sending = { service, permit, isTooLate, sends, sentAtMs, startedAtMs };
+    return await sendNow(task, { deps, claimant, acceptedEnds }, sending);
   } finally {
     void permit?.release(noEnding);
   }
@@ -164,10 +164,10 @@ export function stepAgainSoon(nowMs: number): StepResult {
 /** How a task ends by its answer. */
 type AnsweredEnding = Pick<TaskEnding, "status" | "evidence" | "reason" | "detail">;
 
-/** Sends what the journal has just permitted to this claimant, and answers the step. */
-export async function sendPermitted(task: Task, request: StartRequest, permitted: SendContext): Promise<StepResult> {
+/** Sends what this claimant has just got the permission for, and answers the step. */
+export async function sendNow(task: Task, request: StartRequest, sending: SendContext): Promise<StepResult> {
   const { deps } = request;
-  const { service, isTooLate, sends, sentAtMs, startedAtMs, permit } = permitted;
+  const { service, isTooLate, sends, sentAtMs, startedAtMs, permit } = sending;
   const beganMs = systemClock.monotonicMs();
   let answered: AnsweredEnding;
   try {
@@ -178,7 +178,7 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const atMs = sentAtMs + Math.round(systemClock.monotonicMs() - beganMs);
-    return judgeFailure(task, error, { request, permitted, atMs });
+    return judgeFailure(task, error, { request, sending, atMs });
   } finally {
     // A request that failed before its exchange has not used the permit.
     void permit?.release(noEnding);
@@ -248,16 +248,16 @@ export const goneMeanwhile: AnsweredEnding = {
 /** `atMs`: when it failed, without asking Redis: that may be out. */
 interface FailedStart {
   readonly request: StartRequest;
-  readonly permitted: SendContext;
+  readonly sending: SendContext;
   readonly atMs: number;
 }
 
 /** What a failed request means (judge.ts). Only what surely started nothing may be repeated. */
 async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart): Promise<StepResult> {
-  const { request, permitted, atMs } = failed;
+  const { request, sending, atMs } = failed;
   const { deps, claimant } = request;
-  const { sentAtMs, sends } = permitted;
-  if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneMeanwhile, permitted);
+  const { sentAtMs, sends } = sending;
+  if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneMeanwhile, sending);
   const refused = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
   const ending = { ...refused, detail: error.message };
   const action = judge(error, task.kind);
@@ -317,6 +317,6 @@ export async function startFastPath(
   if (answer === undefined) return undefined;
   if ("denied" in answer) return deferByLimiter(task, answer.denied, { nowMs: await deps.nowMs(), claimant });
   const { sentAtMs, permit } = answer;
-  const permitted = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, permit };
-  return sendPermitted(task, { deps, claimant, acceptedEnds: true }, permitted);
+  const sending = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, permit };
+  return sendNow(task, { deps, claimant, acceptedEnds: true }, sending);
 }

@@ -7,7 +7,7 @@ import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
-import { sendAgain, sendPermitted, sendStart } from "../../../src/tasks/send-start.ts";
+import { sendAgain, sendNow, sendStart } from "../../../src/tasks/send-start.ts";
 import { type Answer, answeringService, status } from "../../support/answering-service.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { told } from "../../support/stepped-task.ts";
@@ -47,7 +47,7 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
     await permit(sends);
     const moment = { sentAtMs: 1_000, startedAtMs: 1_000 };
     const request = { deps, claimant: "me", acceptedEnds: true };
-    return sendPermitted(task, request, { ...moment, service: to, isTooLate, sends });
+    return sendNow(task, request, { ...moment, service: to, isTooLate, sends });
   };
   return { asked, task, deps, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };
 }
