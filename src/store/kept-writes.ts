@@ -33,6 +33,7 @@ export class KeptWrites {
   readonly #clock: Clock;
   /** The oldest first. */
   readonly #kept: KeptWrite[] = [];
+  #isWriting = false;
 
   constructor(store: Pick<Store, "redis">, log: EventLog, clock: Clock = systemClock) {
     this.#store = store;
@@ -56,15 +57,18 @@ export class KeptWrites {
   }
 
   #keep(one: KeptWrite, error: unknown): void {
-    if (this.#kept.length >= keptMax) return this.#giveUp(one, error);
-    if (this.#kept.push(one) === 1) void this.#writeLater();
+    if (this.#kept.length >= keptMax) this.#giveUp(one, error);
+    else this.#kept.push(one);
+    if (!this.#isWriting) void this.#writeLater();
   }
 
   async #writeLater(): Promise<void> {
+    this.#isWriting = true;
     while (this.#kept.length > 0) {
       await this.#clock.sleep(againMs);
       await this.#writeKept();
     }
+    this.#isWriting = false;
   }
 
   /** Writes what is kept, until Redis fails. */
