@@ -46,7 +46,7 @@ import { createWeb, type WebOptions } from "./create-web.ts";
 import { CurrentSet } from "./current-set.ts";
 import { MeteredFeedStore } from "./metered-feed-store.ts";
 import { createGaugeSource } from "./metric-gauges.ts";
-import { createInputReader, liftDroppedQuarantines } from "./planning-inputs.ts";
+import { createInputReader, liftDroppedQuarantines, readNewestSinceMs } from "./planning-inputs.ts";
 import { RedisGuard } from "./redis-guard.ts";
 import { RunningServices, ServiceLimiters } from "./running-services.ts";
 import { RunningSinks } from "./running-sinks.ts";
@@ -189,6 +189,7 @@ function createScheduler(
     mayPlan: () => guard.isSafe(),
     inputs: createInputReader(policy, store),
     losses: () => guard.losses,
+    newestSinceMs: () => readNewestSinceMs(store, current.set.contentHash),
     chains,
     alsoTidy: () => new History(store).tidy(new Set(current.set.policies.map(({ name }) => name))),
     onRun: () => metrics?.heartbeat("scheduler"),

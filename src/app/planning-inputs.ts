@@ -1,8 +1,10 @@
-// Reads what planning depends on besides the policy: how fresh its inputs are (`needs`), and the
-// pauses, of which those quarantines are lifted first that no policy file asks for.
+// Reads what planning depends on besides the policy: how fresh its inputs are (`needs`), since when
+// no process has newer policies, and the pauses, of which those quarantines are lifted first that no
+// policy file asks for.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import type { Pause } from "../model/pause.ts";
 import type { ReadInputs } from "../schedule/contracts.ts";
+import { readKeptNote, readReplicas } from "../store/kept-policies.ts";
 import { Pauses, Quarantines } from "../store/pauses.ts";
 import { allGoodMs, readPolicyStates } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
@@ -18,6 +20,18 @@ export function createInputReader(policyOf: (name: string) => Policy | undefined
     });
     return new Map(instants);
   };
+}
+
+/**
+ * Since when the set with this hash is the newest, by Redis; Infinity while a live process runs the
+ * newer one that is kept, or none is kept yet.
+ */
+export async function readNewestSinceMs(store: Store, contentHash: string): Promise<number> {
+  const kept = await readKeptNote(store);
+  if (kept === undefined) return Number.POSITIVE_INFINITY;
+  if (kept.hash === contentHash) return kept.atMs;
+  const isRun = (await readReplicas(store)).some(({ hash }) => hash === kept.hash);
+  return isRun ? Number.POSITIVE_INFINITY : kept.atMs;
 }
 
 /** Who lifts a quarantine that the policy file no longer asks for. */

@@ -46,6 +46,8 @@ export interface PlannedSlots {
   readonly followers?: readonly Follower[];
   /** Whether the policy's sinks hear of a missed slot. */
   readonly isNotified?: true;
+  /** The text of the schedule that has these slots; nothing is recorded while another is in force. */
+  readonly schedule?: string;
   /** The zone of the policy's days; default UTC. */
   readonly timezone?: string | undefined;
   /** When the scheduler planned it, by Redis. */
@@ -58,6 +60,8 @@ export interface RecordAnswer {
   readonly watermarkMs: number | undefined;
   /** Why these slots were refused for good: a mistake, and not another replica. */
   readonly fault?: string;
+  /** Another replica has put another schedule of the policy into force. */
+  readonly isSuperseded?: true;
 }
 
 /** A policy whose slots are those of `after`. `followers`: how many follow it directly. */
@@ -65,11 +69,23 @@ export interface Follower {
   readonly policy: string;
   readonly after: string;
   readonly followers: number;
+  /** The text of its schedule; a follower with another one in force gets no slot. */
+  readonly schedule: string;
 }
 
-/** A policy and the text of its schedule; another text means a changed schedule. */
+/**
+ * A policy and the text of its schedule; another text means a changed schedule. `from`: the text in
+ * force until now, when each of its slots is recorded.
+ */
 export interface ScheduledPolicy {
   readonly policy: string;
+  readonly schedule: string;
+  readonly from?: string;
+}
+
+/** Up to where the slots of a policy are recorded, and the text of the schedule in force. */
+export interface Watermark {
+  readonly watermarkMs: number;
   readonly schedule: string;
 }
 

@@ -1,14 +1,15 @@
 // The scheduler's agenda: each scheduled policy with its watermark and its next slot. Pure; no
 // time, no Redis. Each tick goes through all of it: 100,000 policies cost about a millisecond.
 import type { Policy } from "../config/policy-set.ts";
-import type { Follower, ScheduledPolicy } from "../model/slot-record.ts";
-import { createFollowerMap, type FollowerMap } from "./chains.ts";
-import { chainText } from "./slot-tasks.ts";
-import { createSlotSource, type SlotSource } from "./slots.ts";
+import type { Follower, ScheduledPolicy, Watermark } from "../model/slot-record.ts";
+import { createFollowerMap } from "./chains.ts";
+import { createChainSource, type SlotSource, scheduleText, withSchedule } from "./slots.ts";
 
 /** One scheduled policy. `watermarkMs`: up to where its slots are recorded, as far as known. */
 export interface Entry {
   readonly policy: Policy;
+  /** The text of its schedule. */
+  readonly schedule: string;
   readonly source: SlotSource;
   readonly watermarkMs: number;
   /** Its next slot; undefined when none will come. */
@@ -17,61 +18,61 @@ export interface Entry {
   readonly followers: readonly Follower[];
 }
 
-/** How a list of policies differs from what is on the agenda. */
-export interface AgendaChange {
-  /** New policies and changed schedules: the scheduler asks for their watermarks. */
-  readonly begin: readonly ScheduledPolicy[];
-  /** Removed, or no longer scheduled. */
-  readonly end: readonly string[];
-  /** All policies that will be on the agenda. */
-  readonly sources: ReadonlyMap<string, { readonly policy: Policy; readonly source: SlotSource }>;
-  /** The policies that follow others, with what their slots depend on. */
-  readonly chained: ReadonlyMap<string, string>;
-  readonly followers: FollowerMap;
-}
-
-/** The agenda of one scheduler. */
+/** The agenda of one scheduler: each policy by the schedule that it is planned by now. */
 export class Agenda {
   readonly #entries = new Map<string, Entry>();
-  #chained: ReadonlyMap<string, string> = new Map();
-  #followers: FollowerMap = createFollowerMap([]);
+  /** The policies that follow others: their slots come with those of the chain's root. */
+  #chained: ReadonlyMap<string, Policy> = new Map();
 
-  /** What adopting these policies would change. */
-  compare(policies: readonly Policy[]): AgendaChange {
-    const sources: [string, { policy: Policy; source: SlotSource }][] = [];
-    const begin: ScheduledPolicy[] = [];
-    const chained = new Map<string, string>();
+  /**
+   * Puts exactly these policies on the agenda, each by the schedule in force: that of its
+   * watermark, else the one on the agenda. Without a watermark it keeps its own.
+   */
+  adopt(wanted: readonly Policy[], watermarks: ReadonlyMap<string, Watermark>, nowMs: number): void {
+    const before = new Map(this.#entries);
+    const policies = wanted.flatMap((policy) => {
+      const inForce = watermarks.get(policy.name)?.schedule ?? this.scheduleOf(policy.name);
+      const isOwn = inForce === undefined || inForce === scheduleText(policy);
+      return isOwn ? [policy] : (withSchedule(policy, inForce) ?? []);
+    });
+    const { all } = createFollowerMap(policies);
+    const scheduled = policies.filter(({ schedule }) => schedule !== undefined);
+    const reached = new Set(scheduled.flatMap(({ name }) => all(name).map(({ policy }) => policy)));
+    this.#chained = new Map(policies.flatMap((policy) => (reached.has(policy.name) ? [[policy.name, policy]] : [])));
+    this.#entries.clear();
     for (const policy of policies) {
-      if (policy.after !== undefined) {
-        const text = chainText(policy.after);
-        chained.set(policy.name, text);
-        if (this.#chained.get(policy.name) !== text) begin.push({ policy: policy.name, schedule: text });
-      }
-      const source = createSlotSource(policy);
-      if (source === undefined) continue;
-      sources.push([policy.name, { policy, source }]);
-      if (this.#entries.get(policy.name)?.source.text === source.text) continue;
-      begin.push({ policy: policy.name, schedule: source.text });
+      const [schedule, source] = [scheduleText(policy), createChainSource(policy)];
+      if (schedule === undefined || source === undefined || reached.has(policy.name)) continue;
+      // What is left of a chain whose first policy is gone has its slots all the same.
+      const followers = policy.after === undefined ? all(policy.name) : [];
+      const known = watermarks.has(policy.name) ? undefined : before.get(policy.name);
+      const watermarkMs = watermarks.get(policy.name)?.watermarkMs ?? known?.watermarkMs ?? nowMs;
+      // The same schedule keeps its next slot.
+      if (known?.schedule === schedule) this.#entries.set(policy.name, { ...known, policy, followers });
+      else this.#entries.set(policy.name, entryAt({ policy, schedule, source, followers }, watermarkMs));
     }
-    const scheduled = new Map(sources);
-    const end = [...this.names()].filter((name) => !scheduled.has(name) && !chained.has(name));
-    return { begin, end, sources: scheduled, chained, followers: createFollowerMap(policies) };
   }
 
-  /** Adopts a change. `watermarks` has those of `change.begin`; the others keep theirs. */
-  adopt(change: AgendaChange, watermarks: ReadonlyMap<string, number>, nowMs: number): void {
-    this.#chained = change.chained;
-    this.#followers = change.followers;
-    // Also a policy that had a schedule and follows another one now.
-    for (const name of this.#entries.keys()) if (!change.sources.has(name)) this.#entries.delete(name);
-    for (const [name, { policy, source }] of change.sources) {
-      const watermarkMs = watermarks.get(name);
-      const known = watermarkMs === undefined ? this.#entries.get(name) : undefined;
-      // The same schedule keeps its next slot.
-      const followers = this.#followers.all(name);
-      if (known !== undefined) this.#entries.set(name, { ...known, policy, followers });
-      else this.#entries.set(name, entryAt({ policy, source, followers }, watermarkMs ?? nowMs));
-    }
+  /** The policy as it is on the agenda; undefined: it is not there. */
+  find(name: string): Policy | undefined {
+    return this.#entries.get(name)?.policy ?? this.#chained.get(name);
+  }
+
+  /** The text of the schedule that a policy is planned by. */
+  scheduleOf(name: string): string | undefined {
+    const policy = this.find(name);
+    return policy && scheduleText(policy);
+  }
+
+  /** Whether slots of a policy that are due by then are not recorded yet. */
+  owes(name: string, nowMs: number): boolean {
+    const { nextMs } = this.#entries.get(this.#chained.get(name)?.after?.root.name ?? name) ?? {};
+    return nextMs !== undefined && nextMs <= nowMs;
+  }
+
+  /** Takes a policy off the agenda. */
+  remove(name: string): void {
+    this.#entries.delete(name);
   }
 
   /** Notes up to where a policy's slots are recorded now. */
@@ -86,14 +87,18 @@ export class Agenda {
 
   /** All of them, to ask for their watermarks anew. */
   schedules(): ScheduledPolicy[] {
-    const own = [...this.#entries].map(([policy, { source }]) => ({ policy, schedule: source.text }));
-    return [...own, ...[...this.#chained].map(([policy, schedule]) => ({ policy, schedule }))];
+    const own = [...this.#entries].map(([policy, { schedule }]) => ({ policy, schedule }));
+    const chained = [...this.#chained].map(([name, policy]) => ({
+      policy: name,
+      schedule: scheduleText(policy) ?? "",
+    }));
+    return [...own, ...chained];
   }
 
   /** Replaces the known watermarks by those of Redis. */
-  moveWatermarks(watermarks: ReadonlyMap<string, number>): void {
+  moveWatermarks(watermarks: ReadonlyMap<string, Watermark>): void {
     for (const [name, entry] of this.#entries) {
-      const watermarkMs = watermarks.get(name);
+      const watermarkMs = watermarks.get(name)?.watermarkMs;
       if (watermarkMs !== undefined && watermarkMs !== entry.watermarkMs) this.moveWatermark(entry, watermarkMs);
     }
   }
@@ -113,6 +118,6 @@ export class Agenda {
   }
 }
 
-function entryAt({ policy, source, followers }: Omit<Entry, "watermarkMs" | "nextMs">, watermarkMs: number): Entry {
-  return { policy, source, watermarkMs, nextMs: source.next(watermarkMs), followers };
+function entryAt(entry: Omit<Entry, "watermarkMs" | "nextMs">, watermarkMs: number): Entry {
+  return { ...entry, watermarkMs, nextMs: entry.source.next(watermarkMs) };
 }

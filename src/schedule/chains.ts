@@ -15,6 +15,7 @@ import type { Task } from "../model/task.ts";
 import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./contracts.ts";
 import { type FollowerPlan, planFollower } from "./plan-follower.ts";
 import { tasksOf, toFollowerRecord } from "./slot-tasks.ts";
+import { scheduleText } from "./slots.ts";
 
 /** The part of store/chain-store.ts that chains use. */
 interface WaitingSlots {
@@ -153,10 +154,13 @@ export interface FollowerMap {
 /** Builds the map. */
 export function createFollowerMap(policies: readonly Policy[]): FollowerMap {
   const byPredecessor = Map.groupBy(policies, ({ after }) => after?.policy);
-  const of = (name: string): readonly string[] => (byPredecessor.get(name) ?? []).map((policy) => policy.name);
+  const of = (name: string): readonly Policy[] => byPredecessor.get(name) ?? [];
   const all = (name: string): Follower[] =>
-    of(name).flatMap((policy) => [{ policy, after: name, followers: of(policy).length }, ...all(policy)]);
-  return { direct: of, all };
+    of(name).flatMap((policy) => [
+      { policy: policy.name, after: name, followers: of(policy.name).length, schedule: scheduleText(policy) ?? "" },
+      ...all(policy.name),
+    ]);
+  return { direct: (name) => of(name).map((policy) => policy.name), all };
 }
 
 function slotsOf(policies: readonly string[], slots: readonly number[]) {

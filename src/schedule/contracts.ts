@@ -1,13 +1,13 @@
 // What the scheduler and the chains use of Redis: the slot ledger (store/slot-ledger.ts; tests keep
 // it in memory) and the inputs of policies (`needs`).
 import type { Policy } from "../config/policy-set.ts";
-import type { PlannedSlots, RecordAnswer, ScheduledPolicy } from "../model/slot-record.ts";
+import type { PlannedSlots, RecordAnswer, ScheduledPolicy, Watermark } from "../model/slot-record.ts";
 
 /** The slot ledger. Every method takes any number of policies and works in bounded batches. */
 export interface SlotLedgerPort {
   nowMs(): Promise<number>;
   /** The watermark of each policy; new and changed ones begin at `nowMs` at the earliest. */
-  watermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<ReadonlyMap<string, number>>;
+  watermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<ReadonlyMap<string, Watermark>>;
   /**
    * Records the slots of each policy whole, or not at all when its watermark has moved. `fault`: a
    * mistake in them.

@@ -42,7 +42,7 @@ export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Gen
 }
 
 function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefined {
-  const { policy, watermarkMs, followers } = entry;
+  const { policy, schedule, watermarkMs, followers } = entry;
   const due = planPolicy(entry, moment);
   if (due === undefined) return undefined;
   const { plans, newWatermarkMs } = due;
@@ -51,6 +51,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
     plans,
     slots: {
       policy: policy.name,
+      schedule,
       expectedWatermarkMs: watermarkMs,
       newWatermarkMs,
       records: toRecords(policy, plans),

@@ -13,11 +13,13 @@ import type { EventFields, EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { EnqueueTasks } from "../model/contracts.ts";
 import { isInForce, type Pause, pauseId } from "../model/pause.ts";
-import { Agenda } from "./agenda.ts";
+import type { Watermark } from "../model/slot-record.ts";
+import { Agenda, type Entry } from "./agenda.ts";
 import type { Chains } from "./chains.ts";
 import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./contracts.ts";
 import { type PlannedEntry, planBatches } from "./plan-batches.ts";
 import type { PlanningMoment, SlotPlan } from "./plan-slots.ts";
+import { scheduleText } from "./slots.ts";
 import { startTicker, type Ticker, tickMs } from "./tick.ts";
 
 /** The dependencies of the scheduler. */
@@ -33,6 +35,8 @@ export interface SchedulerOptions {
   readonly mayPlan?: () => boolean;
   /** How often Redis has lost writes; each loss renews all watermarks. Default: 0. */
   readonly losses?: () => number;
+  /** Since when these policies are the newest; Infinity: another process has newer. Default: 0. */
+  readonly newestSinceMs?: () => Promise<number>;
   /** Resolves the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;
   /** Deletes other records of removed policies. Called once an hour. */
@@ -45,10 +49,10 @@ export interface SchedulerOptions {
 const sweepEveryMs = 10_000;
 const unqueuedForMs = 5_000;
 const tidyEveryMs = 3_600_000;
-/** Batches of a backlog planned before changed policies are adopted: 20,000 slots a policy. */
+/** Batches of a backlog that one run plans while changed policies wait for it. */
 const backlogRoundsMax = 20;
-/** A policy that cannot be recorded is planned and reported again after this. */
-const faultyForMs = 60_000;
+/** A policy that cannot be recorded here is tried again after this. */
+const leftOutForMs = 60_000;
 /** The most batches in flight: while Redis records one, the next is planned. */
 const batchesAtOnce = 3;
 
@@ -57,8 +61,9 @@ export class Scheduler implements Component {
   readonly name = "scheduler";
   readonly #options: SchedulerOptions;
   readonly #agenda = new Agenda();
-  /** The policies to adopt in the next run; undefined when they are on the agenda already. */
-  #wanted: readonly Policy[] | undefined;
+  #policies: readonly Policy[];
+  /** Whether each policy is on the agenda by its own schedule. */
+  #isAdopted = false;
   #tick: Ticker | undefined;
   #busy: Promise<void> | undefined;
   readonly #stopping = new AbortController();
@@ -67,6 +72,9 @@ export class Scheduler implements Component {
   #failing = false;
   /** Policies that could not be recorded by a mistake, and until when they are left out. */
   readonly #faulty = new Map<string, number>();
+  /** Policies that another replica plans by another schedule. */
+  readonly #superseded = new Set<string>();
+  #takeBackAtMs = 0;
   /** The time of the last run of this process, by Redis; undefined before the first. */
   #ranAtMs: number | undefined;
   /** The losses of Redis before the watermarks were read. */
@@ -74,7 +82,7 @@ export class Scheduler implements Component {
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
-    this.#wanted = options.policies;
+    this.#policies = options.policies;
   }
 
   async start(): Promise<void> {
@@ -95,7 +103,9 @@ export class Scheduler implements Component {
    * after what was due under the old one. A removed policy is forgotten.
    */
   replace(policies: readonly Policy[]): void {
-    this.#wanted = policies;
+    this.#policies = policies;
+    this.#isAdopted = false;
+    this.#superseded.clear();
   }
 
   /** One run: plans what is due. Called by the tick; tests call it directly. */
@@ -107,14 +117,11 @@ export class Scheduler implements Component {
     const losses = this.#options.losses?.() ?? 0;
     if (losses !== this.#lossesKnown) await this.#renewWatermarks(nowMs);
     this.#lossesKnown = losses;
+    await this.#takeBack(nowMs);
     await this.#planDue(moment);
-    if (this.#wanted !== undefined) {
-      // Adopting moves the watermarks of changed schedules: what is due by then is recorded first.
-      for (let round = 1; round < backlogRoundsMax && this.#agenda.due(nowMs).length > 0; round += 1)
-        await this.#planDue(moment);
+    if (!this.#isAdopted) {
       if (this.#stopping.signal.aborted) return;
-      await this.#adopt(this.#wanted, nowMs);
-      await this.#planDue(moment);
+      await this.#adopt(this.#policies, moment);
     }
     this.#ranAtMs = nowMs;
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
@@ -148,19 +155,69 @@ export class Scheduler implements Component {
     if (!this.#stopping.signal.aborted) await this.runOnce();
   }
 
-  async #adopt(policies: readonly Policy[], nowMs: number): Promise<void> {
-    const change = this.#agenda.compare(policies);
-    const watermarks = await this.#options.ledger.watermarks(change.begin, nowMs);
-    await this.#options.ledger.drop(change.end);
-    this.#agenda.adopt(change, watermarks, nowMs);
-    // Only when all is done: the next run repeats after a failure. A newer list may have come
-    // meanwhile.
-    if (this.#wanted === policies) this.#wanted = undefined;
+  /**
+   * Plans each policy by the schedule in force, which an earlier process may have noted, until
+   * nothing is due. Only then a changed schedule comes into force; one that still owes slots waits
+   * for a later run.
+   */
+  async #adopt(policies: readonly Policy[], moment: PlanningMoment): Promise<void> {
+    const { ledger, log } = this.#options;
+    const { nowMs } = moment;
+    const wanted = new Map<string, Policy>();
+    for (const policy of policies) {
+      const isPlanned = scheduleText(policy) !== undefined && !this.#superseded.has(policy.name);
+      if (isPlanned) wanted.set(policy.name, policy);
+    }
+    const own = () => [...wanted].map(([policy, of]) => ({ policy, schedule: scheduleText(of) ?? "" }));
+    const unknown = own().filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined);
+    const begun = await ledger.watermarks(unknown, nowMs);
+    await this.#putOnAgenda(wanted, begun, nowMs);
+    for (let round = 0; round < backlogRoundsMax && this.#due(nowMs).length > 0; round += 1)
+      await this.#planDue(moment);
+    if (this.#stopping.signal.aborted) return;
+    // Another replica may have changed these meanwhile.
+    for (const name of this.#superseded) wanted.delete(name);
+    const changes = own().flatMap(({ policy, schedule }) => {
+      const planned = this.#agenda.scheduleOf(policy);
+      const from = planned ?? begun.get(policy)?.schedule;
+      if (from === undefined || from === schedule || this.#agenda.owes(policy, nowMs)) return [];
+      if (planned === undefined) log.error("bug.caught", { policy, stack: `unreadable schedule until now: ${from}` });
+      return [{ policy, schedule, from }];
+    });
+    await this.#putOnAgenda(wanted, await ledger.watermarks(changes, nowMs), nowMs);
+    const isDone = own().every(({ policy, schedule }) => this.#agenda.scheduleOf(policy) === schedule);
+    // A newer list may have come meanwhile.
+    this.#isAdopted = isDone && this.#agenda.names().size === wanted.size && this.#policies === policies;
+  }
+
+  async #putOnAgenda(
+    wanted: ReadonlyMap<string, Policy>,
+    watermarks: ReadonlyMap<string, Watermark>,
+    nowMs: number,
+  ): Promise<void> {
+    const removed = [...this.#agenda.names()].filter((name) => !wanted.has(name));
+    const owing = removed.flatMap((name) => (this.#agenda.owes(name, nowMs) ? (this.#agenda.find(name) ?? []) : []));
+    const kept = new Set(owing.map(({ name }) => name));
+    await this.#options.ledger.drop(removed.filter((name) => !kept.has(name)));
+    this.#agenda.adopt([...wanted.values(), ...owing], watermarks, nowMs);
+  }
+
+  /** After a while, takes back what another replica planned, if this one has the newest policies. */
+  async #takeBack(nowMs: number): Promise<void> {
+    if (this.#superseded.size === 0 || nowMs < this.#takeBackAtMs) return;
+    this.#takeBackAtMs = nowMs + leftOutForMs;
+    if ((await this.#newestSinceMs()) > nowMs) return;
+    this.#superseded.clear();
+    this.#isAdopted = false;
+  }
+
+  #due(nowMs: number): Entry[] {
+    return this.#agenda.due(nowMs).filter(({ policy }) => (this.#faulty.get(policy.name) ?? 0) <= nowMs);
   }
 
   async #planDue(moment: PlanningMoment): Promise<void> {
     const { nowMs } = moment;
-    const due = this.#agenda.due(nowMs).filter(({ policy }) => (this.#faulty.get(policy.name) ?? 0) <= nowMs);
+    const due = this.#due(nowMs);
     const inputs = await readInputsOf(
       due.map(({ policy }) => policy),
       this.#options.inputs,
@@ -182,12 +239,14 @@ export class Scheduler implements Component {
     const { ledger, enqueue, log } = this.#options;
     const answers = await ledger.record(batch.map(({ slots }) => slots));
     for (const [index, { entry }] of batch.entries()) {
-      const { watermarkMs, fault } = answers[index] ?? {};
-      if (watermarkMs !== undefined) this.#agenda.moveWatermark(entry, watermarkMs);
-      if (fault === undefined) this.#faulty.delete(entry.policy.name);
+      const { watermarkMs, fault, isSuperseded } = answers[index] ?? {};
+      const { name } = entry.policy;
+      if (isSuperseded === true) this.#leave(name, nowMs);
+      else if (watermarkMs !== undefined) this.#agenda.moveWatermark(entry, watermarkMs);
+      if (fault === undefined) this.#faulty.delete(name);
       else {
-        this.#faulty.set(entry.policy.name, nowMs + faultyForMs);
-        log.error("bug.caught", { policy: entry.policy.name, stack: `its slots cannot be recorded: ${fault}` });
+        this.#faulty.set(name, nowMs + leftOutForMs);
+        log.error("bug.caught", { policy: name, stack: `its slots cannot be recorded: ${fault}` });
       }
     }
     if (answers.some(({ watermarkMs }) => watermarkMs === undefined)) await this.#renewWatermarks(nowMs);
@@ -206,6 +265,18 @@ export class Scheduler implements Component {
       const slotsMs = over.map(({ slotMs }) => slotMs);
       await this.#guarded({ policy: planned.policy }, async () => this.#options.chains?.ended(planned.policy, slotsMs));
     }
+  }
+
+  /** Leaves a policy to the replica that has put another schedule of it into force. */
+  #leave(policy: string, nowMs: number): void {
+    this.#agenda.remove(policy);
+    if (this.#superseded.size === 0) this.#takeBackAtMs = nowMs + leftOutForMs;
+    this.#superseded.add(policy);
+    this.#options.log.warn("schedule.superseded", { policy });
+  }
+
+  #newestSinceMs(): Promise<number> {
+    return this.#options.newestSinceMs?.() ?? Promise.resolve(0);
   }
 
   /**

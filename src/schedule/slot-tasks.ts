@@ -6,6 +6,7 @@ import type { SlotRecord, WaitingSlot } from "../model/slot-record.ts";
 import { type Task, targetFromMasks, taskId } from "../model/task.ts";
 import type { FollowerPlan } from "./plan-follower.ts";
 import type { SlotPlan } from "./plan-slots.ts";
+import { scheduleText } from "./slots.ts";
 
 /** A task may start until this long after its slot, or for a longer catch-up window. */
 const startWithinMs = 3_600_000;
@@ -25,13 +26,8 @@ export function toRecords(policy: Policy, plans: readonly SlotPlan[]): SlotRecor
 }
 
 /** Eight hex digits that change with whatever decides a policy's slots, but not with its name. */
-export function scheduleHash({ schedule, after }: Pick<Policy, "schedule" | "after">): string {
-  return hashText(after === undefined ? canonicalJson(schedule ?? null) : chainText(after), 8);
-}
-
-/** Whatever decides the slots of a follower, in one text. */
-export function chainText({ policy, root }: NonNullable<Policy["after"]>): string {
-  return canonicalJson({ after: policy, root });
+export function scheduleHash(policy: Pick<Policy, "schedule" | "after">): string {
+  return hashText(scheduleText(policy) ?? canonicalJson(null), 8);
 }
 
 /** The record of a follower's slot. `policy`: undefined when it is no longer configured. */

@@ -8,8 +8,6 @@ export const slotsPerRunMax = 1_000;
 
 /** The slots of one policy. */
 export interface SlotSource {
-  /** The schedule in one text, the same on every replica; equal texts mean equal slots. */
-  readonly text: string;
   /** The first slot after this instant, undefined when none will come. */
   next(afterMs: number): number | undefined;
   /** The slots after `afterMs` up to `untilMs`, oldest first, `slotsPerRunMax` at the most. */
@@ -19,10 +17,9 @@ export interface SlotSource {
 /** Creates the slots of a policy; undefined when only operators start it. */
 export function createSlotSource(policy: Pick<Policy, "name" | "schedule">): SlotSource | undefined {
   if (policy.schedule === undefined) return undefined;
-  const text = textOf(policy.schedule);
   const offsetMs = spreadOffsetMs(policy.name, policy.schedule.spreadMs);
-  const calendar = shift(sharedCalendar(policy.schedule, text), offsetMs);
-  return { text, next: calendar.next, due: (afterMs, untilMs) => dueSlots(calendar, afterMs, untilMs) };
+  const calendar = shift(sharedCalendar(policy.schedule, textOf(policy.schedule)), offsetMs);
+  return { next: calendar.next, due: (afterMs, untilMs) => dueSlots(calendar, afterMs, untilMs) };
 }
 
 const texts = new WeakMap<Schedule, string>();
@@ -34,6 +31,27 @@ function textOf(schedule: Schedule): string {
   const text = canonicalJson(schedule);
   texts.set(schedule, text);
   return text;
+}
+
+/**
+ * Whatever decides a policy's slots, in one text, the same on every replica; undefined: it has no
+ * slots. Equal texts mean equal slots.
+ */
+export function scheduleText({ schedule, after }: Pick<Policy, "schedule" | "after">): string | undefined {
+  if (after !== undefined) return canonicalJson({ after: after.policy, root: after.root });
+  return schedule && textOf(schedule);
+}
+
+/** The policy with the schedule of a text instead of its own; undefined: the text is none. */
+export function withSchedule({ after: _, ...policy }: Policy, text: string): Policy | undefined {
+  try {
+    const { after, root, ...schedule } = JSON.parse(text);
+    const changed = { ...policy, schedule: root === undefined ? schedule : undefined };
+    const before = root === undefined ? changed : { ...changed, after: { policy: after, on: [], withinMs: 0, root } };
+    return createChainSource(before)?.next(0) === undefined ? undefined : before;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The slots of a policy or of its chain's root, for display: a chain is planned by its root. */

@@ -9,6 +9,7 @@ import {
   readSlotRecord,
   type ScheduledPolicy,
   type SlotRecord,
+  type Watermark,
 } from "../model/slot-record.ts";
 import { parseTask, type Task } from "../model/task.ts";
 import { slotDay, unskippedDay } from "./day-summaries.ts";
@@ -28,7 +29,7 @@ export const slotRecordsForMs = 31 * 86_400_000;
 const batchMax = 200;
 
 const recordScript = createScript("slots/record", (answer) => asList(answer).map(toRecordAnswer));
-const watermarksScript = createScript("slots/watermarks", asTexts);
+const watermarksScript = createScript("slots/watermarks", (answer) => pairsOf(asTexts(answer)));
 const forgetScript = createScript("slots/forget", asNothing);
 const startSkippedScript = createScript("slots/start-skipped", asFlag);
 
@@ -60,15 +61,16 @@ export class SlotLedger {
     return redisTimeMs(this.#store);
   }
 
-  /** Returns the watermarks; a new or changed schedule gets `nowMs`: its past is not caught up. */
-  async watermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, number>> {
+  /** Returns the watermarks; a new policy gets `nowMs`, and so does a changed schedule (`from`). */
+  async watermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, Watermark>> {
     const { key } = this.#store;
-    const watermarks = new Map<string, number>();
+    const watermarks = new Map<string, Watermark>();
     for (const batch of batchesOf(policies, batchMax)) {
-      const args = [nowMs, ...batch.flatMap(({ policy, schedule }) => [policy, schedule])];
+      const args = [nowMs, ...batch.flatMap(({ policy, schedule, from = "" }) => [policy, schedule, from])];
       const keys = [key("watermarks"), key("schedules"), key("kept-since"), ...this.#recordKeys(batch)];
-      const answer = await watermarksScript(this.#store, keys, args);
-      for (const [index, { policy }] of batch.entries()) watermarks.set(policy, Number(answer[index]));
+      const answers = await watermarksScript(this.#store, keys, args);
+      for (const [index, [watermark, schedule]] of answers.entries())
+        watermarks.set(batch[index]?.policy ?? "", { watermarkMs: Number(watermark), schedule });
     }
     return watermarks;
   }
@@ -78,7 +80,7 @@ export class SlotLedger {
     const { key } = this.#store;
     const answers: RecordAnswer[] = [];
     for (const batch of batchesOf(planned, batchMax)) {
-      const shared = [key("watermarks"), key("outbox"), key("kept-since"), key("waiting")];
+      const shared = [key("watermarks"), key("schedules"), key("outbox"), key("kept-since"), key("waiting")];
       const noted = [notifyStreamKey(this.#store), troublesKey(this.#store), changedPoliciesKey(this.#store)];
       const keys = [...shared, ...noted, ...batch.flatMap(this.#keysOf)];
       const args = [slotRecordsMax, slotRecordsForMs, ...batch.flatMap(this.#argumentsOf)];
@@ -239,18 +241,18 @@ export class SlotLedger {
   };
 
   readonly #argumentsOf = (planned: PlannedSlots): (string | number)[] => {
-    const { policy, expectedWatermarkMs, newWatermarkMs, tasks, records, followers = [] } = planned;
+    const { policy, schedule = "", expectedWatermarkMs, newWatermarkMs, tasks, records, followers = [] } = planned;
     const days = this.#days(planned);
     const slots = records.flatMap(({ slotMs, ...record }, index) => [
       ...[slotMs, JSON.stringify({ v: 1, ...record }), days[index]?.change ?? ""],
     ]);
     const openedMs = planned.plannedAtMs ?? newWatermarkMs;
-    const waiting = followers.flatMap(({ policy: name, ...rest }) => [
-      name,
-      JSON.stringify({ v: 1, ...rest, openedMs }),
+    const waiting = followers.flatMap(({ policy: name, schedule: followed, ...rest }) => [
+      ...[name, followed, JSON.stringify({ v: 1, ...rest, openedMs })],
     ]);
     const counts = [records.length, followers.length, planned.isNotified === true ? 1 : 0];
-    return [policy, expectedWatermarkMs, newWatermarkMs, JSON.stringify(tasks), ...counts, ...slots, ...waiting];
+    const queued = tasks.length === 0 ? "" : JSON.stringify(tasks);
+    return [policy, schedule, expectedWatermarkMs, newWatermarkMs, queued, ...counts, ...slots, ...waiting];
   };
 
   /** How the day summaries count each record. */
@@ -283,8 +285,9 @@ function outboxField({ policy, newWatermarkMs }: Pick<PlannedSlots, "policy" | "
 /** Reads the answer for one policy's slots. */
 function toRecordAnswer(answer: unknown): RecordAnswer {
   const [word, watermark = "", fault = ""] = asTexts(answer);
-  const state = asWord("recorded", "moved", "fault")(word);
+  const state = asWord("recorded", "moved", "superseded", "fault")(word);
   const watermarkMs = watermark === "" ? undefined : Number(watermark);
+  if (state === "superseded") return { recorded: false, watermarkMs, isSuperseded: true };
   if (state !== "fault") return { recorded: state === "recorded", watermarkMs };
   // A full Redis, or a Redis replica, refuses all of them: the whole call fails.
   if (isOutageReply(fault)) throw Object.assign(new Error(fault), { name: "ReplyError" });

@@ -16,8 +16,8 @@ import { policyChecks } from "../../src/cli/shared-options.ts";
 import { toTable } from "../../src/cli/table.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
 import type { Policy } from "../../src/config/policy-set.ts";
-import { chainText, tasksOf, toRecords } from "../../src/schedule/slot-tasks.ts";
-import { createChainSource, createSlotSource, dueSlots } from "../../src/schedule/slots.ts";
+import { tasksOf, toRecords } from "../../src/schedule/slot-tasks.ts";
+import { createChainSource, dueSlots, scheduleText } from "../../src/schedule/slots.ts";
 import { History } from "../../src/store/history.ts";
 import { keepPolicySet } from "../../src/store/kept-policies.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
@@ -124,10 +124,7 @@ async function writePast(store: Store, batch: readonly Policy[]): Promise<void> 
     const source = createChainSource(policy);
     return source === undefined ? [] : dueSlots(source, nowMs - 10 * 86_400_000, nowMs).slice(-Number(given.slots));
   });
-  const known = batch.map((policy) => {
-    const schedule = policy.after === undefined ? (createSlotSource(policy)?.text ?? "") : chainText(policy.after);
-    return { policy: policy.name, schedule };
-  });
+  const known = batch.map((policy) => ({ policy: policy.name, schedule: scheduleText(policy) ?? "" }));
   const fromMs = nowMs - 10 * 86_400_000;
   await ledger.watermarks(known, fromMs);
   const steps = batch.map((policy, index) => {

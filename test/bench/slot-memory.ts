@@ -46,7 +46,7 @@ for (const syncJobs of [1, 50, 1_000]) {
   const policy = testPolicy({ name: `first-of-chain-${syncJobs}`, action: { kind: "run", syncJobs: jobs(syncJobs) } });
   const { name } = policy;
   const next = `next-of-chain-${syncJobs}`;
-  const followers = [{ policy: next, after: name, followers: 0 }];
+  const followers = [{ policy: next, after: name, followers: 0, schedule: "bench" }];
   await ledger.watermarks(
     [name, next].map((one) => ({ policy: one, schedule: "bench" })),
     startMs,

@@ -14,7 +14,7 @@ import { isFromMasks, type Task, taskId } from "../../src/model/task.ts";
 import type { TaskStory } from "../../src/queries/task-story.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { tasksOf, toRecords } from "../../src/schedule/slot-tasks.ts";
-import { createSlotSource } from "../../src/schedule/slots.ts";
+import { createSlotSource, scheduleText } from "../../src/schedule/slots.ts";
 import { History, outcomePlaceMs } from "../../src/store/history.ts";
 import { leaseKey } from "../../src/store/leases.ts";
 import { openStore, redisTimeMs, type Store } from "../../src/store/redis.ts";
@@ -148,7 +148,7 @@ class Trial {
     if (source !== undefined) {
       const ledger = new SlotLedger(this.#parts.store);
       const beganMs = (slots[0] ?? 0) - 1;
-      await ledger.watermarks([{ policy: policy.name, schedule: source.text }], beganMs);
+      await ledger.watermarks([{ policy: policy.name, schedule: scheduleText(policy) ?? "" }], beganMs);
       const records = toRecords(
         policy,
         slots.map((slotMs) => ({ slotMs, state: "started", covers: [] })),

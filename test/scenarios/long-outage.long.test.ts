@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createSlotSource } from "../../src/schedule/slots.ts";
+import { scheduleText } from "../../src/schedule/slots.ts";
 import { History } from "../../src/store/history.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
@@ -36,7 +36,7 @@ beforeAll(async () => {
       ledger = new SlotLedger(store);
       const scheduled = set.policies.map((policy) => ({
         policy: policy.name,
-        schedule: createSlotSource(policy)?.text ?? "",
+        schedule: scheduleText(policy) ?? "",
       }));
       await ledger.watermarks(scheduled, newestMs - 36 * 5 * minute);
     },

@@ -6,6 +6,7 @@ import type { OutcomeStatus } from "../../src/model/outcome.ts";
 import type {
   PlannedSlots,
   PredecessorState,
+  ScheduledPolicy,
   SlotRecord,
   WaitingSlot,
   WaitingSlotEnd,
@@ -34,9 +35,11 @@ export class MemoryChains implements SlotLedgerPort {
   drop = async () => {};
   tidy = async () => {};
 
-  watermarks = async (policies: readonly { policy: string }[], nowMs: number) => {
+  watermarks = async (policies: readonly ScheduledPolicy[], nowMs: number) => {
     for (const { policy } of policies) this.#marks.set(policy, this.#marks.get(policy) ?? nowMs);
-    return new Map(this.#marks);
+    return new Map(
+      policies.map(({ policy, schedule }) => [policy, { watermarkMs: this.#marks.get(policy) ?? nowMs, schedule }]),
+    );
   };
 
   record = async (steps: readonly PlannedSlots[]) =>

@@ -115,7 +115,7 @@ export async function useEverything(fixture: Fixture): Promise<void> {
   await journal.confirmed(journalTask(id), "evidence");
   const ledger = new SlotLedger(store);
   const policy = { policy: "nightly", schedule: "every 5 s" };
-  const mark = (await ledger.watermarks([policy], nowMs)).get("nightly") ?? 0;
+  const mark = (await ledger.watermarks([policy], nowMs)).get("nightly")?.watermarkMs ?? 0;
   const records = [{ slotMs: nowMs, state: "skipped", detail: "paused" } as const];
   const step = { policy: "nightly", expectedWatermarkMs: mark, newWatermarkMs: mark + 1, records, tasks: [] };
   await ledger.record([step]);

@@ -91,7 +91,12 @@ async function record(...records: readonly SlotRecord[]): Promise<void> {
   const ledger = new SlotLedger(store);
   const marks = await ledger.watermarks([{ policy: "nightly", schedule: "s" }], at("20T00:00"));
   const newest = records.at(-1)?.slotMs ?? 0;
-  const step = { expectedWatermarkMs: marks.get("nightly") ?? 0, newWatermarkMs: newest, records, tasks: [] };
+  const step = {
+    expectedWatermarkMs: marks.get("nightly")?.watermarkMs ?? 0,
+    newWatermarkMs: newest,
+    records,
+    tasks: [],
+  };
   await ledger.record([{ policy: "nightly", ...step }]);
 }
 

@@ -121,7 +121,7 @@ describe("what is recorded", () => {
     ] as const;
     const step = {
       policy: "a",
-      expectedWatermarkMs: marks.get("a") ?? 0,
+      expectedWatermarkMs: marks.get("a")?.watermarkMs ?? 0,
       newWatermarkMs: 3_000,
       records,
       tasks: [],

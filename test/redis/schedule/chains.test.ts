@@ -280,3 +280,47 @@ describe("a chain in a reload", () => {
     expect(await fixture.audit(second())).toEqual({ slots: 1, findings: [] });
   });
 });
+
+describe("a chain that was changed while nothing ran", () => {
+  const every = (seconds: number) => ({ kind: "every", everyMs: seconds * 1_000, spreadMs: 0 }) as const;
+
+  it("has what it owed by its old schedule, each after its predecessor", async () => {
+    const { fixture } = await houseWith([first([1]), second()]);
+    await fixture.end(taskAt(fixture.tasksOf("first"), 0));
+    const root = { name: "first", schedule: every(60) };
+    fixture.policies = [{ ...first([1]), schedule: every(60) }, second({ after: following({ root }) })];
+    await fixture.inspect(fixture.scheduler(), 11);
+    expect(await fixture.records("second")).toHaveLength(1);
+    await fixture.end(taskAt(fixture.tasksOf("first"), 1));
+    const note = "first ended: 1 succeeded";
+    expect(await fixture.records("second")).toEqual([
+      [5, "started", "followed", note],
+      [10, "started", "followed", note],
+    ]);
+    await fixture.inspect(fixture.scheduler(), 60);
+    expect((await fixture.records("first")).map(([slot]) => slot)).toEqual([5, 10, 60]);
+  });
+
+  it("leaves no slot of a policy out that follows another one now", async () => {
+    const alone = testPolicy({ name: "second", schedule: every(10) });
+    const { fixture } = await houseWith([first([1]), alone]);
+    fixture.policies = [first([1]), second()];
+    await fixture.inspect(fixture.scheduler(), 32, 35);
+    const records = await fixture.records("second");
+    expect(records.map(([second, state]) => `${second} ${state}`)).toEqual([
+      "10 coalesced",
+      "20 coalesced",
+      "30 started",
+    ]);
+    expect((await fixture.book.waitingOf("second")).map(({ slotMs }) => (slotMs - chainStart) / 1_000)).toEqual([35]);
+  });
+
+  it("leaves none out when its first policy is gone", async () => {
+    const { fixture } = await houseWith([first([1]), second()]);
+    await fixture.end(taskAt(fixture.tasksOf("first"), 0));
+    fixture.policies = [testPolicy({ name: "second", schedule: every(60) })];
+    await fixture.inspect(fixture.scheduler(), 12, 60);
+    const records = await fixture.records("second");
+    expect(records.map(([second, state]) => `${second} ${state}`)).toEqual(["5 started", "10 started", "60 started"]);
+  });
+});

@@ -18,7 +18,7 @@ const ledger = new SlotLedger(store);
 const every = (seconds: number): Policy["schedule"] => ({ kind: "every", everyMs: seconds * 1_000, spreadMs: 0 });
 
 // The real ledger with a clock of the test. `queued` holds "policy second" of each task, in order.
-function replica(policies: readonly Policy[]) {
+function replica(policies: readonly Policy[], newestSinceMs = async () => 0) {
   const clock = { second: 0 };
   const queued: string[] = [];
   const onTestTime = {
@@ -33,7 +33,7 @@ function replica(policies: readonly Policy[]) {
   const enqueue = async (tasks: readonly Task[]) => {
     queued.push(...tasks.map(({ policy, slotMs }) => `${policy} ${(slotMs - start) / 1_000}`));
   };
-  const scheduler = new Scheduler({ policies, ledger: onTestTime, enqueue, log: silentLog });
+  const scheduler = new Scheduler({ policies, ledger: onTestTime, enqueue, newestSinceMs, log: silentLog });
   const inspect = async (...seconds: number[]) => {
     for (const second of seconds) {
       clock.second = second;
@@ -42,6 +42,9 @@ function replica(policies: readonly Policy[]) {
   };
   return { scheduler, queued, inspect };
 }
+
+const records = async (policy: string) =>
+  (await ledger.holdings(policy)).records.map(({ slotMs, state }) => `${(slotMs - start) / 1_000} ${state}`);
 
 describe("a scheduler with new policies", () => {
   it("begins a new policy now and leaves the others where they are", async () => {
@@ -101,6 +104,76 @@ describe("a scheduler with new policies", () => {
     expect(records[0]?.slotMs).toBe(start + 2_602_000);
     expect(records.at(-1)?.slotMs).toBe(start + 3_601_000);
     expect(keptSinceMs).toBe(start + 3_601_000);
+  });
+
+  it("changes no schedule before its whole backlog is recorded, however long", async () => {
+    const { scheduler, inspect } = replica([testPolicy({ name: "long", schedule: every(1), catchUp: "none" })]);
+    await inspect(0);
+    scheduler.replace([testPolicy({ name: "long", schedule: every(60), catchUp: "none" })]);
+    await inspect(30_001);
+    const firstRun = await records("long");
+    expect(firstRun.at(-1)).toBe("21000 missed");
+    await inspect(30_002, 30_060);
+    const all = await records("long");
+    expect(all).toHaveLength(1_000);
+    expect(all.slice(-3)).toEqual(["30001 started", "30002 started", "30060 started"]);
+  });
+
+  it("records what a schedule owed that was changed while nothing ran", async () => {
+    await replica([testPolicy({ name: "owing", schedule: every(10) })]).inspect(0, 10);
+    const young = replica([testPolicy({ name: "owing", schedule: every(60), catchUpWindowMs: 60_000 })]);
+    await young.inspect(35, 60);
+    expect(await records("owing")).toEqual(["10 started", "20 coalesced", "30 started", "60 started"]);
+    expect(young.queued).toEqual(["owing 30", "owing 60"]);
+  });
+
+  it("records what a removed policy owed before it forgets it", async () => {
+    const { scheduler, inspect } = replica([testPolicy({ name: "removed", schedule: every(1), catchUp: "none" })]);
+    await inspect(0);
+    scheduler.replace([]);
+    await inspect(2_500);
+    expect((await records("removed")).at(-1)).toBe("2500 started");
+    expect(await store.redis.hexists(store.key("watermarks"), "removed")).toBe(0);
+  });
+
+  it("changes no schedule while a mistake keeps what it owes from the record", async () => {
+    const { scheduler, inspect } = replica([testPolicy({ name: "faulty", schedule: every(10) })]);
+    await inspect(0);
+    await store.redis.set(store.key("slots", "faulty"), "not a hash");
+    await inspect(10);
+    scheduler.replace([testPolicy({ name: "faulty", schedule: every(60) })]);
+    await inspect(25);
+    await store.redis.del(store.key("slots", "faulty"));
+    await inspect(75, 120);
+    expect(await records("faulty")).toEqual([
+      ...["10 coalesced", "20 coalesced", "30 coalesced", "40 coalesced", "50 coalesced", "60 coalesced"],
+      ...["70 started", "120 started"],
+    ]);
+  });
+
+  it("leaves a policy to the replica with its newer schedule: no slot of that is passed", async () => {
+    const old = replica([testPolicy({ name: "rolled", schedule: every(10) })], async () => Number.POSITIVE_INFINITY);
+    const young = replica([testPolicy({ name: "rolled", schedule: every(15) })]);
+    await old.inspect(0, 10);
+    await young.inspect(12);
+    await old.inspect(47);
+    await young.inspect(47);
+    await old.inspect(50, 110);
+    await young.inspect(110);
+    const slots = [10, 15, 30, 45, 60, 75, 90, 105];
+    expect((await records("rolled")).map((one) => Number.parseInt(one, 10))).toEqual(slots);
+    expect(old.queued).toEqual(["rolled 10"]);
+  });
+
+  it("takes a policy back when it has the newest schedule after all", async () => {
+    const one = replica([testPolicy({ name: "back", schedule: every(10) })]);
+    await one.inspect(0, 10);
+    await replica([testPolicy({ name: "back", schedule: every(15) })]).inspect(12);
+    await one.inspect(20, 47, 81, 90);
+    expect(await records("back")).toEqual([
+      ...["10 started", "15 coalesced", "30 coalesced", "45 coalesced", "60 coalesced", "75 started"],
+      ...["90 started"],
+    ]);
   });
 
   it("forgets a removed policy: back again, it begins anew", async () => {

@@ -133,7 +133,7 @@ describe("slots that start nothing", () => {
   it("are counted when they waited for another policy, too", async () => {
     const chains = new ChainStore(store);
     await ledger.watermarks([{ policy: "first", schedule: "s" }], 1_000);
-    const followers = [{ policy: "second", after: "first", followers: 0 }];
+    const followers = [{ policy: "second", after: "first", followers: 0, schedule: "s" }];
     await ledger.record([
       { policy: "first", expectedWatermarkMs: 1_000, newWatermarkMs: 2_000, records: [], tasks: [], followers },
     ]);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Task } from "../../../src/model/task.ts";
+import { ChainStore } from "../../../src/store/chain-store.ts";
 import { SlotLedger, slotRecordsForMs, slotRecordsMax } from "../../../src/store/slot-ledger.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 
@@ -34,8 +35,9 @@ const step = (policy: string, from: number, to: number) => ({
 
 describe("the slot ledger", () => {
   it("gives a new policy the present as its mark, and keeps it", async () => {
-    expect(await ledger.watermarks([scheduled("fresh")], 5_000)).toEqual(new Map([["fresh", 5_000]]));
-    expect(await ledger.watermarks([scheduled("fresh")], 9_000)).toEqual(new Map([["fresh", 5_000]]));
+    const fresh = new Map([["fresh", { watermarkMs: 5_000, schedule: "daily" }]]);
+    expect(await ledger.watermarks([scheduled("fresh")], 5_000)).toEqual(fresh);
+    expect(await ledger.watermarks([scheduled("fresh")], 9_000)).toEqual(fresh);
   });
 
   it("lets exactly one of many planners record a slot", async () => {
@@ -69,11 +71,37 @@ describe("the slot ledger", () => {
     expect((await ledger.unqueued(9_000)).filter(({ policy }) => policy.startsWith("many-"))).toEqual([]);
   });
 
-  it("moves the mark to the present when the schedule is another one, and never back", async () => {
-    await ledger.watermarks([scheduled("changed", "daily")], 1_000);
-    expect(await ledger.watermarks([scheduled("changed", "hourly")], 5_000)).toEqual(new Map([["changed", 5_000]]));
-    expect(await ledger.watermarks([scheduled("changed", "hourly")], 8_000)).toEqual(new Map([["changed", 5_000]]));
-    expect(await ledger.watermarks([scheduled("changed", "daily")], 3_000)).toEqual(new Map([["changed", 5_000]]));
+  it("changes a schedule from the one in force only, and moves the mark never back", async () => {
+    const ask = async (schedule: string, nowMs: number, from = "") =>
+      (await ledger.watermarks([{ policy: "changed", schedule, from }], nowMs)).get("changed");
+    await ask("daily", 1_000);
+    const daily = { watermarkMs: 1_000, schedule: "daily" };
+    expect(await ask("hourly", 5_000)).toEqual(daily);
+    expect(await ask("hourly", 5_000, "weekly")).toEqual(daily);
+    const hourly = { watermarkMs: 5_000, schedule: "hourly" };
+    expect(await ask("hourly", 5_000, "daily")).toEqual(hourly);
+    expect(await ask("hourly", 8_000, "daily")).toEqual(hourly);
+    expect(await ask("daily", 3_000, "hourly")).toEqual({ watermarkMs: 5_000, schedule: "daily" });
+  });
+
+  it("records slots of the schedule in force only, its followers' too", async () => {
+    await ledger.watermarks([scheduled("root", "hourly"), scheduled("led"), scheduled("left", "alone")], 0);
+    const followers = ["led", "left"].map((policy) => ({ policy, after: "root", followers: 0, schedule: "daily" }));
+    const records = [{ slotMs: 1_000, state: "missed" as const, detail: "outside-window" }];
+    const planned = { ...step("root", 0, 1_000), records, followers };
+    expect(await ledger.record([{ ...planned, schedule: "daily" }])).toEqual([
+      { recorded: false, watermarkMs: 0, isSuperseded: true },
+    ]);
+    expect(await ledger.record([{ ...planned, schedule: "hourly" }])).toEqual([{ recorded: true, watermarkMs: 1_000 }]);
+    const waiting = new ChainStore(store);
+    expect(await waiting.waitingOf("led")).toHaveLength(1);
+    expect(await waiting.waitingOf("left")).toEqual([]);
+    expect(await ledger.plannedUpTo(["led", "left"])).toEqual(
+      new Map([
+        ["led", 1_000],
+        ["left", 0],
+      ]),
+    );
   });
 
   it("lets a dropped policy begin anew", async () => {
@@ -81,8 +109,8 @@ describe("the slot ledger", () => {
     await ledger.drop(["dropped"]);
     expect(await ledger.watermarks([scheduled("dropped"), scheduled("kept")], 7_000)).toEqual(
       new Map([
-        ["dropped", 7_000],
-        ["kept", 1_000],
+        ["dropped", { watermarkMs: 7_000, schedule: "daily" }],
+        ["kept", { watermarkMs: 1_000, schedule: "daily" }],
       ]),
     );
   });
@@ -156,19 +184,20 @@ describe("the slot ledger", () => {
     await ledger.record([step("rewritten", 1_000, 2_000), step("returned", 1_000, 2_000), step("same", 1_000, 2_000)]);
     await ledger.drop(["returned"]);
     expect(await keptSince("returned")).toBeUndefined();
-    await ledger.watermarks([scheduled("rewritten", "hourly"), scheduled("returned"), scheduled("same")], 5_000);
+    const rewritten = { ...scheduled("rewritten", "hourly"), from: "daily" };
+    await ledger.watermarks([rewritten, scheduled("returned"), scheduled("same")], 5_000);
     expect(await keptSince("rewritten")).toBe(5_000);
     expect(await keptSince("returned")).toBe(5_000);
     expect(await keptSince("same")).toBe(1_000);
     await ledger.record([step("rewritten", 5_000, 8_000)]);
-    await ledger.watermarks([scheduled("rewritten", "daily")], 7_000);
+    await ledger.watermarks([{ ...scheduled("rewritten"), from: "hourly" }], 7_000);
     expect(await keptSince("rewritten")).toBe(8_000);
   });
 
   it("does not take that back when it drops records from before", async () => {
     await ledger.watermarks([scheduled("grown", "daily")], 0);
     await ledger.record([step("grown", 0, 1_000)]);
-    await ledger.watermarks([scheduled("grown", "hourly")], 5_000);
+    await ledger.watermarks([{ ...scheduled("grown", "hourly"), from: "daily" }], 5_000);
     const records = Array.from({ length: slotRecordsMax }, (_, index) => ({
       slotMs: 6_000 + index,
       state: "started" as const,

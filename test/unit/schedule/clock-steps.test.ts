@@ -22,7 +22,7 @@ class LedgerInMemory implements SlotLedgerPort {
   nowMs = async () => this.clockMs;
   watermarks: SlotLedgerPort["watermarks"] = async (policies, nowMs) => {
     this.#mark ??= nowMs;
-    return new Map(policies.map(({ policy }) => [policy, this.#mark ?? nowMs]));
+    return new Map(policies.map(({ policy, schedule }) => [policy, { watermarkMs: this.#mark ?? nowMs, schedule }]));
   };
   record: SlotLedgerPort["record"] = async (steps) =>
     steps.map(({ expectedWatermarkMs, newWatermarkMs, records }) => {

@@ -14,7 +14,7 @@ it("a stopping scheduler ends the batches in work and begins no other", async ()
     nowMs: async () => nowMs,
     watermarks: async (policies) => {
       adopted.push(...policies.map(({ policy }) => policy));
-      return new Map(policies.map(({ policy }) => [policy, 0]));
+      return new Map(policies.map(({ policy, schedule }) => [policy, { watermarkMs: 0, schedule }]));
     },
     record: async (steps) =>
       steps.map(({ policy, newWatermarkMs }) => {

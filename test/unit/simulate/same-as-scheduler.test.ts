@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import type { Policy, Schedule } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Pause } from "../../../src/model/pause.ts";
-import type { PlannedSlots, SlotRecord } from "../../../src/model/slot-record.ts";
+import type { PlannedSlots, ScheduledPolicy, SlotRecord } from "../../../src/model/slot-record.ts";
 import type { Task } from "../../../src/model/task.ts";
 import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
@@ -23,9 +23,11 @@ class MemoryLedger implements SlotLedgerPort {
   readonly #marks = new Map<string, number>();
 
   nowMs = async () => this.nowAtMs;
-  watermarks = async (policies: readonly { policy: string }[], nowMs: number) => {
+  watermarks = async (policies: readonly ScheduledPolicy[], nowMs: number) => {
     for (const { policy } of policies) this.#marks.set(policy, this.#marks.get(policy) ?? nowMs);
-    return new Map(this.#marks);
+    return new Map(
+      policies.map(({ policy, schedule }) => [policy, { watermarkMs: this.#marks.get(policy) ?? nowMs, schedule }]),
+    );
   };
   record = async (steps: readonly PlannedSlots[]) =>
     steps.map(({ policy, expectedWatermarkMs, newWatermarkMs, records, tasks }) => {

@@ -1,27 +1,33 @@
 -- Records planned slots, each policy on its own: only if its watermark is where the plan expects
--- it. A follower's slot waits only from its own watermark on, which moves along.
--- KEYS: watermarks, outbox, kept-since, waiting, event stream, troubles, changed policies; then for
--- each policy slots, slot-index, the join counter of each slot when it has followers, and the month
--- of each slot that the day summaries count
--- ARGV: most records of a policy, their retention (ms); then for each policy its name, expected
--- watermark, new watermark, tasks (JSON), number of records, number of followers, '1' to notify
--- sinks of missed slots; slot, record (JSON) and change of the day's summary ('' for none) of each
--- record; pairs of follower and waiting slot (JSON)
--- Answers for each policy 'recorded', 'moved' or 'fault', the watermark that stands ('' for none)
--- and Redis's refusal. The slots of the others are recorded all the same.
-local watermarksKey, outboxKey, keptSinceKey, waitingKey, streamKey, troublesKey, changedKey = unpack(KEYS, 1, 7)
+-- it, and its schedule in force. A follower's slot waits only from its own watermark on, which
+-- moves along.
+-- KEYS: watermarks, schedules, outbox, kept-since, waiting, event stream, troubles, changed
+-- policies; then for each policy slots, slot-index, the join counter of each slot when it has
+-- followers, and the month of each slot that the day summaries count
+-- ARGV: most records of a policy, their retention (ms); then for each policy its name, schedule (''
+-- for any), expected watermark, new watermark, tasks (JSON, '' for none), number of records, number
+-- of followers, '1' to notify sinks of missed slots; slot, record (JSON) and change of the day's
+-- summary ('' for none) of each record; follower, its schedule and waiting slot (JSON) in turn
+-- Answers for each policy 'recorded', 'moved', 'superseded' (another schedule is in force) or
+-- 'fault', the watermark that stands ('' for none) and Redis's refusal. The slots of the others are
+-- recorded all the same.
+local watermarksKey, schedulesKey, outboxKey, keptSinceKey, waitingKey, streamKey, troublesKey, changedKey =
+  unpack(KEYS, 1, 8)
 local most, retentionMs = unpack(ARGV, 1, 2)
 --- @include "slot-record"
 --- @include "join-counter"
 --- @include "day-summary"
 -- Opens the waiting slots of one follower; `waits` counts the direct followers of each record.
-local function openWaiting(plan, follower, waitingSlot, waits)
+local function openWaiting(plan, followed, waits)
+  local follower, schedule, waitingSlot = unpack(followed)
   local begun = redis.call('HGET', watermarksKey, follower)
   if not begun then
     redis.call('HSET', watermarksKey, follower, plan.new)
     redis.call('HSET', keptSinceKey, follower, plan.new)
+    redis.call('HSET', schedulesKey, follower, schedule)
     return
   end
+  if redis.call('HGET', schedulesKey, follower) ~= schedule then return end
   -- A replica that did not know the follower yet planned the slots before.
   if tonumber(begun) < tonumber(plan.expected) then redis.call('HSET', keptSinceKey, follower, plan.expected) end
   local isDirect = cjson.decode(waitingSlot).after == plan.policy
@@ -40,19 +46,21 @@ local function record(plan)
     if isNew and plan.daysKeys[i] then addToDay(plan.daysKeys[i], plan.changes[i]) end
   end
   local waits = {}
-  for i, follower in ipairs(plan.followers) do openWaiting(plan, follower, plan.waitingSlots[i], waits) end
+  for i, follower in ipairs(plan.followers) do openWaiting(plan, follower, waits) end
   for i, text in ipairs(plan.records) do
     if waits[i] then openJoinCounter(plan.counterKeys[i], text, waits[i]) end
   end
   trimRecords(plan.slotsKey, plan.indexKey, keptSinceKey, plan.policy, most, plan.new - retentionMs)
   -- The watermark last: what fails before this line is repeated, and no slot is jumped over.
-  if plan.tasks ~= '[]' then redis.call('HSET', outboxKey, plan.policy .. '/' .. plan.new, plan.tasks) end
+  if plan.tasks ~= '' then redis.call('HSET', outboxKey, plan.policy .. '/' .. plan.new, plan.tasks) end
   redis.call('HSET', watermarksKey, plan.policy, plan.new)
 end
 
 local hasRecorded = false
 local function run(plan)
   local watermark = redis.call('HGET', watermarksKey, plan.policy)
+  local isInForce = plan.schedule == '' or redis.call('HGET', schedulesKey, plan.policy) == plan.schedule
+  if watermark and not isInForce then return { 'superseded', watermark, '' } end
   if watermark ~= plan.expected then return { 'moved', watermark or '', '' } end
   local isDone, why = pcall(record, plan)
   if not isDone then return { 'fault', plan.expected, type(why) == 'table' and why.err or tostring(why) } end
@@ -66,7 +74,7 @@ local function run(plan)
   return { 'recorded', plan.new, '' }
 end
 
-local atArg, atKey = 3, 8
+local atArg, atKey = 3, 9
 local function nextArg()
   atArg = atArg + 1
   return ARGV[atArg - 1]
@@ -76,15 +84,16 @@ local function nextKey()
   return KEYS[atKey - 1]
 end
 local function readPlan()
-  local policy, expected, new, tasks, recordCount, followerCount, isNotified = unpack(ARGV, atArg, atArg + 6)
-  local plan = { policy = policy, expected = expected, new = new, tasks = tasks, isNotified = isNotified == '1' }
-  atArg = atArg + 7
+  local policy, schedule, expected, new, tasks, recordCount, followerCount, isNotified = unpack(ARGV, atArg, atArg + 7)
+  local plan = { policy = policy, schedule = schedule, expected = expected, new = new, tasks = tasks }
+  plan.isNotified = isNotified == '1'
+  atArg = atArg + 8
   plan.slots, plan.records, plan.changes = {}, {}, {}
   for i = 1, tonumber(recordCount) do
     plan.slots[i], plan.records[i], plan.changes[i] = nextArg(), nextArg(), nextArg()
   end
-  plan.followers, plan.waitingSlots = {}, {}
-  for i = 1, tonumber(followerCount) do plan.followers[i], plan.waitingSlots[i] = nextArg(), nextArg() end
+  plan.followers = {}
+  for i = 1, tonumber(followerCount) do plan.followers[i] = { nextArg(), nextArg(), nextArg() } end
   plan.slotsKey, plan.indexKey, plan.counterKeys, plan.daysKeys = nextKey(), nextKey(), {}, {}
   if #plan.followers > 0 then
     for i = 1, #plan.slots do plan.counterKeys[i] = nextKey() end

@@ -1,30 +1,30 @@
--- Reads watermarks. A new policy begins now; so does one whose schedule changed, unless its
--- watermark is later. kept-since then says that earlier slots have no records. Records become
--- permanent again.
+-- Reads watermarks and the schedules in force. A new policy begins now. A changed schedule comes
+-- into force when every slot of the one before, `from`, is recorded up to now; kept-since then says
+-- that its earlier slots have no records. Records become permanent again.
 -- KEYS: watermarks, schedules, kept-since, then slots and slot-index of each policy
--- ARGV: at (now), then pairs of policy and schedule
--- Answers the watermarks.
+-- ARGV: at (now), then policy, schedule and from ('' for none) in turn
+-- Answers watermark and schedule in force of each policy, in turn.
 local watermarksKey, schedulesKey, keptSinceKey = unpack(KEYS, 1, 3)
 local at = ARGV[1]
-local watermarks = {}
-for i = 2, #ARGV, 2 do
-  local policy, schedule = ARGV[i], ARGV[i + 1]
-  redis.call('PERSIST', KEYS[i + 2])
-  redis.call('PERSIST', KEYS[i + 3])
+for i = 4, #KEYS do redis.call('PERSIST', KEYS[i]) end
+local answer = {}
+for i = 2, #ARGV, 3 do
+  local policy, schedule, from = unpack(ARGV, i, i + 2)
   local watermark = redis.call('HGET', watermarksKey, policy)
-  local known = redis.call('HGET', schedulesKey, policy)
-  local isChanged = known and known ~= schedule
-  local begins = isChanged or not watermark
+  local inForce = watermark and redis.call('HGET', schedulesKey, policy)
+  local isChanged = inForce == from and from ~= schedule
   if not watermark or (isChanged and tonumber(watermark) < tonumber(at)) then
     watermark = at
     redis.call('HSET', watermarksKey, policy, watermark)
-  end
-  if begins then
     redis.call('HSET', keptSinceKey, policy, watermark)
-  else
-    redis.call('HSETNX', keptSinceKey, policy, at)
+  elseif isChanged then
+    redis.call('HSET', keptSinceKey, policy, watermark)
   end
-  if known ~= schedule then redis.call('HSET', schedulesKey, policy, schedule) end
-  watermarks[i / 2] = watermark
+  if isChanged or not inForce then
+    inForce = schedule
+    redis.call('HSET', schedulesKey, policy, schedule)
+  end
+  answer[#answer + 1] = watermark
+  answer[#answer + 1] = inForce
 end
-return watermarks
+return answer
