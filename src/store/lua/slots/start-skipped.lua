@@ -1,4 +1,4 @@
--- Starts a slot that a pause had skipped.
+-- Starts a slot that a pause or a quarantine had skipped.
 -- KEYS: slots, outbox, month of the day summary
 -- ARGV: slot, record, outbox field, tasks, change of the day's summary
 -- Answers 1 when done.
@@ -8,7 +8,7 @@ local slot, record, field, tasks, change = unpack(ARGV)
 local text = redis.call('HGET', slotsKey, slot)
 if not text then return 0 end
 local known = cjson.decode(text)
-if known.state ~= 'skipped' or known.detail ~= 'paused' then return 0 end
+if known.state ~= 'skipped' or (known.detail ~= 'paused' and known.detail ~= 'quarantine') then return 0 end
 redis.call('HSET', slotsKey, slot, record)
 redis.call('HSET', outboxKey, field, tasks)
 addToDay(daysKey, change)
