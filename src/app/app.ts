@@ -22,7 +22,7 @@ import { createRequestCounter } from "../ops/metered-log.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { wholeView } from "../queries/query-context.ts";
 import { Producer } from "../queue/producer.ts";
-import { Chains } from "../schedule/chains.ts";
+import { Chains, type ChainsOptions } from "../schedule/chains.ts";
 import { createPauseReader, Scheduler } from "../schedule/scheduler.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { DeclaredMemory } from "../store/declared-memory.ts";
@@ -116,16 +116,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   linkAbort(stopping, options.stopSignal);
   const guard = new RedisGuard({ store, log, roles: options.roles, owner: options.owner });
   const ledger = new SlotLedger(store);
-  const chains = new Chains({
-    policy: (name) => current.policy(name),
-    followers: (name) => current.followers(name),
-    chainStore: new ChainStore(store),
-    ledger,
-    enqueue: (tasks) => producer.enqueue(tasks),
-    pauses: () => readPauses(store),
-    inputs: createInputReader((name) => current.policy(name), store),
-    log,
-  });
+  const newestSinceMs = () => readNewestSinceMs(store, current.set.contentHash);
+  const chains = createChains({ options, current, store, producer }, { ledger, newestSinceMs });
   const shared = { options, current, services, limiters, store, producer, guard, chains };
   const deps = createTaskDependencies({ ...shared, stopping: stopping.signal });
   const sinks = new RunningSinks({ ...options, store });
@@ -138,7 +130,9 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, log });
   const components: Component[] = [guard, keeper, sinks, together("work", [services, sinks.deliveries])];
   components.push(...createNotifier({ ...shared, options, enqueueNotices, pauses: () => readPauses(store) }));
-  const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ...deps, ledger }) : undefined;
+  const scheduler = options.roles.includes("scheduler")
+    ? createScheduler(shared, { ...deps, ledger, newestSinceMs })
+    : undefined;
   if (scheduler !== undefined) components.push(scheduler);
   if (options.web !== undefined) {
     const found = { store, target: redis, producer, notices: sinks.queues, view: wholeView };
@@ -176,20 +170,43 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   return { stop, unreadiness };
 }
 
+function createChains(
+  { options, current, store, producer }: Pick<AppParts, "options" | "current" | "store" | "producer">,
+  { ledger, newestSinceMs }: Pick<ChainsOptions, "ledger" | "newestSinceMs">,
+): Chains {
+  return new Chains({
+    policy: (name) => current.policy(name),
+    followers: (name) => current.followers(name),
+    chainStore: new ChainStore(store),
+    ledger,
+    enqueue: (tasks) => producer.enqueue(tasks),
+    pauses: () => readPauses(store),
+    inputs: createInputReader((name) => current.policy(name), store),
+    newestSinceMs,
+    log: options.log,
+  });
+}
+
 function createScheduler(
   { options, current, store, guard, chains }: Pick<AppParts, "options" | "current" | "store" | "guard" | "chains">,
-  { ledger, policy, enqueue }: Pick<ProcessDependencies, "policy" | "enqueue"> & { readonly ledger: SlotLedger },
+  {
+    ledger,
+    policy,
+    enqueue,
+    newestSinceMs,
+  }: Pick<ProcessDependencies, "policy" | "enqueue"> &
+    Pick<ChainsOptions, "newestSinceMs"> & { readonly ledger: SlotLedger },
 ): Scheduler {
   const { set, log, metrics } = options;
   return new Scheduler({
     policies: set.policies,
     ledger,
     enqueue,
-    pauses: createPauseReader(() => liftDroppedQuarantines(store, policy), log),
+    pauses: createPauseReader(() => liftDroppedQuarantines(store, policy, newestSinceMs), log),
     mayPlan: () => guard.isSafe(),
     inputs: createInputReader(policy, store),
     losses: () => guard.losses,
-    newestSinceMs: () => readNewestSinceMs(store, current.set.contentHash),
+    newestSinceMs,
     chains,
     alsoTidy: () => new History(store).tidy(new Set(current.set.policies.map(({ name }) => name))),
     onRun: () => metrics?.heartbeat("scheduler"),

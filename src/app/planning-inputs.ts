@@ -37,10 +37,14 @@ export async function readNewestSinceMs(store: Store, contentHash: string): Prom
 /** Who lifts a quarantine that the policy file no longer asks for. */
 const byFile = "its file, which has no quarantine any more";
 
-/** Lifts quarantines of policies whose rule is gone; returns all pauses after that. */
+/**
+ * Lifts quarantines of policies whose rule is gone from the newest set; returns all pauses after
+ * that.
+ */
 export async function liftDroppedQuarantines(
   store: Store,
   policy: (name: string) => Policy | undefined,
+  newestSinceMs: () => Promise<number>,
 ): Promise<Pause[]> {
   const quarantines = new Quarantines(store);
   const [wanted, counted, nowMs] = await Promise.all([new Pauses(store).all(), quarantines.all(), redisTimeMs(store)]);
@@ -48,6 +52,7 @@ export async function liftDroppedQuarantines(
     const known = policy(pause.name);
     // An expired quarantine needs no lifting. A removed policy may come back with its rule.
     if (known === undefined || known.quarantine !== undefined || (pause.untilMs ?? 0) <= nowMs) return pause;
+    if ((await newestSinceMs()) === Number.POSITIVE_INFINITY) return pause;
     return (await quarantines.release(pause.name, byFile)) ?? pause;
   });
   return [...wanted, ...(await Promise.all(kept))];

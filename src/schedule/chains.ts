@@ -38,6 +38,8 @@ export interface ChainsOptions {
   readonly pauses: () => Promise<readonly Pause[]>;
   /** How fresh the inputs of policies are; none is judged unless given. */
   readonly inputs?: ReadInputs;
+  /** Since when these policies are the newest; Infinity: another process has newer. */
+  readonly newestSinceMs: () => Promise<number>;
   readonly log: EventLog;
 }
 
@@ -85,6 +87,8 @@ export class Chains implements ChainProgress {
         now.map((slot) => policy(slot.policy)),
         this.#options.inputs,
       );
+      const isOther = now.some((slot) => policy(slot.policy)?.after?.policy !== slot.after);
+      const newestSinceMs = isOther ? await this.#options.newestSinceMs() : 0;
       const states = await Promise.all(now.map((slot) => chainStore.predecessorOf(slot)));
       for (const [index, slot] of now.entries()) {
         const known = policy(slot.policy);
@@ -94,6 +98,7 @@ export class Chains implements ChainProgress {
           predecessor: states[index] ?? { state: "open" },
           ...moment,
           inputs,
+          newestSinceMs,
         });
         if (plan === undefined) continue;
         const hasEnded = await this.#endWaiting({ slot, plan, policy: known, nowMs });

@@ -17,8 +17,8 @@ export interface SlotLedgerPort {
   unqueued(olderThanMs: number): Promise<readonly Pick<PlannedSlots, "policy" | "newWatermarkMs" | "tasks">[]>;
   /** Drops the watermarks of policies that are no longer scheduled. */
   drop(policies: readonly string[]): Promise<void>;
-  /** Lets the records of unknown policies expire. */
-  tidy(known: ReadonlySet<string>, nowMs: number): Promise<void>;
+  /** Drops all policies but these. */
+  tidy(known: ReadonlySet<string>): Promise<void>;
 }
 
 /** When each of these policies was last good, every target of it; without those that never were. */

@@ -18,25 +18,32 @@ export type FollowerPlan = { readonly note: string } & (
   | { readonly state: "missed"; readonly detail: "after-within" }
 );
 
-/** `policy`: undefined when this replica does not know it. */
+/**
+ * `policy`: undefined when this replica does not know it. `newestSinceMs`: since when no other has
+ * newer policies; always unless given.
+ */
 export interface FollowerInput extends PlanningMoment {
+  readonly newestSinceMs?: number;
   readonly policy: Policy | undefined;
   readonly slot: WaitingSlot;
   readonly predecessor: PredecessorState;
 }
 
-/** Replicas reload policies at different times: an unknown policy may be new here. */
-const unknownForMs = 120_000;
+/** A policy is gone when the newest set has not named it for this long: replicas may be older. */
+export const goneAfterMs = 600_000;
 /** A task releases its sync job right after its outcome, unless its worker died in between. */
 const releasedWithinMs = 5_000;
 
 /** Plans a waiting slot; undefined while it waits. */
-export function planFollower({ policy, slot, predecessor, ...moment }: FollowerInput): FollowerPlan | undefined {
+export function planFollower(input: FollowerInput): FollowerPlan | undefined {
+  const { policy, slot, predecessor, newestSinceMs = 0, ...moment } = input;
   const { after, slotMs, openedMs } = slot;
   const { nowMs } = moment;
   if (policy?.after?.policy !== after) {
     const note = `${slot.policy} does not follow ${after} any more`;
-    return nowMs - openedMs < unknownForMs ? undefined : { state: "skipped", detail: "removed", note };
+    return nowMs - Math.max(openedMs, newestSinceMs) < goneAfterMs
+      ? undefined
+      : { state: "skipped", detail: "removed", note };
   }
   const stop = stopOf(slot, predecessor, policy.after.on);
   if (stop !== undefined) return { state: "skipped", detail: "predecessor", note: stop };

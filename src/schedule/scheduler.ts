@@ -18,6 +18,7 @@ import { Agenda, type Entry } from "./agenda.ts";
 import type { Chains } from "./chains.ts";
 import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./contracts.ts";
 import { type PlannedEntry, planBatches } from "./plan-batches.ts";
+import { goneAfterMs } from "./plan-follower.ts";
 import type { PlanningMoment, SlotPlan } from "./plan-slots.ts";
 import { scheduleText } from "./slots.ts";
 import { startTicker, type Ticker, tickMs } from "./tick.ts";
@@ -35,7 +36,7 @@ export interface SchedulerOptions {
   readonly mayPlan?: () => boolean;
   /** How often Redis has lost writes; each loss renews all watermarks. Default: 0. */
   readonly losses?: () => number;
-  /** Since when these policies are the newest; Infinity: another process has newer. Default: 0. */
+  /** Since when these policies are the newest; Infinity, the default: others may be newer. */
   readonly newestSinceMs?: () => Promise<number>;
   /** Resolves the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;
@@ -48,7 +49,7 @@ export interface SchedulerOptions {
 
 const sweepEveryMs = 10_000;
 const unqueuedForMs = 5_000;
-const tidyEveryMs = 3_600_000;
+const tidyEveryMs = 600_000;
 /** Batches of a backlog that one run plans while changed policies wait for it. */
 const backlogRoundsMax = 20;
 /** A policy that cannot be recorded here is tried again after this. */
@@ -126,7 +127,9 @@ export class Scheduler implements Component {
     this.#ranAtMs = nowMs;
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
     if (nowMs - this.#tidiedAtMs >= tidyEveryMs) {
-      await this.#options.ledger.tidy(this.#agenda.names(), nowMs);
+      // Replicas reload at different times: what the newest set has not named for a while is gone.
+      const isNewest = nowMs - (await this.#newestSinceMs()) >= goneAfterMs;
+      if (isNewest) await this.#options.ledger.tidy(new Set([...this.#agenda.names(), ...this.#superseded]));
       await this.#options.alsoTidy?.();
       this.#tidiedAtMs = nowMs;
     }
@@ -276,7 +279,7 @@ export class Scheduler implements Component {
   }
 
   #newestSinceMs(): Promise<number> {
-    return this.#options.newestSinceMs?.() ?? Promise.resolve(0);
+    return this.#options.newestSinceMs?.() ?? Promise.resolve(Number.POSITIVE_INFINITY);
   }
 
   /**

@@ -96,22 +96,18 @@ export class SlotLedger {
   }
 
   /** Forgets watermarks and schedules; their records expire after `slotRecordsForMs`. */
-  drop(policies: readonly string[]): Promise<void> {
-    return this.#forget(policies, "+inf");
+  async drop(policies: readonly string[]): Promise<void> {
+    const { key } = this.#store;
+    for (const batch of batchesOf(policies, batchMax)) {
+      const recordKeys = this.#recordKeys(batch.map((policy) => ({ policy })));
+      const keys = [key("watermarks"), key("schedules"), key("kept-since"), ...recordKeys];
+      await forgetScript(this.#store, keys, [slotRecordsForMs, ...batch]);
+    }
   }
 
-  /**
-   * Lets the records of unknown policies expire, then their watermarks: one that comes back
-   * resumes.
-   */
-  async tidy(known: ReadonlySet<string>, nowMs: number): Promise<void> {
-    const unknown = (await this.policies()).filter((policy) => !known.has(policy));
-    await this.#forget(unknown, nowMs - slotRecordsForMs);
-    // A replica that does not know these may have let their records expire.
-    for (const batch of batchesOf([...known], batchMax)) {
-      const keys = this.#recordKeys(batch.map((policy) => ({ policy })));
-      await Promise.all(keys.map((key) => this.#store.redis.persist(key)));
-    }
+  /** Drops all policies but these: one that comes back begins anew. */
+  async tidy(known: ReadonlySet<string>): Promise<void> {
+    await this.drop((await this.policies()).filter((policy) => !known.has(policy)));
   }
 
   /** Returns the slots of at most 1,000 plans whose scheduler died before it confirmed them. */
@@ -217,15 +213,6 @@ export class SlotLedger {
     const field = outboxField({ policy, newWatermarkMs });
     const args = [slotMs, JSON.stringify({ v: 1, ...rest }), field, JSON.stringify(tasks), day.change];
     return startSkippedScript(this.#store, [key("slots", policy), key("outbox"), day.key], args);
-  }
-
-  async #forget(policies: readonly string[], oldBeforeMs: number | "+inf"): Promise<void> {
-    const { key } = this.#store;
-    for (const batch of batchesOf(policies, batchMax)) {
-      const recordKeys = this.#recordKeys(batch.map((policy) => ({ policy })));
-      const keys = [key("watermarks"), key("schedules"), key("kept-since"), ...recordKeys];
-      await forgetScript(this.#store, keys, [slotRecordsForMs, oldBeforeMs, ...batch]);
-    }
   }
 
   #recordKeys(policies: readonly { readonly policy: string }[]): string[] {

@@ -38,6 +38,7 @@ export class ChainFixture {
   /** Every task that was put into the queue, in order. */
   readonly queued: Task[] = [];
   pauses: Pause[] = [];
+  newestSinceMs = 0;
   nowMs = chainStart;
   policies: readonly Policy[];
 
@@ -61,6 +62,7 @@ export class ChainFixture {
       ledger: this.#onTestTime(),
       enqueue,
       pauses: async () => this.pauses,
+      newestSinceMs: async () => this.newestSinceMs,
       log: silentLog,
     });
   }

@@ -1,18 +1,48 @@
-// What planning reads besides the policy (src/app/planning-inputs.ts): quarantines without a rule.
-import { expect, it, onTestFinished, vi } from "vitest";
-import { liftDroppedQuarantines } from "../../../src/app/planning-inputs.ts";
+// What a replica may decide for all: only one with the newest policies takes something as gone.
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { liftDroppedQuarantines, readNewestSinceMs } from "../../../src/app/planning-inputs.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { readKeptNote } from "../../../src/store/kept-policies.ts";
 import { Quarantines } from "../../../src/store/pauses.ts";
+import { keepSet, liveProcess, setOf } from "../../support/kept-set.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { storeForTest } from "../../support/redis.ts";
 
 const store = await storeForTest();
+const never = Number.POSITIVE_INFINITY;
+const { contentHash } = setOf([]);
+
+describe("a replica in a rolling upgrade", () => {
+  it("knows since when its policies are the newest that a live process runs", async () => {
+    expect(await readNewestSinceMs(store, contentHash)).toBe(never);
+    await keepSet(store, []);
+    const keptMs = (await readKeptNote(store))?.atMs;
+    expect(keptMs).toBeGreaterThan(0);
+    expect(await readNewestSinceMs(store, contentHash)).toBe(keptMs);
+    // No process runs the kept set any more.
+    expect(await readNewestSinceMs(store, "older")).toBe(keptMs);
+    await liveProcess(store);
+    expect(await readNewestSinceMs(store, "older")).toBe(never);
+    expect(await readNewestSinceMs(store, contentHash)).toBe(keptMs);
+  });
+
+  it("lifts no quarantine whose rule a newer file may have", async () => {
+    const ending = { policy: "watched", slotMs: 1_000, isGood: false, note: "it failed" };
+    await new Quarantines(store).count(ending, { after: 1, forMs: 3_600_000 });
+    const policy = () => testPolicy({ name: "watched" });
+    const [kept] = await liftDroppedQuarantines(store, policy, async () => never);
+    expect(kept).toMatchObject({ name: "watched", endedBy: null });
+    const [lifted] = await liftDroppedQuarantines(store, policy, async () => 1_000);
+    expect(lifted).toMatchObject({ name: "watched", endedBy: "its file, which has no quarantine any more" });
+  });
+});
 
 it("a quarantine without a rule is lifted by a machine whose clock is ahead, too", async () => {
   const ending = { policy: "nightly", slotMs: 1_000, isGood: false, note: "a slot failed" };
   await new Quarantines(store).count(ending, { after: 1, forMs: 3_600_000 });
   const clock = vi.spyOn(systemClock, "nowMs").mockReturnValue(9_999_999_999_999);
   onTestFinished(() => clock.mockRestore());
-  const [pause] = await liftDroppedQuarantines(store, () => testPolicy());
-  expect(pause).toMatchObject({ name: "nightly", endedBy: "its file, which has no quarantine any more" });
+  const pauses = await liftDroppedQuarantines(store, () => testPolicy(), async () => 1_000);
+  const lifted = pauses.find(({ name }) => name === "nightly");
+  expect(lifted).toMatchObject({ endedBy: "its file, which has no quarantine any more" });
 });

@@ -251,18 +251,18 @@ describe("a chain in a reload", () => {
     } = await houseWith([first([1]), second({ after: following({ withinMs: 600_000 }) })]);
     fixture.policies = [first([1])];
     scheduler.replace(fixture.policies);
-    await fixture.inspect(scheduler, 6, 100);
+    await fixture.inspect(scheduler, 6, 604);
     expect(await fixture.records("second")).toEqual([]);
-    await fixture.inspect(scheduler, 126);
+    await fixture.inspect(scheduler, 615);
     expect(await fixture.records("second")).toEqual([
       [5, "skipped", "removed", "second does not follow first any more"],
     ]);
     expect(await own.redis.hexists(own.key("watermarks"), "second")).toBe(0);
     fixture.policies = [first([1]), second()];
     scheduler.replace(fixture.policies);
-    await fixture.inspect(scheduler, 131, 135);
+    await fixture.inspect(scheduler, 616, 620);
     await fixture.end(taskAt(fixture.tasksOf("first"), -1 + fixture.tasksOf("first").length));
-    expect((await fixture.records("second")).map(([slot]) => slot)).toEqual([5, 135]);
+    expect((await fixture.records("second")).map(([slot]) => slot)).toEqual([5, 620]);
     expect(await fixture.audit(second())).toEqual({ slots: 1, findings: [] });
   });
 

@@ -18,7 +18,7 @@ const ledger = new SlotLedger(store);
 const every = (seconds: number): Policy["schedule"] => ({ kind: "every", everyMs: seconds * 1_000, spreadMs: 0 });
 
 // The real ledger with a clock of the test. `queued` holds "policy second" of each task, in order.
-function replica(policies: readonly Policy[], newestSinceMs = async () => 0) {
+function replica(policies: readonly Policy[], newestSinceMs = async () => Number.POSITIVE_INFINITY) {
   const clock = { second: 0 };
   const queued: string[] = [];
   const onTestTime = {
@@ -152,7 +152,7 @@ describe("a scheduler with new policies", () => {
   });
 
   it("leaves a policy to the replica with its newer schedule: no slot of that is passed", async () => {
-    const old = replica([testPolicy({ name: "rolled", schedule: every(10) })], async () => Number.POSITIVE_INFINITY);
+    const old = replica([testPolicy({ name: "rolled", schedule: every(10) })]);
     const young = replica([testPolicy({ name: "rolled", schedule: every(15) })]);
     await old.inspect(0, 10);
     await young.inspect(12);
@@ -166,7 +166,7 @@ describe("a scheduler with new policies", () => {
   });
 
   it("takes a policy back when it has the newest schedule after all", async () => {
-    const one = replica([testPolicy({ name: "back", schedule: every(10) })]);
+    const one = replica([testPolicy({ name: "back", schedule: every(10) })], async () => start);
     await one.inspect(0, 10);
     await replica([testPolicy({ name: "back", schedule: every(15) })]).inspect(12);
     await one.inspect(20, 47, 81, 90);
@@ -187,6 +187,18 @@ describe("a scheduler with new policies", () => {
     scheduler.replace([other, gone]);
     await inspect(55, 60);
     expect(queued).toEqual(["gone 10", "gone 20", "gone 60"]);
+  });
+
+  it("begins anew with a policy that the newest set did not have for ten minutes", async () => {
+    const [away, home] = ["away", "home"].map((name) => testPolicy({ name, schedule: every(60) }));
+    if (away === undefined || home === undefined) throw new Error("two policies");
+    await replica([away, home]).inspect(0, 60);
+    await replica([home]).inspect(120, 1_200);
+    await replica([home], async () => start + 601_000).inspect(1_200);
+    expect(await ledger.policies()).toContain("away");
+    await replica([home], async () => start + 600_000).inspect(1_200);
+    await replica([away, home]).inspect(7_210, 7_260);
+    expect(await records("away")).toEqual(["60 started", "7260 started"]);
   });
 
   it("leaves no slot that an audit calls lost, though a change skips some", async () => {

@@ -28,7 +28,7 @@ function replica(
     confirmQueued: (steps) => ledger.confirmQueued(steps),
     unqueued: (olderThanMs) => ledger.unqueued(olderThanMs),
     drop: (policies) => ledger.drop(policies),
-    tidy: (known, nowMs) => ledger.tidy(known, nowMs),
+    tidy: (known) => ledger.tidy(known),
   };
   const policies = [
     policy,

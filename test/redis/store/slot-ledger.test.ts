@@ -209,22 +209,27 @@ describe("the slot ledger", () => {
     expect(holdings.keptSinceMs).toBe(5_000);
   });
 
-  it("lets a slot that a pause skipped start once, with its tasks in the outbox", async () => {
-    await ledger.watermarks([scheduled("resumed")], 0);
-    const skipped = { slotMs: 1_000, state: "skipped" as const, detail: "paused", note: "release" };
-    const blackout = { slotMs: 2_000, state: "skipped" as const, detail: "blackout" };
-    const records = [skipped, blackout];
-    await ledger.record([{ policy: "resumed", expectedWatermarkMs: 0, newWatermarkMs: 2_000, records, tasks: [] }]);
-    const started = { ...skipped, state: "started" as const, detail: "caught-up" };
-    const start = { newWatermarkMs: 9_000, tasks: [task("resumed", 1_000)] };
-    const answers = await Promise.all([1, 2, 3].map(() => ledger.startSkipped("resumed", started, start)));
-    expect(answers.filter(Boolean)).toHaveLength(1);
-    expect(await ledger.startSkipped("resumed", { ...started, slotMs: 2_000 }, start)).toBe(false);
-    expect(await ledger.startSkipped("resumed", { ...started, slotMs: 3_000 }, start)).toBe(false);
-    expect((await ledger.holdings("resumed")).records).toEqual([started, blackout]);
-    expect(await ledger.unqueued(9_001)).toContainEqual({ policy: "resumed", ...start });
-    await ledger.confirmQueued([{ policy: "resumed", newWatermarkMs: 9_000 }]);
-  });
+  it.each(["paused", "quarantine"])(
+    "lets a slot that was skipped (%s) start once, with its tasks in the outbox",
+    async (detail) => {
+      await ledger.drop(["resumed"]);
+      await store.redis.del(store.key("slots", "resumed"));
+      await ledger.watermarks([scheduled("resumed")], 0);
+      const skipped = { slotMs: 1_000, state: "skipped" as const, detail, note: "release" };
+      const blackout = { slotMs: 2_000, state: "skipped" as const, detail: "blackout" };
+      const records = [skipped, blackout];
+      await ledger.record([{ policy: "resumed", expectedWatermarkMs: 0, newWatermarkMs: 2_000, records, tasks: [] }]);
+      const started = { ...skipped, state: "started" as const, detail: "caught-up" };
+      const start = { newWatermarkMs: 9_000, tasks: [task("resumed", 1_000)] };
+      const answers = await Promise.all([1, 2, 3].map(() => ledger.startSkipped("resumed", started, start)));
+      expect(answers.filter(Boolean)).toHaveLength(1);
+      expect(await ledger.startSkipped("resumed", { ...started, slotMs: 2_000 }, start)).toBe(false);
+      expect(await ledger.startSkipped("resumed", { ...started, slotMs: 3_000 }, start)).toBe(false);
+      expect((await ledger.holdings("resumed")).records).toEqual([started, blackout]);
+      expect(await ledger.unqueued(9_001)).toContainEqual({ policy: "resumed", ...start });
+      await ledger.confirmQueued([{ policy: "resumed", newWatermarkMs: 9_000 }]);
+    },
+  );
 
   it("drops records older than 31 days, and says since when they are whole", async () => {
     const day = 86_400_000;
@@ -253,21 +258,15 @@ describe("the slot ledger", () => {
     expect(await left("leaving")).toEqual([-1, -1]);
   });
 
-  it("forgets policies removed while nothing ran: records first, then the watermark", async () => {
-    const nowMs = 40 * 86_400_000;
-    const mark = (policy: string) => store.redis.hget(store.key("watermarks"), policy);
+  it("forgets policies removed while nothing ran: back again, they begin anew", async () => {
     await ledger.watermarks([scheduled("vanished"), scheduled("staying")], 0);
     await ledger.record([step("vanished", 0, 1_000), step("staying", 0, 1_000)]);
-    await ledger.tidy(new Set(["staying"]), nowMs);
+    await ledger.tidy(new Set(["staying"]));
     expect(await store.redis.pttl(store.key("slots", "vanished"))).toBeGreaterThan(0);
     expect(await store.redis.pttl(store.key("slots", "staying"))).toBe(-1);
-    expect(await mark("vanished")).toBe("1000");
-    await store.redis.pexpire(store.key("slots", "vanished"), 0);
-    await ledger.watermarks([scheduled("unborn")], nowMs - 1_000);
-    await ledger.tidy(new Set(["staying"]), nowMs);
-    expect(await Promise.all([mark("vanished"), mark("staying")])).toEqual([null, "1000"]);
-    // Another replica knows it already, and its first slot is still to come.
-    expect(await mark("unborn")).toBe(String(nowMs - 1_000));
+    expect(await ledger.policies()).toEqual(["staying"]);
+    const { watermarkMs } = (await ledger.watermarks([scheduled("vanished")], 9_000)).get("vanished") ?? {};
+    expect(watermarkMs).toBe(9_000);
   });
 
   it("takes the time from Redis", async () => {

@@ -85,12 +85,20 @@ describe("a slot that waits", () => {
     expect(plan({ policy: closed("40 1 * * *"), predecessor: late, nowMs })?.state).toBe("started");
   });
 
+  it("waits for a policy that only newer policies may have", () => {
+    const nowMs = slotMs + 60 * minute;
+    const asked = (newestSinceMs: number) => plan({ policy: undefined, nowMs, newestSinceMs });
+    expect(asked(Number.POSITIVE_INFINITY)).toBeUndefined();
+    expect(asked(nowMs - 10 * minute + 1)).toBeUndefined();
+    expect(asked(nowMs - 10 * minute)?.detail).toBe("removed");
+  });
+
   it("is skipped as removed once its policy has followed another or none for a while", () => {
     const removed = { state: "skipped", detail: "removed", note: "report does not follow nightly any more" };
     const other = followerPolicy("report", "other", { root: "other" });
     for (const one of [undefined, other]) {
-      expect(plan({ policy: one })).toBeUndefined();
-      expect(plan({ policy: one, nowMs: slotMs + 2 * minute })).toEqual(removed);
+      expect(plan({ policy: one, nowMs: slotMs + 10 * minute - 1 })).toBeUndefined();
+      expect(plan({ policy: one, nowMs: slotMs + 10 * minute })).toEqual(removed);
     }
   });
 });
