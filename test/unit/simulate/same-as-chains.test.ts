@@ -163,7 +163,13 @@ async function recorded({ policies, assumptions, outages, pauses }: Fixture): Pr
   };
   const parts = { ledger: fixture, enqueue, pauses: async () => pauses, log: silentLog };
   const followers = createFollowerMap(policies).direct;
-  const chains = new Chains({ ...parts, policy: policyOf, followers, chainStore: fixture, newestSinceMs: async () => 0 });
+  const chains = new Chains({
+    ...parts,
+    policy: policyOf,
+    followers,
+    chainStore: fixture,
+    newestSinceMs: async () => 0,
+  });
   const scheduler = new Scheduler({ ...parts, policies, chains });
   const endDue = async () => {
     for (let due = takeDue(running, fixture.nowAtMs); due.length > 0; due = takeDue(running, fixture.nowAtMs)) {
