@@ -42,7 +42,11 @@ it("a quarantine without a rule is lifted by a machine whose clock is ahead, too
   await new Quarantines(store).count(ending, { after: 1, forMs: 3_600_000 });
   const clock = vi.spyOn(systemClock, "nowMs").mockReturnValue(9_999_999_999_999);
   onTestFinished(() => clock.mockRestore());
-  const pauses = await liftDroppedQuarantines(store, () => testPolicy(), async () => 1_000);
+  const pauses = await liftDroppedQuarantines(
+    store,
+    () => testPolicy(),
+    async () => 1_000,
+  );
   const lifted = pauses.find(({ name }) => name === "nightly");
   expect(lifted).toMatchObject({ endedBy: "its file, which has no quarantine any more" });
 });
