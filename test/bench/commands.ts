@@ -1,8 +1,8 @@
 // What every command that looks costs with many policies: commands.ts [--policies 10000]
-// [--days 90] [--slots 5] [--only status,plan] [--main FILE] [--profile FOLDER]. Policy files in a
-// folder, a history in a private Redis; each command in a process of its own, then `serve` with
-// each role, as in the image, while nothing is due. --main measures another bundle, --profile keeps
-// CPU profiles. Part of `npm run bench`.
+// [--services 4] [--days 90] [--slots 5] [--only status,plan] [--main FILE] [--profile FOLDER].
+// Policy files in a folder, a history in a private Redis; each command in a process of its own,
+// then `serve` with each role, as in the image, while nothing is due. --main measures another
+// bundle, --profile keeps CPU profiles. Part of `npm run bench`.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -35,6 +35,7 @@ import { writeFeeds } from "./web-installation.ts";
 const { values: given } = parseArgs({
   options: {
     policies: { type: "string", default: "10000" },
+    services: { type: "string", default: "4" },
     days: { type: "string", default: "90" },
     slots: { type: "string", default: "5" },
     only: { type: "string", default: "" },
@@ -43,6 +44,7 @@ const { values: given } = parseArgs({
   },
 });
 const [cpuMax, validateCpuMax, memoryMax, startCpuMax] = [2, 1.5, 256, 3];
+const connectionsMax = 12;
 const idleMs = 20_000;
 /** What the image sets (Dockerfile); commands set their own. */
 const imageOption = "--max-semi-space-size=4";
@@ -53,13 +55,14 @@ const policies = Number(given.policies);
 const only = given.only.split(",").filter((word) => word !== "");
 const folder = mkdtempSync(join(tmpdir(), "syncline-commands-"));
 const files = join(folder, "policies");
-writePolicyFolder(files, policies, Date.now());
+writePolicyFolder(files, policies, Date.now(), { services: Number(given.services) });
 const crontab = join(folder, "crontab");
 writeFileSync(crontab, Array.from({ length: policies }, (_, index) => crontabLine(index)).join(""));
 const main =
   given.main ?? (await bundle(fileURLToPath(new URL("../../src/main.ts", import.meta.url)), "bench-commands"));
 const server = await startPrivateRedis();
 const redis = new Redis(server.url);
+const profileArgs = given.profile === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", given.profile];
 const environment = { ...process.env, BENCH_TOKEN: "bench", REDIS_URL: server.url, SYNCLINE_PREFIX: prefix };
 await install();
 const [first, follower] = [policyName(0), policyName(19)];
@@ -89,7 +92,17 @@ process.stdout.write(`${table(["command", "CPU s", "wall s", "MiB", "printed KiB
 if (only.length === 0 || only.includes("serve")) {
   const served: string[][] = [];
   for (const roles of ["scheduler", "worker", "web", "scheduler,worker,web"]) served.push(await serve(roles));
-  const heading = ["serve --roles", "start CPU s", "start s", "MiB", "idle %", "Redis %", "commands/s", ""];
+  const heading = [
+    "serve --roles",
+    "start CPU s",
+    "start s",
+    "MiB",
+    "idle %",
+    "Redis %",
+    "commands/s",
+    "connections",
+    "",
+  ];
   process.stdout.write(`${table(heading, served)}\n`);
 }
 redis.disconnect();
@@ -169,8 +182,7 @@ function measure(line: string) {
   // ru_maxrss of a child has the memory of its parent in it.
   const report =
     'import{readFileSync,writeSync}from"node:fs";process.on("exit",()=>{const r=process.resourceUsage();writeSync(3,r.userCPUTime+r.systemCPUTime+" "+/VmHWM:\\s+(\\d+)/.exec(readFileSync("/proc/self/status","utf8"))[1])})';
-  const profile = given.profile === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", given.profile];
-  const args = [...profile, "--import", `data:text/javascript,${report}`, main, ...line.split(" ")];
+  const args = [...profileArgs, "--import", `data:text/javascript,${report}`, main, ...line.split(" ")];
   const beganMs = performance.now();
   const ended = spawnSync(process.execPath, args, {
     env: environment,
@@ -192,7 +204,7 @@ async function serve(roles: string): Promise<string[]> {
   const beganMs = performance.now();
   const child = spawn(
     process.execPath,
-    [imageOption, main, "serve", "--config", files, "--roles", roles, "--web-port", "0"],
+    [imageOption, ...profileArgs, main, "serve", "--config", files, "--roles", roles, "--web-port", "0"],
     {
       env: environment,
       stdio: ["ignore", "pipe", "inherit"],
@@ -209,6 +221,7 @@ async function serve(roles: string): Promise<string[]> {
   const idle = ((cpuSeconds(child.pid) - cpu) / idleMs) * 100_000;
   const redisShare = (((await redisCpuMs(redis)) - redisMs) / idleMs) * 100;
   const perSecond = ((await callsOf()) - calls) / (idleMs / 1_000);
+  const opened = await connections();
   const mib = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1_024;
   child.kill("SIGTERM");
   await ended;
@@ -216,9 +229,20 @@ async function serve(roles: string): Promise<string[]> {
   const about = `${policies} policies: serve --roles ${roles}`;
   noteFigure({ ...noted, what: `${about}: start`, unit: "s of CPU", value: startCpu, goal: startCpuMax });
   noteFigure({ ...noted, what: `${about}: idle`, unit: "% of a core", value: idle, goal: 1 });
+  noteFigure({ ...noted, what: `${about}: connections`, unit: "", value: opened, goal: connectionsMax });
   const figures = [startCpu.toFixed(2), (startMs / 1_000).toFixed(2), mib.toFixed(0), idle.toFixed(2)];
-  const isKept = startCpu <= startCpuMax && mib <= memoryMax && idle <= 1 && perSecond <= 100;
-  return [roles, ...figures, redisShare.toFixed(2), perSecond.toFixed(0), isKept ? "" : "missed"];
+  const isCalm = idle <= 1 && perSecond <= 100 && opened <= connectionsMax;
+  const isKept = startCpu <= startCpuMax && mib <= memoryMax && isCalm;
+  return [roles, ...figures, redisShare.toFixed(2), perSecond.toFixed(0), `${opened}`, isKept ? "" : "missed"];
+}
+
+/** How many connections Redis has, but for this process's. */
+async function connections(): Promise<number> {
+  return (
+    String(await redis.call("CLIENT", "LIST"))
+      .trim()
+      .split("\n").length - 1
+  );
 }
 
 /** CPU of a process so far; a tick is 10 ms. */

@@ -6,21 +6,33 @@ import { join } from "node:path";
 /** A chain stands in one file: a multiple of 20. */
 const perFile = 60;
 
+/** How a folder differs from the usual one. */
+interface FolderShape {
+  readonly followsEach?: number;
+  readonly services?: number;
+}
+
 /**
- * Writes so many policies of four services: a quarter hourly, the others by night in Vienna; each
- * 20th, or as told, follows the one before, each 10th has a deadline, each 50th shares the sync job
- * of the one before.
+ * Writes so many policies of four services, or as told: a quarter hourly, the others by night in
+ * Vienna; each 20th, or as told, follows the one before, each 10th has a deadline, each 50th shares
+ * the sync job of the one before.
  */
-export function writePolicyFolder(folder: string, count: number, nowMs: number, followsEach = 20): void {
+export function writePolicyFolder(
+  folder: string,
+  count: number,
+  nowMs: number,
+  { followsEach = 20, services: servicesCount = 4 }: FolderShape = {},
+): void {
   mkdirSync(folder, { recursive: true });
-  const services = [0, 1, 2, 3].map(
-    (index) => `  service-${index}: { baseUrl: "http://127.0.0.1:9", token: { env: BENCH_TOKEN } }`,
+  const services = Array.from(
+    { length: servicesCount },
+    (_, index) => `  service-${index}: { baseUrl: "http://127.0.0.1:9", token: { env: BENCH_TOKEN } }`,
   );
   const head = "apiVersion: syncline/v1\n";
   writeFileSync(join(folder, "services.yaml"), `${head}services:\n${services.join("\n")}\n`);
   for (let from = 0; from < count; from += perFile) {
     const policies = Array.from({ length: Math.min(perFile, count - from) }, (_, at) =>
-      policyText(from + at, nowMs, followsEach),
+      policyText(from + at, nowMs, { followsEach, services: servicesCount }),
     );
     writeFileSync(join(folder, `region-${from}.yaml`), `${head}policies:\n${policies.join("")}`);
   }
@@ -31,10 +43,10 @@ export function policyName(index: number): string {
   return `contracts-of-region-${String(index).padStart(5, "0")}`;
 }
 
-function policyText(index: number, nowMs: number, followsEach: number): string {
+function policyText(index: number, nowMs: number, { followsEach, services }: Required<FolderShape>): string {
   const isShared = index % 50 === 49;
   return `  - name: ${policyName(index)}
-    service: service-${Math.floor(index / 50) % 4}
+    service: service-${Math.floor(index / 50) % services}
     repository: HR-${Math.floor(index / 200) % 25}
     labels: { team: team-${index % 40} }
     owner: data-platform

@@ -20,7 +20,7 @@ async function installationOf(count: number) {
   const folder = mkdtempSync(join(tmpdir(), "syncline-"));
   afterAll(() => rmSync(folder, { recursive: true }));
   const files = join(folder, "policies");
-  writePolicyFolder(files, count, Date.now(), 2);
+  writePolicyFolder(files, count, Date.now(), { followsEach: 2 });
   const loaded = await loadPolicies(files, { variables, checks: policyChecks });
   if (!loaded.ok) throw new Error(loaded.problems[0]?.message);
   const { url, prefix } = redisForTest();
