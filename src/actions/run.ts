@@ -2,9 +2,8 @@
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { Task } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
-import { queueKindOf } from "../queue/queues.ts";
 import { tasksOf } from "../schedule/slot-tasks.ts";
-import { redisTimeMs, type Store } from "../store/redis.ts";
+import { readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { type By, beginChange, type ChangeFacts } from "./record-change.ts";
 
 /** What is queued now, and how many workers were alive for it before. */
@@ -16,7 +15,7 @@ export interface QueuedTasks {
 /** What an action that queues tasks needs. */
 export interface RunParts {
   readonly store: Store;
-  readonly producer: Pick<Producer, "enqueue" | "workers">;
+  readonly producer: Pick<Producer, "enqueue">;
   readonly by: By;
   /** The instant that names the tasks: the same one again makes the same tasks. Default: now. */
   readonly atMs?: number;
@@ -62,8 +61,7 @@ export async function queueByHand(
   { store, producer, by }: RunParts,
   facts: ChangeFacts,
 ): Promise<QueuedTasks> {
-  const [first] = tasks;
-  const workers = first === undefined ? 0 : await producer.workers(first.service, queueKindOf(first.kind));
+  const { workers } = await readPresence(store);
   const change = await beginChange(store, by, facts);
   await producer.enqueue(tasks);
   await change.end();

@@ -22,6 +22,7 @@ import { createRequestCounter } from "../ops/metered-log.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { wholeView } from "../queries/query-context.ts";
 import { Producer } from "../queue/producer.ts";
+import { WorkerConnections } from "../queue/worker-connections.ts";
 import { Chains, type ChainsOptions } from "../schedule/chains.ts";
 import { createPauseReader, Scheduler } from "../schedule/scheduler.ts";
 import { ChainStore } from "../store/chain-store.ts";
@@ -112,15 +113,15 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const store = await openStore(redis, (message) => limitedLog.warn("redis.unreachable", { message }));
   limiters.connect(store);
   const producer = new Producer(redis, log);
-  const stopping = new AbortController();
-  linkAbort(stopping, options.stopSignal);
+  const connections = new WorkerConnections(redis, log);
+  const stopping = linkedAbort(options.stopSignal);
   const guard = new RedisGuard({ store, log, roles: options.roles, owner: options.owner });
   const ledger = new SlotLedger(store);
   const newestSinceMs = () => readNewestSinceMs(store, current.set.contentHash);
   const chains = createChains({ options, current, store, producer }, { ledger, newestSinceMs });
-  const shared = { options, current, services, limiters, store, producer, guard, chains };
+  const shared = { options, current, services, limiters, store, producer, connections, guard, chains };
   const deps = createTaskDependencies({ ...shared, stopping: stopping.signal });
-  const sinks = new RunningSinks({ ...options, store });
+  const sinks = new RunningSinks({ ...options, store, connections });
   const { enqueueNotices = sinks.enqueue } = options;
   if (options.roles.includes("worker")) {
     const create = createConsumers({ ...shared, ...options, limits, deps, enqueueNotices, set: () => current.set });
@@ -128,7 +129,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   }
   // The sinks stop after the services, which still hand over notices while they end.
   const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, log });
-  const components: Component[] = [guard, keeper, sinks, together("work", [services, sinks.deliveries])];
+  const components: Component[] = [guard, keeper, connections, sinks, together("work", [services, sinks.deliveries])];
   components.push(...createNotifier({ ...shared, options, enqueueNotices, pauses: () => readPauses(store) }));
   const scheduler = options.roles.includes("scheduler")
     ? createScheduler(shared, { ...deps, ledger, newestSinceMs })
@@ -214,9 +215,11 @@ function createScheduler(
   });
 }
 
-function linkAbort(controller: AbortController, signal: AbortSignal | undefined): void {
+function linkedAbort(signal: AbortSignal | undefined): AbortController {
+  const controller = new AbortController();
   signal?.addEventListener("abort", () => controller.abort(), { once: true });
   if (signal?.aborted === true) controller.abort();
+  return controller;
 }
 
 function createServices(options: AppOptions, limiters: ServiceLimiters): RunningServices {

@@ -22,10 +22,11 @@ import { itemNotices, withContext } from "../notify/notices.ts";
 import { createConsumer } from "../queue/consumer.ts";
 import type { Producer } from "../queue/producer.ts";
 import { queueName } from "../queue/queues.ts";
+import type { WorkerConnections } from "../queue/worker-connections.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import { History } from "../store/history.ts";
 import { Quarantines } from "../store/pauses.ts";
-import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
 import { taskIdsInFlight } from "../store/start-entry.ts";
 import { endAbandoned } from "../tasks/finish.ts";
 import { createWakingWalk } from "../tasks/followed-lists.ts";
@@ -36,7 +37,7 @@ import type { ServiceConsumers } from "./running-services.ts";
 
 /** What the consumers need. */
 export interface ServiceConsumersOptions {
-  readonly redis: RedisTarget;
+  readonly connections: WorkerConnections;
   readonly log: EventLog;
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
@@ -57,7 +58,18 @@ const noticesAtOnce = 500;
 
 /** Makes the consumers of one service: one queue for actions, one for polls. */
 export function createConsumers(options: ServiceConsumersOptions): (settings: ServiceSettings) => ServiceConsumers {
-  const { redis, log, takeOverAfterMs, drainMs, limits, pace = defaultPace, deps, store, producer, guard } = options;
+  const {
+    connections,
+    log,
+    takeOverAfterMs,
+    drainMs,
+    limits,
+    pace = defaultPace,
+    deps,
+    store,
+    producer,
+    guard,
+  } = options;
   const walking = {
     ...deps,
     nowMs: () => redisTimeMs(store),
@@ -98,7 +110,7 @@ export function createConsumers(options: ServiceConsumersOptions): (settings: Se
   };
   const abandoned = async (item: unknown, why: string) =>
     isFeedWalk(item) || endAbandoned(parseTask(item), deps, { recorder, why });
-  const common = { target: redis, takeOverAfterMs, drainMs, log, process, abandoned };
+  const common = { connections, takeOverAfterMs, drainMs, log, process, abandoned };
   return ({ name, concurrency }) => {
     const actions = createConsumer({ ...common, queue: queueName(name, "actions"), concurrency });
     const polls = createConsumer({ ...common, queue: queueName(name, "polls"), concurrency: pollConcurrency });

@@ -18,6 +18,7 @@ import { createDeliveryProcess, createSink, type SinkInForce } from "../notify/p
 import type { Metrics } from "../ops/metrics.ts";
 import { createNoticeConsumer } from "../queue/notice-consumer.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
+import type { WorkerConnections } from "../queue/worker-connections.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import { SinkStore } from "../store/sink-store.ts";
 
@@ -25,6 +26,7 @@ import { SinkStore } from "../store/sink-store.ts";
 export interface RunningSinksOptions {
   readonly set: Pick<PolicySet, "sinks">;
   readonly redis: RedisTarget;
+  readonly connections: WorkerConnections;
   readonly store: Store;
   readonly log: EventLog;
   /** Only a worker delivers; every process takes notices in. */
@@ -163,10 +165,10 @@ export class RunningSinks implements Component {
 
   #add(settings: SinkSettings): RunningSink {
     const { name } = settings;
-    const { redis, log, takeOverAfterMs, drainMs, metrics } = this.#options;
+    const { connections, log, takeOverAfterMs, drainMs, metrics } = this.#options;
     const consumer = this.#isWorker
       ? createNoticeConsumer({
-          target: redis,
+          connections,
           sink: name,
           queues: this.#queues,
           takeOverAfterMs: Math.min(takeOverAfterMs, takeOverAfterMsMax),

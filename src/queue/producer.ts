@@ -125,11 +125,6 @@ export class Producer {
     });
   }
 
-  /** Counts the workers of this queue, over all processes. */
-  workers(service: string, kind: QueueKind): Promise<number> {
-    return this.#queues.call(queueName(service, kind), (queue) => queue.getWorkersCount());
-  }
-
   /** Finds a task in its queue; undefined when it is not there. */
   find({ service, kind, id }: Pick<Task, "service" | "kind" | "id">): Promise<QueuedTask | undefined> {
     return this.#queues.call(queueName(service, queueKindOf(kind)), async (queue) => {

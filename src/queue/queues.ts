@@ -1,14 +1,20 @@
-// The names, connections and options of the queues, and those that a process has opened. Each
-// service has two, so that its limits and outages are its own. The single place that says how
-// BullMQ talks to Redis.
+// The names and options of the queues, and those that a process has opened, on one connection. Each
+// service has two, so that its limits and outages are its own.
 
-import { type ConnectionOptions, type DefaultJobOptions, Queue } from "bullmq";
+import {
+  type DefaultJobOptions,
+  Queue,
+  type QueueBaseOptions,
+  QueueKeys,
+  RedisConnection,
+  RedisQueueBackend,
+} from "bullmq";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import type { QueueKind } from "../model/contracts.ts";
 import type { TaskKind } from "../model/task.ts";
-import { type ConnectionUse, createRedisClient, type RedisTarget, redisOptionsOf } from "../store/connect.ts";
+import { createRedisClient, type RedisClient, type RedisTarget } from "../store/connect.ts";
 
 /** The queue of a service: `main-actions`, `main-polls`. */
 export function queueName(service: string, queueKind: QueueKind): string {
@@ -25,23 +31,28 @@ export function queueKindOf(kind: TaskKind): QueueKind {
   return kind === "poll" ? "polls" : "actions";
 }
 
-/** The connection of one queue or worker. BullMQ leaves a client open: `release` it afterwards. */
-export interface QueueConnection {
-  readonly connection: ConnectionOptions;
-  readonly release: () => void;
+/** One connection for many queues. Any Redis that Syncline takes has what 6.2 has. */
+export class SharedConnection extends RedisConnection {
+  /** @param onError hears that the connection was lost; the client comes back by itself. */
+  constructor(client: RedisClient, onError: (error: Error) => void) {
+    // BullMQ gives a client up for good when its first command fails: it must not ask the version.
+    super(client, { shared: true, blocking: false, skipVersionCheck: true });
+    this.on("error", onError);
+  }
+
+  override get redisVersion(): string {
+    return "6.2.0";
+  }
 }
 
-/** Makes a connection: `commands` fails soon, `worker` blocks. @throws UsageError for no target. */
-export function queueConnection(target: RedisTarget, use: ConnectionUse): QueueConnection {
-  const options = use === "commands" ? redisOptionsOf(target) : undefined;
-  if (options !== undefined) {
-    const plain: Record<string, unknown> = { ...options, lazyConnect: false };
-    return { connection: plain, release: () => {} };
-  }
-  const client = createRedisClient(target, use);
-  // Connect now: BullMQ gives a client up for good when its first command fails.
-  if (use === "commands") client.connect().catch(() => {});
-  return { connection: client, release: () => client.disconnect() };
+/** What BullMQ's backend of one queue is made of, on a connection that it leaves open. */
+export function backendParts(
+  connection: SharedConnection,
+  name: string,
+  options: QueueBaseOptions & { readonly prefix?: string },
+): ConstructorParameters<typeof RedisQueueBackend> {
+  const keys = new QueueKeys(options.prefix);
+  return [connection, name, keys.getKeys(name), (type) => keys.toKey(name, type), options, undefined, false];
 }
 
 /** How tasks are kept: longer than a replica may be late, since their id drops a second enqueue. */
@@ -80,11 +91,14 @@ export const deliveryOptions = {
 const callWithinMs = 8_000;
 const closeWithinMs = 1_000;
 
-/** Opens each queue at its first call. */
+/** Opens each queue at its first call, and the connection with the first of them. */
 export class OpenQueues {
-  readonly #queues = new Map<string, { readonly queue: Queue; readonly release: () => void }>();
+  readonly #queues = new Map<string, Queue>();
   readonly #target: RedisTarget;
   readonly #log: EventLog;
+  #client: RedisClient | undefined;
+  #connection: SharedConnection | undefined;
+  #isClosed = false;
 
   constructor(target: RedisTarget, log: EventLog) {
     this.#target = target;
@@ -96,25 +110,41 @@ export class OpenQueues {
     return withDeadline(call(this.#queue(name)), callWithinMs, () => new Error(`Command timed out: queue ${name}`));
   }
 
-  /** Closes the connections without waiting for a Redis that does not answer. */
+  /** Closes the connection without waiting for a Redis that does not answer. */
   async close(): Promise<void> {
-    const open = [...this.#queues.values()];
-    this.#queues.clear();
-    const closing = Promise.all(open.map(({ queue }) => queue.close()));
-    await withDeadline(closing, closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
-      closing.catch(() => {});
+    const client = this.#client;
+    if (client === undefined) return;
+    this.#isClosed = true;
+    await withDeadline(client.quit(), closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
       this.#log.warn("queue.close-incomplete", { message: errorText(error) });
     });
-    for (const { release } of open) release();
+    client.disconnect();
   }
 
   #queue(name: string): Queue {
     const known = this.#queues.get(name);
-    if (known !== undefined) return known.queue;
-    const { connection, release } = queueConnection(this.#target, "commands");
-    const queue = new Queue(name, { connection, prefix: this.#target.prefix });
-    queue.on("error", (error) => this.#log.warn("queue.unreachable", { queue: name, message: error.message }));
-    this.#queues.set(name, { queue, release });
+    if (known !== undefined) return known;
+    this.#client ??= this.#connect();
+    this.#connection ??= new SharedConnection(this.#client, (error) => this.#onError(error));
+    const [client, connection] = [this.#client, this.#connection];
+    const queue = new Queue(
+      name,
+      { connection: client, prefix: this.#target.prefix },
+      (queueName, options) => new RedisQueueBackend(...backendParts(connection, queueName, options)),
+    );
+    queue.on("error", (error) => this.#onError(error));
+    this.#queues.set(name, queue);
     return queue;
+  }
+
+  #connect(): RedisClient {
+    const client = createRedisClient(this.#target, "commands");
+    // Connect now: BullMQ gives a client up for good when its first command fails.
+    client.connect().catch(() => {});
+    return client;
+  }
+
+  #onError({ message }: Error): void {
+    if (!this.#isClosed) this.#log.warn("queue.unreachable", { queue: "all", message });
   }
 }

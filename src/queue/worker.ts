@@ -1,16 +1,15 @@
-// The shell of the consumers: one BullMQ worker of one queue, from its connection to its end. It
+// The shell of the consumers: one BullMQ worker of one queue, from its start to its end. It
 // depends on nothing in the jobs. On a stop it takes nothing new, what is in work ends or is
 // cancelled, and it does not wait for a Redis that is gone.
-import { type Job, Worker, type WorkerOptions } from "bullmq";
+import type { Job, Worker, WorkerOptions } from "bullmq";
 import { withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { RedisTarget } from "../store/connect.ts";
-import { queueConnection } from "./queues.ts";
+import type { WorkerConnections } from "./worker-connections.ts";
 
 /** What every consumer is told. */
 export interface ConsumerBase {
-  readonly target: RedisTarget;
+  readonly connections: WorkerConnections;
   /** How long a worker may stay silent before another one takes its items. */
   readonly takeOverAfterMs: number;
   /** How long a stop may wait for items in work. */
@@ -72,20 +71,13 @@ export function createWorker(base: ConsumerBase, parts: WorkerParts): Consumer {
 }
 
 function openWorker(base: ConsumerBase, parts: WorkerParts, stopping: AbortSignal): Worker {
-  const { target, takeOverAfterMs, log } = base;
+  const { connections, takeOverAfterMs, log } = base;
   const { queue, options, process, listen } = parts;
   // Three parameters: only then BullMQ passes the signal.
   const processor = (job: Job<unknown>, token: string | undefined, given: AbortSignal | undefined) =>
     process(job, { token, signal: given ?? new AbortController().signal, isStopping: stopping.aborted });
-  const { connection, release } = queueConnection(target, "worker");
-  const worker = new Worker(queue, processor, {
-    ...options,
-    connection,
-    prefix: target.prefix,
-    lockDuration: takeOverAfterMs,
-    stalledInterval: Math.ceil(takeOverAfterMs / 2),
-  });
-  worker.once("closed", release);
+  const stalledInterval = Math.ceil(takeOverAfterMs / 2);
+  const worker = connections.open(queue, processor, { ...options, lockDuration: takeOverAfterMs, stalledInterval });
   worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
   listen(worker);
   return worker;
@@ -97,7 +89,6 @@ async function stopWorker(worker: Worker, { drainMs, log }: ConsumerBase, parts:
   await withDeadline(done, drainMs, () => new Error("still busy")).catch(() => {
     log.warn("queue.drain-incomplete", { queue: parts.queue });
     done.catch(() => {});
-    worker.disconnect().catch(() => {});
   });
 }
 

@@ -20,6 +20,9 @@ export interface RedisTarget {
 /** ioredis 5 reply shapes, which the store and the queue expect. */
 type ClientOptions = RedisOptions & { readonly replyMapping: "legacy" };
 
+/** A connection, which comes back by itself when it is lost. */
+export type RedisClient = Redis | Cluster;
+
 /** What a connection is for. */
 export type ConnectionUse = "commands" | "worker";
 
@@ -28,27 +31,20 @@ const timedOut = "Command timed out";
 const connectTimeoutMs = 5_000;
 /** Longer than a command's deadline, so that `notSent` goes out behind a lost answer. */
 const commandSilenceMs = 6_000;
-/** Longer than any blocking read of the queue (10 s). */
+/** Longer than any blocking read of the queue (5 s). */
 const workerSilenceMs = 15_000;
 /** How long Sentinels and cluster nodes may take to name the master. */
 const topologyTimeoutMs = 2_000;
 const reconnectMsMax = 1_000;
 
 /** Makes a client; throws UsageError when the URL is none, or a cluster's without a hash tag. */
-export function createRedisClient(target: RedisTarget, use: ConnectionUse): Redis | Cluster {
+export function createRedisClient(target: RedisTarget, use: ConnectionUse): RedisClient {
   const address = parseRedisAddress(target.url);
   if (address.kind === "cluster") return createCluster(target, address, use);
   const options = redisOptions(target, use);
   if (use === "worker") return new GatheringRedis(options);
   const { commandTimeout, socketTimeout, ...unbounded } = options;
   return new BoundedRedis(unbounded);
-}
-
-/**
- * ioredis's options of a `commands` client; undefined for a cluster. Throws UsageError for no URL.
- */
-export function redisOptionsOf(target: RedisTarget): RedisOptions | undefined {
-  return parseRedisAddress(target.url).kind === "cluster" ? undefined : redisOptions(target, "commands");
 }
 
 function redisOptions({ url, access = {} }: RedisTarget, use: ConnectionUse): ClientOptions {

@@ -32,7 +32,7 @@ const contenders: Record<string, () => Promise<() => Promise<unknown>>> = {
   syncline: async () => {
     const store = await openStore(target);
     const producer = new Producer(target, silentLog);
-    await producer.workers("main", "actions");
+    await producer.pending("main");
     const scheduler = new Scheduler({
       policies: indexes.map((index) =>
         testPolicy({

@@ -14,6 +14,7 @@ import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { RunningSinks } from "../../src/app/running-sinks.ts";
 import type { SinkSettings } from "../../src/config/policy-set.ts";
 import { silentLog } from "../../src/core/event-log.ts";
+import { WorkerConnections } from "../../src/queue/worker-connections.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { noticeOf, Receiver } from "../support/receiver.ts";
 import { noteFigure } from "./figures.ts";
@@ -73,7 +74,9 @@ function createSinks(): RunningSinks {
     queueMax: 100_000,
   };
   const set = { sinks: new Map([["ops", ops]]) };
-  return new RunningSinks({ set, redis: target, store, log: silentLog, roles: [], takeOverAfterMs, drainMs: 1_000 });
+  const connections = new WorkerConnections(target, silentLog);
+  const common = { redis: target, connections, store, log: silentLog };
+  return new RunningSinks({ ...common, set, roles: [], takeOverAfterMs, drainMs: 1_000 });
 }
 
 function startWorker(): ChildProcess {

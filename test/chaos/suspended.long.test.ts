@@ -1,9 +1,9 @@
 // One replica of real processes that is held up: its event loop, the whole process, its clock.
 // Afterwards nothing may be missing.
 import { setTimeout as delay } from "node:timers/promises";
-import { Queue } from "bullmq";
 import { beforeAll, describe, expect, inject, it } from "vitest";
-import { queueConnection, queueName } from "../../src/queue/queues.ts";
+import { silentLog } from "../../src/core/event-log.ts";
+import { OpenQueues, queueName } from "../../src/queue/queues.ts";
 import type { RedisTarget } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { type ChaosFixture, openFixture } from "./chaos-fixture.ts";
@@ -88,11 +88,9 @@ async function untilPlanned({ parts: { store } }: ChaosFixture, atMs: number): P
 }
 
 async function wake(redis: RedisTarget): Promise<void> {
-  const { connection, release } = queueConnection(redis, "commands");
-  const queue = new Queue(queueName("main", "actions"), { connection, prefix: redis.prefix });
-  await queue.promoteJobs();
-  await queue.close();
-  release();
+  const queues = new OpenQueues(redis, silentLog);
+  await queues.call(queueName("main", "actions"), (queue) => queue.promoteJobs());
+  await queues.close();
 }
 
 const one = (action: Fault["action"], atMs: number, forMs: number): Fault => ({ action, atMs, forMs, replicas: [0] });

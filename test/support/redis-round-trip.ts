@@ -10,6 +10,7 @@ import { createNoticeConsumer } from "../../src/queue/notice-consumer.ts";
 import { NoticeQueues } from "../../src/queue/notice-queues.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { queueName } from "../../src/queue/queues.ts";
+import { WorkerConnections } from "../../src/queue/worker-connections.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import { Changes } from "../../src/store/changes.ts";
 import { FailedTasks } from "../../src/store/failed-tasks.ts";
@@ -31,6 +32,7 @@ import { TestLog } from "./test-log.ts";
 /** What lives on a Redis until `stop`. */
 export interface Fixture {
   readonly target: RedisTarget;
+  readonly connections: WorkerConnections;
   readonly store: Store;
   readonly guard: RedisGuard;
   readonly journal: StartJournal;
@@ -52,8 +54,9 @@ export async function openFixture(target: RedisTarget): Promise<Fixture> {
   await guard.start();
   const producer = new Producer(target, log);
   const seen = new Set<string>();
+  const connections = new WorkerConnections(target, log);
   const consumer = createConsumer({
-    target,
+    connections,
     queue: queueName("main", "actions"),
     concurrency: 2,
     takeOverAfterMs: 10_000,
@@ -73,6 +76,7 @@ export async function openFixture(target: RedisTarget): Promise<Fixture> {
   await consumer.start();
   return {
     target,
+    connections,
     store,
     guard,
     log,
@@ -87,6 +91,7 @@ export async function openFixture(target: RedisTarget): Promise<Fixture> {
     },
     stop: async () => {
       await consumer.stop();
+      await connections.stop();
       await producer.close();
       await guard.stop();
       await store.close();
@@ -101,7 +106,6 @@ export async function useEverything(fixture: Fixture): Promise<void> {
   const id = await work();
   const find = () => producer.find({ service: "main", kind: "run", id });
   await until(find, (task) => task?.state === "completed");
-  if ((await producer.workers("main", "actions")) !== 1) throw new Error("the worker is not seen");
   await producer.pending("main");
   const walk = { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" } as const;
   await producer.walk(walk, { hurry: true });
@@ -154,11 +158,11 @@ export async function useEverything(fixture: Fixture): Promise<void> {
 }
 
 /** What sinks, the failed list and the record of changes do. */
-export async function useSinks({ store, target, log }: Fixture): Promise<void> {
+export async function useSinks({ store, target, connections, log }: Fixture): Promise<void> {
   const queues = new NoticeQueues(target, log);
   const process = async ({ notice }: Delivery): Promise<DeliveryVerdict> =>
     notice.id === "bad" ? { verdict: "failed", reason: "no" } : { verdict: "later", reason: "full", afterMs: 50 };
-  const common = { target, sink: "ops", queues, takeOverAfterMs: 5_000, drainMs: 3_000, log };
+  const common = { connections, sink: "ops", queues, takeOverAfterMs: 5_000, drainMs: 3_000, log };
   const consumer = createNoticeConsumer({ ...common, process, gaveUp: () => {} });
   await queues.add("ops", [noticeOf("bad"), noticeOf("good")], 1);
   await queues.add("ops", [noticeOf("good")], 10);

@@ -2,6 +2,7 @@
 // the receiver, secret file, take-over time.
 import { RunningSinks } from "../../src/app/running-sinks.ts";
 import { silentLog } from "../../src/core/event-log.ts";
+import { WorkerConnections } from "../../src/queue/worker-connections.ts";
 import { openStore } from "../../src/store/redis.ts";
 
 const [url = "", prefix = "", hook = "", secretFile = "", takeOverAfterMs = ""] = process.argv.slice(2);
@@ -11,6 +12,7 @@ const settings = { name: "ops", to: { ...to, timeoutMs: 10_000 }, giveUpAfterMs:
 const sinks = new RunningSinks({
   set: { sinks: new Map([["ops", settings]]) },
   redis: target,
+  connections: new WorkerConnections(target, silentLog),
   store: await openStore(target),
   log: silentLog,
   roles: ["worker"],

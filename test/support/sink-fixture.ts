@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { RunningSinks } from "../../src/app/running-sinks.ts";
 import type { SinkSettings, WebhookSettings } from "../../src/config/policy-set.ts";
+import { WorkerConnections } from "../../src/queue/worker-connections.ts";
 import { openStore, type RedisTarget } from "../../src/store/redis.ts";
 import { folderForTest } from "./folder.ts";
 import { TestLog } from "./test-log.ts";
@@ -34,9 +35,11 @@ export async function startSinks(
   const store = await openStore(target);
   const log = new TestLog();
   const added = new Map<string, number>();
+  const connections = new WorkerConnections(target, log);
   const running = new RunningSinks({
     set: { sinks: new Map(sinks.map((sink) => [sink.name, sink])) },
     redis: target,
+    connections,
     store,
     log,
     roles: more.roles ?? ["worker"],
@@ -52,6 +55,7 @@ export async function startSinks(
   await running.deliveries.start();
   onTestFinished(async () => {
     await running.stop();
+    await connections.stop();
     await store.close();
   });
   return { sinks: running, log, added };

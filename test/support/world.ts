@@ -3,7 +3,6 @@
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Queue } from "bullmq";
 import { onTestFinished } from "vitest";
 import { type AppOptions, type RunningApp, startApp } from "../../src/app/app.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
@@ -11,7 +10,6 @@ import { loadPolicies } from "../../src/config/load-policies.ts";
 import type { PolicySet } from "../../src/config/policy-set.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
 import { Producer } from "../../src/queue/producer.ts";
-import { queueConnection, queueName } from "../../src/queue/queues.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
@@ -150,11 +148,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     target,
     enqueue,
     actions: async (service) => {
-      const { connection, release } = queueConnection(target, "commands");
-      const queue = new Queue(queueName(service, "actions"), { connection, prefix: target.prefix });
-      const { active = 0, delayed = 0 } = await queue.getJobCounts("active", "delayed");
-      await queue.close();
-      release();
+      const { active, delayed } = await producer.backlog(service, "actions");
       return { active, delayed };
     },
     enqueueOf: async (policies, name) => {

@@ -5,15 +5,16 @@ import { expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { done } from "../../../src/model/verdict.ts";
 import { createConsumer } from "../../../src/queue/consumer.ts";
-import { queueConnection, taskOptions } from "../../../src/queue/queues.ts";
+import { taskOptions } from "../../../src/queue/queues.ts";
+import { WorkerConnections } from "../../../src/queue/worker-connections.ts";
 import { openStore } from "../../../src/store/redis.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
 
 it("a task that killed too many workers is not run, and returns until it is ended", async () => {
-  const { connection, release } = queueConnection(target, "commands");
-  const queue = new Queue("main-actions", { connection, prefix: target.prefix });
+  const connections = new WorkerConnections(target, silentLog);
+  const queue = new Queue("main-actions", { connection: { url: target.url }, prefix: target.prefix });
   const store = await openStore(target);
   const endings: (() => Promise<boolean>)[] = [
     async () => {
@@ -25,7 +26,7 @@ it("a task that killed too many workers is not run, and returns until it is ende
   const reasons: string[] = [];
   let worked = 0;
   const consumer = createConsumer({
-    ...{ target, queue: "main-actions", concurrency: 1, takeOverAfterMs: 5_000, drainMs: 1_000, log: silentLog },
+    ...{ connections, queue: "main-actions", concurrency: 1, takeOverAfterMs: 5_000, drainMs: 1_000, log: silentLog },
     process: async () => {
       worked += 1;
       return done;
@@ -38,7 +39,7 @@ it("a task that killed too many workers is not run, and returns until it is ende
   onTestFinished(async () => {
     await consumer.stop();
     await queue.close();
-    release();
+    await connections.stop();
     await store.close();
   });
   const doomed = await queue.add("run", {}, { ...taskOptions, jobId: "doomed" });

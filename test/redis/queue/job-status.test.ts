@@ -6,6 +6,7 @@ import { cancel, complete, done, retry, snooze, type Verdict } from "../../../sr
 import { createConsumer } from "../../../src/queue/consumer.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import type { Consumer } from "../../../src/queue/worker.ts";
+import { WorkerConnections } from "../../../src/queue/worker-connections.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -14,13 +15,14 @@ const target = redisForTest();
 const policy = testPolicy();
 let producer: Producer;
 let consumer: Consumer;
+const connections = new WorkerConnections(target, silentLog);
 const verdicts = new Map<number, Verdict>();
 const worked = new Set<number>();
 
 beforeAll(async () => {
   producer = new Producer(target, silentLog);
   consumer = createConsumer({
-    ...{ target, queue: `${policy.service}-actions`, concurrency: 4 },
+    ...{ connections, queue: `${policy.service}-actions`, concurrency: 4 },
     ...{ takeOverAfterMs: 5_000, drainMs: 1_000, log: silentLog },
     process: async (item) => {
       const { slotMs } = parseTask(item);
@@ -33,6 +35,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await consumer.stop();
+  await connections.stop();
   await producer.close();
 });
 
