@@ -36,7 +36,7 @@ class RetryLater extends Error {
 /** Ends an item whose outcome is recorded. */
 class ItemCancelled extends UnrecoverableError {}
 
-/** After so many worker crashes an item is still tried again; one more ends it. */
+/** After so many worker crashes in a row an item is still tried again; one more ends it. */
 const crashesMax = 3;
 /** Crashes before BullMQ drops an item: far more, since giving up may crash a worker, too. */
 const maxStalledCount = 20;
@@ -50,9 +50,10 @@ export function createConsumer(given: ConsumerOptions): Consumer {
   const { queue, concurrency, abandoned } = options;
   const process = async (job: Job<unknown>, { token, signal, isStopping }: JobContext) => {
     if (isStopping) return applyVerdict(snooze(systemClock.nowMs()), job, token);
-    const working =
-      job.stalledCounter > crashesMax ? giveUp(job, options) : options.process(job.data, toAttempt(job, signal));
+    const isDoomed = job.stalledCounter > crashesMax;
+    const working = isDoomed ? giveUp(job, options) : options.process(job.data, toAttempt(job, signal));
     const verdict = await working.catch((error: unknown) => onFailure(error, job.id, log));
+    if (!isDoomed && job.stalledCounter > 0) forgetCrashes(job, options);
     return applyVerdict(verdict, job, token);
   };
   return createWorker(options, {
@@ -88,6 +89,16 @@ async function giveUp(job: Job<unknown>, { abandoned, queue, log }: ConsumerOpti
   };
   const hasEnded = await abandoned(job.data, `${job.stalledCounter} workers crashed on it`).catch(again);
   return hasEnded ? done : snooze(systemClock.nowMs() + abandonedAgainMs);
+}
+
+/**
+ * A step that ended forgives the crashes before it: BullMQ counts an outage of Redis, in which the
+ * lock of a job expires, as a crash, and a run that lasts for days may meet several.
+ */
+function forgetCrashes({ queueQualifiedName, id }: Job<unknown>, { connections, log, queue }: ConsumerOptions): void {
+  connections.commands.hdel(`${queueQualifiedName}:${id}`, "stc").catch((error: unknown) => {
+    log.warn("queue.unreachable", { queue, message: errorText(error) });
+  });
 }
 
 /** A newer version's item waits for a replica that can read it. Other failures go to BullMQ. */
