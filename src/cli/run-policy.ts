@@ -12,9 +12,8 @@ import { showClock } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type Outcome } from "../model/outcome.ts";
 import { isFromMasks, runByHand, type Task, targetOf } from "../model/task.ts";
+import { findRunningSet } from "../queries/policy-set.ts";
 import { type RunningTask, readRunning } from "../queries/running.ts";
-import type { Producer } from "../queue/producer.ts";
-import { queueKindOf } from "../queue/queues.ts";
 import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
 import { type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
@@ -157,28 +156,25 @@ export interface HandContext {
 
 /** Waits for the outcomes of these tasks; while no worker is alive, this process works. */
 export async function workAndWait({ tasks }: QueuedTasks, context: HandContext): Promise<void> {
-  await withProducer(context.redis, async (producer) => {
-    const standIn = new StandIn(tasks[0], producer, context);
-    try {
-      await waitAndReport(tasks, standIn, context);
-    } finally {
-      await standIn.stop();
-    }
-  });
+  const standIn = new StandIn(tasks[0], context);
+  try {
+    await waitAndReport(tasks, standIn, context);
+  } finally {
+    await standIn.stop();
+  }
 }
 
 /** The worker that this process becomes when none is left that could take the tasks. */
 class StandIn {
   readonly #task: Task | undefined;
-  readonly #producer: Pick<Producer, "workers">;
   readonly #context: HandContext;
+  #isServed: Promise<boolean> | undefined;
   #lookAtMs = 0;
   #isSaid = false;
   #worker: RunningApp | undefined;
 
-  constructor(task: Task | undefined, producer: Pick<Producer, "workers">, context: HandContext) {
+  constructor(task: Task | undefined, context: HandContext) {
     this.#task = task;
-    this.#producer = producer;
     this.#context = context;
   }
 
@@ -195,15 +191,16 @@ class StandIn {
     await this.#worker?.stop();
   }
 
-  /** The queue knows who takes from it; a worker that is cut off still counts there. */
+  /** A worker counts for ten seconds after its death, and only where its policies name the service. */
   async #isOneAlive(): Promise<boolean> {
     if (this.#task === undefined) return true;
-    const { service, kind } = this.#task;
-    const [consumers, { workers }] = await Promise.all([
-      this.#producer.workers(service, queueKindOf(kind)),
-      readPresence(this.#context.store),
-    ]);
-    return consumers > 0 && workers > 0;
+    this.#isServed ??= this.#findService(this.#task.service);
+    return (await readPresence(this.#context.store)).workers > 0 && (await this.#isServed);
+  }
+
+  async #findService(name: string): Promise<boolean> {
+    const running = await findRunningSet(this.#context.store);
+    return running === undefined || running.set.services.has(name);
   }
 
   async #work(): Promise<void> {
