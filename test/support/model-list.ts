@@ -12,7 +12,12 @@ export interface ModelOptions {
   readonly paging: "offset" | "key";
   readonly growsAt: "end" | "front" | "anywhere";
   readonly pageSize: number;
+  /** An empty page with a link stands before each page. */
+  readonly emptyPages?: boolean;
 }
+
+/** Begins a link to an empty page, which leads on to the place behind this mark. */
+const emptyMark = "empty-";
 
 /** The process dies here. */
 export class Crash extends Error {}
@@ -22,6 +27,8 @@ export class ModelList implements PagedList, ItemStore {
   items: string[] = [];
   readonly reports = new Map<string, number>();
   readonly open = new Set<string>();
+  /** Those that were open when a walk last read them. */
+  readonly seenOpen = new Set<string>();
   requests = 0;
   /** Called before each answer of the list, and before each write: may change the list or throw. */
   onStep: () => void = () => {};
@@ -34,6 +41,10 @@ export class ModelList implements PagedList, ItemStore {
 
   constructor(options: ModelOptions) {
     this.#options = options;
+  }
+
+  get growsAt(): ModelOptions["growsAt"] {
+    return this.#options.growsAt;
   }
 
   get known(): ListKnowledge {
@@ -72,7 +83,7 @@ export class ModelList implements PagedList, ItemStore {
     }
   }
 
-  async count(): Promise<number> {
+  async count(): Promise<number | undefined> {
     this.requests += 1;
     this.onStep();
     return this.items.length;
@@ -85,12 +96,14 @@ export class ModelList implements PagedList, ItemStore {
   takeIn: ItemStore["takeIn"] = async ({ items, sinceSeq, mustKnowFirst = false }, checkpoint) => {
     this.onStep();
     if (mustKnowFirst && !this.#firstSeq.has(items[0]?.id ?? "")) return undefined;
-    if (checkpoint !== undefined) this.#saved = JSON.stringify(checkpoint);
+    if (checkpoint !== undefined && items.length > 0) this.#saved = JSON.stringify(checkpoint);
     return this.#take(items, sinceSeq);
   };
 
   #take(items: readonly ItemFacts[], sinceSeq: number): readonly Novelty[] {
-    return items.map(({ id }) => {
+    return items.map(({ id, finished }) => {
+      if (finished === false) this.seenOpen.add(id);
+      else this.seenOpen.delete(id);
       const seq = this.#firstSeq.get(id);
       if (seq !== undefined) return seq > sinceSeq ? "again" : "known";
       this.#firstSeq.set(id, this.#firstSeq.size + 1);
@@ -106,7 +119,8 @@ export class ModelList implements PagedList, ItemStore {
 
   #page(url: string): ListPage {
     const [epoch, at = ""] = url.split("|");
-    if (at !== "start" && epoch !== String(this.#epoch)) throw new LinkExpired();
+    if (!at.endsWith("start") && epoch !== String(this.#epoch)) throw new LinkExpired();
+    if (at.startsWith(emptyMark)) return { items: [], url, nextLink: `${epoch}|${at.slice(emptyMark.length)}` };
     const { paging, pageSize } = this.#options;
     const start =
       at === "start" ? 0 : paging === "offset" ? Number(at) : this.items.findIndex((id) => this.#key(id) > Number(at));
@@ -118,7 +132,7 @@ export class ModelList implements PagedList, ItemStore {
   }
 
   #link(at: string): string {
-    return `${this.#epoch}|${at}`;
+    return `${this.#epoch}|${this.#options.emptyPages === true ? emptyMark : ""}${at}`;
   }
 
   #facts(id: string): ItemFacts {

@@ -45,7 +45,9 @@ const walkSchema = z.object({
   trail: z.enum(trails),
   lastPage: linkSchema,
   openFrom: linkSchema,
-  openPages: z.int(),
+  openFirst: z.string().nullable(),
+  openToEnd: z.int(),
+  openToFront: z.int(),
   /** How often it began anew. From 1 on, it also counts items found since `sinceSeq`. */
   restarts: z.int(),
 });
@@ -64,9 +66,12 @@ const knowledgeSchema = z.object({
   items: z.int(),
   /** The last page with items. */
   lastPage: linkSchema,
-  /** The earliest page with an open item, and how many from there to the end or front. */
+  /** The earliest page with an open item, the id of that item, and the pages from there on. */
   openFrom: linkSchema,
-  openPages: z.int(),
+  openFirst: z.string().nullable(),
+  openToEnd: z.int(),
+  /** The pages from the first one to the latest with an open item. */
+  openToFront: z.int(),
   /** The credential in the list's links, because of which none is stored; null: none. */
   notKept: z.string().nullable().default(null),
   /** Why items that are gone cannot be counted (list-totals.ts); null: they can, or need not be. */
@@ -77,6 +82,9 @@ const knowledgeSchema = z.object({
 
 /** A whole walk in progress. */
 export type UnderwayWalk = Readonly<z.infer<typeof walkSchema>>;
+
+/** What a walk sees of its pages. */
+export type PagesSeen = Omit<UnderwayWalk, "startedAtMs" | "sinceSeq" | "next" | "items" | "restarts">;
 
 /** What is known of a list's order (version 1). */
 export type ListKnowledge = Readonly<z.infer<typeof knowledgeSchema>>;
@@ -93,7 +101,9 @@ const nothingKnown: ListKnowledge = {
   items: 0,
   lastPage: null,
   openFrom: null,
-  openPages: 0,
+  openFirst: null,
+  openToEnd: 0,
+  openToFront: 0,
   notKept: null,
   uncounted: null,
   underway: null,
@@ -148,7 +158,7 @@ export function chooseWalk(known: ListKnowledge, nowMs: number, limits: Strategy
 }
 
 function whyWhole(known: ListKnowledge, nowMs: number, limits: StrategyLimits): WholeReason | undefined {
-  const { underway, wholeAtMs, pages, order, openPages, notKept } = known;
+  const { underway, wholeAtMs, pages, order, notKept } = known;
   if (underway !== null) return "resumed";
   if (wholeAtMs === null) return "first";
   if (limits.whole !== undefined) return limits.whole;
@@ -157,6 +167,7 @@ function whyWhole(known: ListKnowledge, nowMs: number, limits: StrategyLimits): 
   // Only a walk from the front needs no stored link.
   if (order !== "head" && notKept !== null) return "links-not-kept";
   if (nowMs - wholeAtMs >= limits.auditEveryMs) return "audit";
+  const openPages = order === "head" ? known.openToFront : known.openToEnd;
   return openPages > openPagesMax && nowMs - wholeAtMs >= pages * msPerPage ? "open-items" : undefined;
 }
 
@@ -178,10 +189,20 @@ export function giveUp(known: ListKnowledge, nowMs: number): ListKnowledge {
   return { ...known, order: "scan", orderSinceMs: nowMs, forTail: 0, forHead: 0 };
 }
 
+/** What a walk has seen of the pages before its first one. */
+export const nothingRead: PagesSeen = {
+  trail: "empty",
+  pages: 0,
+  lastPage: null,
+  openFrom: null,
+  openFirst: null,
+  openToEnd: 0,
+  openToFront: 0,
+};
+
 /** A walk that began at this instant, before its first page. */
 export function freshWalk(startedAtMs: number, sinceSeq: number, restarts = 0): UnderwayWalk {
-  const nothing = { next: null, pages: 0, items: 0, lastPage: null, openFrom: null, openPages: 0 };
-  return { ...nothing, trail: "empty", startedAtMs, sinceSeq, restarts };
+  return { ...nothingRead, next: null, items: 0, startedAtMs, sinceSeq, restarts };
 }
 
 /** The knowledge without links that carry a credential; a walk in progress on one restarts. */

@@ -17,7 +17,9 @@ import {
   giveUp,
   type ListKnowledge,
   learn,
+  nothingRead,
   openPagesMax,
+  type PagesSeen,
   type StrategyLimits,
   type Trail,
   type UnderwayWalk,
@@ -35,7 +37,7 @@ export interface WalkTools extends ItemStore {
 /** How often a walk restarts because its links have expired. */
 const restartsMax = 3;
 
-const nothingSeen: CheapResult = { trail: "empty", pages: 0, fresh: 0, lastPage: null, openFrom: null, openPages: 0 };
+const nothingSeen: CheapResult = { ...nothingRead, fresh: 0 };
 
 /** What a walk did. `sinceMs`: its reads are later; `demoted`: why the order was given up. */
 export interface WalkReport {
@@ -85,20 +87,18 @@ function withNovelties(tools: WalkTools, see: (novelty: Novelty, id: string) => 
 }
 
 function noteWalk(known: ListKnowledge, seen: CheapResult, kind: WalkKind): ListKnowledge {
-  return {
-    ...known,
-    items: known.items + seen.fresh,
-    lastPage: kind === "head" ? known.lastPage : seen.lastPage,
-    openFrom: seen.openFrom,
-    openPages: seen.openPages,
-    underway: null,
-  };
+  const lastPage = kind === "head" ? known.lastPage : seen.lastPage;
+  return { ...known, items: known.items + seen.fresh, lastPage, ...openOf(seen), underway: null };
+}
+
+function openOf({ openFrom, openFirst, openToEnd, openToFront }: Omit<PagesSeen, "trail">) {
+  return { openFrom, openFirst, openToEnd, openToFront };
 }
 
 async function whole(before: ListKnowledge, begun: UnderwayWalk, tools: WalkTools): Promise<WalkReport> {
   const walk = await walkWhole(before, begun, tools);
-  const { startedAtMs, pages, items, lastPage, openFrom, openPages, trail } = walk;
-  const read = { ...before, wholeAtMs: startedAtMs, pages, items, lastPage, openFrom, openPages, underway: null };
+  const { startedAtMs, pages, items, lastPage, trail } = walk;
+  const read = { ...before, wholeAtMs: startedAtMs, pages, items, lastPage, ...openOf(walk), underway: null };
   const missed = whatWasMissed(before, trail);
   const known = missed === undefined ? learn(read, trail, tools.nowMs, tools.limits) : giveUp(read, tools.nowMs);
   await tools.save(known);
@@ -116,8 +116,6 @@ function whatWasMissed({ order }: ListKnowledge, trail: Trail): string | undefin
 /** What a cheap walk works with. */
 type CheapWalkTools = WalkTools & { readonly sinceSeq: number; readonly noteWholeDue: () => Promise<void> };
 
-type PagesSeen = Pick<UnderwayWalk, "trail" | "pages" | "lastPage" | "openFrom" | "openPages">;
-
 /** The result of a cheap walk. `broken`: why it proves nothing: the list must be read whole. */
 interface CheapResult extends PagesSeen {
   readonly fresh: number;
@@ -129,10 +127,11 @@ interface CheapResult extends PagesSeen {
 /** Reads a list that grows at its end: from the earliest open page, or the last one, on. */
 async function walkTail(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapResult> {
   // Too many to read each time: whole walks read them.
-  const isLeft = known.openPages > openPagesMax;
+  const isLeft = known.openToEnd > openPagesMax;
   const from = isLeft ? known.lastPage : (known.openFrom ?? known.lastPage);
   if (from === null) return { ...nothingSeen, broken: "last-page-unknown" };
   let seen: CheapResult = { ...nothingSeen, lastPage: known.lastPage };
+  let isOpenFound = isLeft || known.openFirst === null;
   try {
     for await (const page of tools.list.pages(from)) {
       // The page continues known items only if its first item is known: a deletion may have moved
@@ -140,32 +139,36 @@ async function walkTail(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
       const mustKnowFirst = seen.pages === 0;
       const novelties = await tools.takeIn({ items: page.items, sinceSeq: tools.sinceSeq, mustKnowFirst });
       if (novelties === undefined) return { ...seen, broken: "last-page-moved" };
+      isOpenFound ||= page.items.some(({ id }) => id === known.openFirst);
       seen = { ...passPage(seen, page, novelties), fresh: seen.fresh + countNew(novelties) };
     }
   } catch (error) {
     if (!(error instanceof LinkExpired)) throw error;
     return { ...seen, broken: "link-expired" };
   }
-  if (isLeft) seen = { ...seen, openFrom: known.openFrom, openPages: known.openPages + Math.max(seen.pages - 1, 0) };
-  return fits("tail", seen.trail) ? seen : { ...seen, broken: "order-lost", disproved: true };
+  if (!fits("tail", seen.trail)) return { ...seen, broken: "order-lost", disproved: true };
+  // A deletion may have moved it before the pages that were read.
+  if (!isOpenFound) return { ...seen, broken: "open-item-moved" };
+  if (!isLeft) return seen;
+  return { ...seen, ...openOf(known), openToEnd: known.openToEnd + Math.max(seen.pages - 1, 0) };
 }
 
 /** Reads a list that grows at its front: up to a page that ends known, as far as items are open. */
 async function walkHead(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapResult> {
-  const pagesMin = Math.min(known.openPages + 1, openPagesMax);
+  const pagesMin = Math.min(known.openToFront + 1, openPagesMax);
   let seen = nothingSeen;
+  // The pages of nothing but news push the open items back.
+  let knownPages = 0;
   for await (const page of tools.list.pages(undefined)) {
     if (seen.pages === 0) await tools.noteWholeDue();
     const novelties = await takePage(page, tools);
-    const isOpen = page.items.some((item) => item.finished === false);
-    seen = pass(seen, novelties);
-    if (isOpen) seen = { ...seen, openFrom: page.url, openPages: seen.pages };
-    const endsKnown = novelties.length === 0 || novelties.at(-1) === "known";
-    if (endsKnown && (known.openPages === 0 || seen.pages >= pagesMin)) break;
+    seen = pass(seen, page, novelties);
+    if (novelties.at(-1) !== "known") continue;
+    knownPages += 1;
+    if (known.openToFront === 0 || knownPages >= pagesMin) break;
   }
-  if (known.openPages > openPagesMax) seen = { ...seen, openPages: Math.max(seen.openPages, known.openPages) };
-  const { trail } = seen;
-  return fits("head", trail) ? seen : { ...seen, broken: "order-lost", disproved: true };
+  if (known.openToFront > openPagesMax) seen = { ...seen, openToFront: Math.max(seen.openToFront, known.openToFront) };
+  return fits("head", seen.trail) ? seen : { ...seen, broken: "order-lost", disproved: true };
 }
 
 /** Reads the first page and from the last page on, and requests the count. */
@@ -173,7 +176,9 @@ async function walkEnds(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
   const head = await firstPage(tools);
   const tail = await walkTail(known, tools);
   const fresh = head.fresh + tail.fresh;
-  const both: CheapResult = { ...tail, pages: head.pages + tail.pages, fresh };
+  // From the front, an open item may stand as far back as the end.
+  const openToFront = tail.openFrom === null ? head.openToFront : known.pages + tail.pages;
+  const both: CheapResult = { ...tail, pages: head.pages + tail.pages, fresh, openToFront };
   if (tail.broken !== undefined) return both;
   if (head.fresh > 0 && head.trail !== "new-known") return { ...both, broken: "first-page-new" };
   if (head.fresh > 0 && tail.fresh > 0) return { ...both, broken: "both-ends-grew", disproved: true };
@@ -182,21 +187,31 @@ async function walkEnds(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
   return head.fresh > 0 ? { ...both, trail: head.trail } : both;
 }
 
+/** Reads up to the first page with items. */
 async function firstPage(tools: CheapWalkTools): Promise<CheapResult> {
+  let seen = nothingSeen;
   for await (const page of tools.list.pages(undefined)) {
-    await tools.noteWholeDue();
-    return pass(nothingSeen, await takePage(page, tools));
+    if (seen.pages === 0) await tools.noteWholeDue();
+    seen = pass(seen, page, await takePage(page, tools));
+    if (page.items.length > 0) break;
   }
-  return nothingSeen;
+  return seen;
 }
 
 async function takePage({ items }: ListPage, { takeIn, sinceSeq }: CheapWalkTools): Promise<readonly Novelty[]> {
   return (await takeIn({ items, sinceSeq })) ?? [];
 }
 
-function pass(seen: CheapResult, novelties: readonly Novelty[]): CheapResult {
+/** What is seen after one more page from the front. */
+function pass(seen: CheapResult, page: ListPage, novelties: readonly Novelty[]): CheapResult {
+  const pages = seen.pages + 1;
+  const openToFront = page.items.some(isOpen) ? pages : seen.openToFront;
   const fresh = seen.fresh + countNew(novelties);
-  return { ...seen, pages: seen.pages + 1, fresh, trail: extendTrail(seen.trail, novelties) };
+  return { ...seen, pages, fresh, openToFront, trail: extendTrail(seen.trail, novelties) };
+}
+
+function isOpen({ finished }: ItemFacts): boolean {
+  return finished === false;
 }
 
 function countNew(novelties: readonly Novelty[]): number {
@@ -251,14 +266,19 @@ function countOf(novelties: readonly Novelty[], isReread: boolean): number {
 
 /** What is seen after one more page, on the way to the end. */
 function passPage<Seen extends PagesSeen>(seen: Seen, page: ListPage, novelties: readonly Novelty[]): Seen {
-  const openFrom = seen.openFrom ?? (page.items.some((item) => item.finished === false) ? page.url : null);
+  const open = page.items.find(isOpen);
+  const isFirstOpen = open !== undefined && seen.openFrom === null;
+  const { openFrom, openFirst } = isFirstOpen ? { openFrom: page.url, openFirst: open.id } : seen;
+  const pages = seen.pages + 1;
   return {
     ...seen,
-    pages: seen.pages + 1,
+    pages,
     trail: extendTrail(seen.trail, novelties),
     lastPage: page.items.length > 0 ? page.url : seen.lastPage,
     openFrom,
-    openPages: openFrom === null ? 0 : seen.openPages + 1,
+    openFirst,
+    openToEnd: openFrom === null ? 0 : seen.openToEnd + 1,
+    openToFront: open === undefined ? seen.openToFront : pages,
   };
 }
 

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { beginTotals } from "../../../src/feeds/list-totals.ts";
 import { createItemMapper } from "../../../src/feeds/mapping.ts";
+import { nothingRead, readKnowledge } from "../../../src/feeds/strategy/choose-walk.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import type { ItemFacts, ListName } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
@@ -150,18 +151,9 @@ describe("a walk of the whole list", () => {
     pages = [[conflict(1, 42)], [conflict(2, 42), conflict(3, 42)]];
     saidCount = 2;
     const next = `${origin}/odata/syncconflictdetails?$skip=1`;
-    const page = { pages: 1, items: 1, trail: "known", lastPage: null, openFrom: null, openPages: 0 };
+    const page = { ...nothingRead, pages: 1, items: 1, trail: "known" };
     const underway = { ...page, startedAtMs: 1, sinceSeq: 0, next, restarts: 0 };
-    const known = {
-      v: 1,
-      order: "undecided",
-      orderSinceMs: 0,
-      forTail: 0,
-      forHead: 0,
-      wholeAtMs: null,
-      ...page,
-      underway,
-    };
+    const known = { ...readKnowledge(null), ...page, underway };
     const ended = await walked("conflictDetails", JSON.stringify(known));
     expect([ended?.whole, ended?.totals]).toEqual([true, undefined]);
     // Begun anew it has seen all of it.
@@ -201,9 +193,9 @@ describe("the audit of a list that is read from its end", () => {
   /** Whether a list whose last audit was so long ago is read whole now. */
   const isAudited = async (agoMs: number, startsWait: boolean, given: Partial<FeedStatus> = {}) => {
     pages = [[conflict(1, 42)], [conflict(2, 42)], [conflict(3, 42)], [conflict(4, 42)]];
-    const known = { v: 1, order: "tail", orderSinceMs: 0, forTail: 2, forHead: 0, wholeAtMs: nowMs - agoMs };
+    const known = { ...readKnowledge(null), order: "tail", forTail: 2, wholeAtMs: nowMs - agoMs };
     const lastPage = `${origin}/odata/synchronizationactivities?$skip=3`;
-    const read = { pages: 4, items: 4, lastPage, openFrom: null, openPages: 0, underway: null };
+    const read = { pages: 4, items: 4, lastPage };
     return (await walked("activities", JSON.stringify({ ...known, ...read }), { startsWait, ...given }))?.whole;
   };
 
