@@ -49,9 +49,15 @@ export async function startHttpServer(options: HttpServerOptions, listener: Requ
   };
 }
 
-/** Whether a client accepts gzip: by name, and not with a weight of 0. */
+/** Whether a client accepts gzip: by name or else by `*`, and not with a weight of 0. */
 export function takesGzip(accepted: string | string[] | undefined): boolean {
-  return String(accepted ?? "")
-    .split(",")
-    .some((one) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(one));
+  const weights = new Map(
+    String(accepted ?? "")
+      .split(",")
+      .map((one) => {
+        const [, name = "", weight = "1"] = /^\s*([^\s;]+)\s*(?:;\s*q=([\d.]+))?\s*$/i.exec(one) ?? [];
+        return [name.toLowerCase(), Number(weight)];
+      }),
+  );
+  return (weights.get("gzip") ?? weights.get("*") ?? 0) > 0;
 }

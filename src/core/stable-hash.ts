@@ -17,7 +17,12 @@ function sorted(value: unknown, depth: number): unknown {
   if (Array.isArray(value)) return value.map((item) => sorted(item, depth + 1));
   if (!isJsonObject(value)) return value;
   const copy: Record<string, unknown> = {};
-  for (const key of sortedNames(value)) copy[key] = sorted(value[key], depth + 1);
+  for (const key of sortedNames(value)) {
+    const part = sorted(value[key], depth + 1);
+    // Assigned, this key would be the prototype, and not be written.
+    if (key === "__proto__") Object.defineProperty(copy, key, { value: part, enumerable: true });
+    else copy[key] = part;
+  }
   return copy;
 }
 

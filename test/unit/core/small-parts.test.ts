@@ -48,6 +48,10 @@ describe("stable hashes", () => {
     expect(hashText("syncline")).toHaveLength(16);
   });
 
+  it("see a key that is named like the prototype", () => {
+    expect(canonicalJson(JSON.parse('{"b":1,"__proto__":{"d":2,"c":3}}'))).toBe('{"__proto__":{"c":3,"d":2},"b":1}');
+  });
+
   it("survive any nesting", () => {
     let deep: unknown = 1;
     for (let level = 0; level < 100_000; level += 1) deep = [deep];

@@ -69,13 +69,13 @@ describe("the health server", () => {
     const base = await start();
     const get = (path: string, accepted: string, method = "GET") =>
       fetch(base + path, { method, headers: { "accept-encoding": accepted } });
-    for (const accepted of ["gzip", "deflate, gzip;q=0.8", "*"]) {
+    for (const accepted of ["gzip", "deflate, gzip;q=0.8", "*", "*;q=0, GZIP ; q=0.001"]) {
       const answer = await get("/long", accepted);
       expect([answer.headers.get("content-encoding"), answer.headers.get("vary")]).toEqual(["gzip", "accept-encoding"]);
       expect(Number(answer.headers.get("content-length"))).toBeLessThan(long.length / 20);
       expect(await answer.text()).toBe(long);
     }
-    for (const accepted of ["identity", "deflate", "gzip;q=0", "gzip;q=0.0, br"]) {
+    for (const accepted of ["identity", "deflate", "gzip;q=0", "gzip;q=0.0, br", "gzip;q=0, *", "gzipped"]) {
       const answer = await get("/long", accepted);
       expect([accepted, answer.headers.get("content-encoding")]).toEqual([accepted, null]);
       expect(await answer.text()).toBe(long);
