@@ -10,6 +10,8 @@ import type { ItemFacts, ListName } from "../model/feed.ts";
 export interface ItemMapper {
   /** The facts of one item; undefined where the mapping has no expression, or it failed. */
   readonly read: (item: unknown) => ItemFacts;
+  /** The expression that gives an item's id; empty: its content is its id. */
+  readonly keyedBy: string;
   /** Which facts the mapping can give. */
   readonly knows: (fact: keyof ItemMapping) => boolean;
   /** How many expressions failed so far, the last message, and its item. */
@@ -83,6 +85,7 @@ export function createItemMapper(list: ListName, mapping: ItemMapping = {}): Ite
       if (count > failedBefore) failedItem = id;
       return read;
     },
+    keyedBy: texts.id ?? "",
     knows: (fact) => expressions.has(fact),
     failures: () => ({ count, last, item: failedItem }),
   };

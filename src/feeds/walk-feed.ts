@@ -9,7 +9,7 @@ import { done, snooze, type Verdict } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { FeedPage, FeedStatus, FeedStore } from "../store/feed-store.ts";
+import { type FeedPage, type FeedStatus, type FeedStore, forgetAfterMs } from "../store/feed-store.ts";
 import { beginTotals, type RunningTotals, readWholeMax } from "./list-totals.ts";
 import type { ItemMapper } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
@@ -37,7 +37,7 @@ import { LinkExpired, type PagedList, walkList } from "./strategy/walk.ts";
 export interface WalkDependencies {
   readonly feeds: Pick<
     FeedStore,
-    | ("takeIn" | "keepKnowledge" | "keepShape" | "walked" | "failed" | "markLogged")
+    | ("beginAnew" | "takeIn" | "keepKnowledge" | "keepShape" | "walked" | "failed" | "markLogged")
     | ("discoveredSince" | "status" | "waiting")
   >;
   readonly nowMs: () => Promise<number>;
@@ -95,7 +95,9 @@ export async function walkFeed(
     if (denied !== undefined && denied.waitMs > 0) return snooze(nowMs + denied.waitMs);
   }
   const startedAtMs = given?.beganAtMs ?? nowMs;
-  const walk = { ...options, service, mapper, before, startedAtMs, given: given?.pages, signal };
+  const { sampling = new ItemSampling() } = options;
+  const found = { ...options, service, mapper, before, startedAtMs, given: given?.pages, sampling, signal };
+  const walk = { ...found, before: await historyOf(feed, found, nowMs) };
   try {
     await readList(feed, walk);
   } catch (error) {
@@ -144,6 +146,7 @@ async function endBrokenWalk(
 }
 
 interface WalkContext extends Omit<WalkDependencies, "service" | "itemMapper"> {
+  readonly sampling: ItemSampling;
   readonly service: SyncService;
   readonly mapper: ItemMapper;
   readonly before: FeedStatus;
@@ -152,10 +155,32 @@ interface WalkContext extends Omit<WalkDependencies, "service" | "itemMapper"> {
   readonly signal: AbortSignal;
 }
 
+/** The list's status. Where what was seen of it says nothing any more, a history begins. */
+async function historyOf(feed: Feed, walk: WalkContext, nowMs: number): Promise<FeedStatus> {
+  const { feeds, before, mapper, log } = walk;
+  const { keyedBy, beganAtMs = nowMs, wholeSinceMs = beganAtMs } = before;
+  // Seen items are kept for longer than this after the last walk that has read them all.
+  const isForgotten = nowMs - wholeSinceMs > forgetAfterMs;
+  if (keyedBy === mapper.keyedBy && !isForgotten) return before;
+  if (keyedBy !== undefined) {
+    (await unpublishedItems(feed, before, feeds)).forEach(itemLog(feed, walk));
+    await announceNew(feed, before, walk);
+    const why = isForgotten ? "it was not read whole for 40 days" : "the mapping gives its items other ids";
+    log.warn("feed.begun-anew", { ...feed, why });
+  }
+  await feeds.beginAnew(feed, before, mapper.keyedBy);
+  return feeds.status(feed);
+}
+
+/** Logs an item, within the limits of the feed's minute. */
+function itemLog(feed: Feed, { sampling, startedAtMs: nowMs, log }: WalkContext): (item: ItemFacts) => void {
+  return (item) => sampling.log(feed, item, { nowMs, log });
+}
+
 async function readList(feed: Feed, walk: WalkContext): Promise<void> {
-  const { mapper, before, startedAtMs, feeds, log, sampling = new ItemSampling() } = walk;
+  const { mapper, before, startedAtMs, feeds, log } = walk;
   const isFirst = before.walks === 0;
-  const logItem = (item: ItemFacts) => sampling.log(feed, item, { nowMs: startedAtMs, log });
+  const logItem = itemLog(feed, walk);
   const unpublished = await unpublishedItems(feed, before, feeds);
   unpublished.forEach(logItem);
   let fresh = unpublished.length;

@@ -4,7 +4,8 @@
 //   feed          hash         FeedStatus: seq, generation, knowledge, walks, failures
 //   feed-items    hash         id → FIRST_SEQ FINGERPRINT@SEEN_AT FACTS, of the newest 100,000
 //   feed-order    sorted set   id by the number of its last change
-//   feed-seen     4,096 hashes a generation: part of an id's digest → FIRST_SEQ FINGERPRINT
+//   feed-seen     4,096 hashes a generation of a history: part of an id's digest → FIRST_SEQ
+//                              FINGERPRINT
 //   feed-totals   hash         at, seq, `:FIELD` → items that the last whole walk counted,
 //                              `~FIELD` → the first of the whole walks in a row that found some
 //   feed-waiters  sorted set   task id by the instant until which it waits
@@ -15,6 +16,7 @@ import { redisTimeMs, type Store } from "./redis.ts";
 import { asFlag, asNothing, batchesOf, createScript, readFields } from "./script.ts";
 import { entryKey } from "./start-entry.ts";
 
+const beginAnewScript = createScript("feed/begin-anew", asNothing);
 const markLoggedScript = createScript("feed/mark-logged", asNothing);
 const endWalkScript = createScript("feed/end-walk", asFlag);
 const nextGenerationScript = createScript("feed/next-generation", asNothing);
@@ -50,6 +52,11 @@ export interface FeedStatus {
   readonly seq: number;
   /** Everything discovered up to this number is in the log; undefined: no limit is known. */
   readonly loggedSeq?: number | undefined;
+  /** When its history began; undefined: it has none. Numbers below `beganSeq` are of another. */
+  readonly beganAtMs?: number | undefined;
+  readonly beganSeq?: number | undefined;
+  /** The expression that gives an item's id in this history; empty: its content is its id. */
+  readonly keyedBy?: string | undefined;
   /** The generation of seen items (known-items.ts). */
   readonly generation: number;
   /** What the reader learned about the list's order, as JSON of feeds/; undefined: nothing. */
@@ -84,13 +91,17 @@ export interface FeedStatus {
   readonly failure: string | undefined;
 }
 
+/** The history and the generation of seen items. */
+type FeedAge = Pick<FeedStatus, "beganAtMs" | "generation">;
+
 /** Items whose facts Redis holds, about 300 bytes each; of others, only that they were seen. */
 const factsMax = 100_000;
 /** Feeds mirrored in this process; with more, it drops the one unused for longest. */
 const mirrorsMax = 100;
-/** How long an unread feed stays, and how long a generation of seen items lasts at least. */
-const forgetAfterMs = 7 * 86_400_000;
-/** Whole walks that a generation of seen items lasts at least. */
+/** A list that was not read whole for this long is forgotten; a monthly policy comes sooner. */
+export const forgetAfterMs = 40 * 86_400_000;
+/** A generation of seen items lasts at least this long, and so many whole walks. */
+const generationMs = 7 * 86_400_000;
 const wholeWalksMin = 3;
 
 /** Costly walks in a row that count as a fault of the list. */
@@ -105,11 +116,19 @@ export class FeedStore {
     this.#store = store;
   }
 
+  /** Begins a new history of a list: nothing of it was seen. `keyedBy` gives its items' ids. */
+  async beginAnew(feed: Feed, before: FeedAge, keyedBy: string): Promise<void> {
+    await beginAnewScript(this.#store, [...this.#keys(feed), this.#totals(feed)], [keyedBy, forgetAfterMs]);
+    if (before.beganAtMs === undefined) return;
+    for (const generation of [before.generation, before.generation - 1])
+      await dropGeneration(this.#store, this.#place(feed, before), generation);
+  }
+
   /** Takes in one page of a walk; answers whether each item was known. Idempotent. */
-  async takeIn(feed: Feed, status: Pick<FeedStatus, "generation">, page: FeedPage): Promise<Novelty[] | undefined> {
+  async takeIn(feed: Feed, status: FeedAge, page: FeedPage): Promise<Novelty[] | undefined> {
     const { items, sinceSeq, mustKnowFirst = false, knowledge = "" } = page;
     const how = { sinceSeq, mustKnowFirst, knowledge, factsMax, keepForMs: forgetAfterMs };
-    return takeInItems(this.#store, this.#place(feed, status.generation), items, how);
+    return takeInItems(this.#store, this.#place(feed, status), items, how);
   }
 
   /** Ends a walk. After a whole one, a generation that has lasted a week gives way to a new one. */
@@ -122,14 +141,15 @@ export class FeedStore {
       forgetAfterMs,
       whole ? 1 : 0,
       wholeWalksMin,
+      generationMs,
       startedAtMs,
       ...costOf(walk),
       ...counted,
     ];
     const isOld = await endWalkScript(this.#store, [...this.#keys(feed), this.#totals(feed)], args);
     if (!isOld || !walk.whole) return;
-    const { generation } = await this.status(feed);
-    await dropGeneration(this.#store, this.#place(feed, generation), generation - 1);
+    const status = await this.status(feed);
+    await dropGeneration(this.#store, this.#place(feed, status), status.generation - 1);
     await nextGenerationScript(this.#store, this.#keys(feed).slice(0, 1));
   }
 
@@ -205,6 +225,9 @@ export class FeedStore {
     return {
       seq: Number(fields["seq"] ?? 0),
       loggedSeq: instant("loggedSeq"),
+      beganAtMs: instant("beganAtMs"),
+      beganSeq: instant("beganSeq"),
+      keyedBy: fields["keyedBy"],
       generation: Number(fields["generation"] ?? 0),
       knowledge: fields["knowledge"],
       shape: fields["shape"],
@@ -305,9 +328,9 @@ export class FeedStore {
     return [feedStatusKey(this.#store, feed), this.#store.key("feed-items", id), this.#store.key("feed-order", id)];
   }
 
-  #place(feed: Feed, generation: number): KnownPlace {
+  #place(feed: Feed, { beganAtMs = 0, generation }: FeedAge): KnownPlace {
     const id = feedId(feed);
-    const bucket = (of: number, name: string) => this.#store.key("feed-seen", id, String(of), name);
+    const bucket = (of: number, name: string) => this.#store.key("feed-seen", id, `${beganAtMs}-${of}`, name);
     return { keys: this.#keys(feed), generation, bucket };
   }
 

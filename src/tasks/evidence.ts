@@ -43,13 +43,18 @@ export interface FeedEvidence extends Attribution {
 
 /** Reads what appeared since a baseline, and attributes it. */
 export async function appearedSince(task: Task, deps: RunDependencies, entry: StartEntry): Promise<FeedEvidence> {
-  const baseline = parseBaseline(entry.baseline);
+  const written = parseBaseline(entry.baseline);
+  const activitiesSeq = written.activities ?? entry.knownSeq;
   const mapper = deps.itemMapper(feedOf(task, "activities"));
   const conflictMapper = deps.itemMapper(feedOf(task, "conflictDetails"));
   const [activities, conflictDetails] = await Promise.all([
-    readSince(feedOf(task, "activities"), deps.feeds, baseline.activities ?? entry.knownSeq),
-    readSince(feedOf(task, "conflictDetails"), deps.feeds, baseline.conflictDetails ?? baseline.conflictsKnown),
+    readSince(feedOf(task, "activities"), deps.feeds, activitiesSeq),
+    readSince(feedOf(task, "conflictDetails"), deps.feeds, written.conflictDetails ?? written.conflictsKnown),
   ]);
+  const baseline = ofPresentHistory(written, {
+    activities: activities.status,
+    conflictDetails: conflictDetails.status,
+  });
   const hasBaseline = baseline.activities !== null;
   const began = hasBaseline ? activities.items : activities.items.filter(isNoOlderThan(sentAtMsOf(entry)));
   const conflicts = conflictMapper?.knows("syncJobId")
@@ -60,12 +65,26 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
     conflictDetails: conflictDetails.status,
     ...(await attribute(task, deps, { entry, activities: began.filter(isOf(task)) })),
     attributable:
-      (hasBaseline || (entry.knownSeq !== undefined && (mapper?.knows("startedAt") ?? false))) &&
+      (hasBaseline || (activitiesSeq !== undefined && (mapper?.knows("startedAt") ?? false))) &&
       (mapper?.knows("syncJobId") ?? false) &&
       (mapper?.knows("finished") ?? false),
     syncJobSeen: activities.items.filter(isOf(task)).some(couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs)),
     grew: began.length > 0,
     ...countNew(baseline, conflicts.length),
+  };
+}
+
+/** The baseline without the sequence of a list that has begun anew since: all of it is new now. */
+function ofPresentHistory(
+  { conflictsKnown, ...baseline }: Baseline,
+  lists: Pick<FeedEvidence, "activities" | "conflictDetails">,
+): Baseline {
+  const isPresent = (seq: number | null | undefined, { beganSeq = 0 }: FeedStatus) => seq != null && seq >= beganSeq;
+  return {
+    ...baseline,
+    activities: isPresent(baseline.activities, lists.activities) ? baseline.activities : null,
+    conflictDetails: isPresent(baseline.conflictDetails, lists.conflictDetails) ? baseline.conflictDetails : null,
+    ...(isPresent(conflictsKnown, lists.conflictDetails) ? { conflictsKnown } : {}),
   };
 }
 
@@ -186,6 +205,9 @@ export async function approvalsSince(
   if (nowMs - (entry.sentAtMs ?? entry.claimedAtMs) < approvalsAfterMs(follow.blockedAfterMs)) return undefined;
   const feed = feedOf(task, "approvals");
   await waitForFeed(feed, task, deps, { nowMs, hurry: false });
+  const { beganSeq = 0 } = await deps.feeds.status(feed);
+  // The list has begun anew: which of its approvals are older than the run is not known.
+  if (known < beganSeq) return undefined;
   const ofSyncJob = deps.itemMapper(feed)?.knows("syncJobId") === true;
   const appeared = await deps.feeds.discoveredSince(feed, known);
   const candidates = appeared

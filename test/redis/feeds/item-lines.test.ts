@@ -47,6 +47,7 @@ function createReader(repository: string, around: Partial<WalkDependencies["feed
     const bound: WalkDependencies["feeds"] = {
       waiting: (...args) => book.waiting(...args),
       status: (...args) => book.status(...args),
+      beginAnew: (...args) => book.beginAnew(...args),
       takeIn: (...args) => book.takeIn(...args),
       keepKnowledge: (...args) => book.keepKnowledge(...args),
       keepShape: (...args) => book.keepShape(...args),

@@ -40,6 +40,7 @@ const taskOf = (id: string): Task => ({
 function partsFor({ unknown }: { unknown?: string } = {}): ProcessDependencies {
   const reader: ItemMapper = {
     read: () => item("none"),
+    keyedBy: "",
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };

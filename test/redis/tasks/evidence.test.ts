@@ -56,6 +56,7 @@ function partsFor({
 } = {}): ProcessDependencies {
   const reader: ItemMapper = {
     read: () => item("none", undefined),
+    keyedBy: "",
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };
@@ -218,6 +219,40 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(confidence).toBe("likely");
     expect(await verify(task, partsFor(), entry)).toMatchObject({ verdict: "snooze" });
     expect((await journal.entry(task.id))?.state).toBe("confirmed");
+  });
+});
+
+describe("a run in flight while its lists begin anew, as the mapping gives their items other ids", () => {
+  const started = async (name: string) => {
+    const task = taskOf(name);
+    const lists = ["activities", "conflictDetails"] as const;
+    for (const list of lists) await walk(task, list, [item("old", 1_000)]);
+    const baseline = writeBaseline(await baselineSince(task, partsFor(), 0));
+    await journal.claim(task.id, "me");
+    await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
+    const entry = await journal.claim(task.id, "me");
+    for (const list of lists) {
+      const feed = feedOf(task, list);
+      await book.beginAnew(feed, await book.status(feed), "item.other");
+      await walk(task, list, [item("old, renamed", 1_000)]);
+    }
+    return { task, entry };
+  };
+
+  it("is not said to have left the conflicts that were there before", async () => {
+    const { task, entry } = await started("anew-conflicts");
+    const { newConflicts, perhapsNewConflicts } = await appearedSince(task, partsFor(), entry);
+    expect({ newConflicts, perhapsNewConflicts }).toEqual({ newConflicts: undefined, perhapsNewConflicts: 1 });
+  });
+
+  it("has the activities that say that they began after it, and no older ones", async () => {
+    const { task, entry } = await started("anew-activities");
+    const begun = item("ours", (entry.sentAtMs ?? 0) + 20);
+    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ ours: [], grew: false });
+    await walk(task, "activities", [item("old, renamed", 1_000), begun]);
+    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ attributable: true, ours: [{ id: "ours" }] });
+    const timeless = partsFor({ unknown: "startedAt" });
+    expect(await appearedSince(task, timeless, entry)).toMatchObject({ attributable: false });
   });
 });
 

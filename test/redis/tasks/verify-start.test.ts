@@ -60,6 +60,7 @@ async function fixture({
   const { asked, service } = await answeringService({ reads: [], writes: posts ?? [status(200)] });
   const reader: ItemMapper = {
     read: (): never => expect.fail("nothing is read here"),
+    keyedBy: "",
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };

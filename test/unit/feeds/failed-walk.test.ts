@@ -29,6 +29,7 @@ async function walkAfter(failedAtMs: number | undefined): Promise<{ verdict: Ver
   let failures = 0;
   const service = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("x") });
   const book = {
+    beginAnew: async () => {},
     takeIn: async () => [],
     keepKnowledge: async () => {},
     markLogged: async () => {},

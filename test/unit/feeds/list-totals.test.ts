@@ -70,6 +70,7 @@ async function walked(
     { v: 1, kind: "feed-walk", service: "main", repository: null, list },
     {
       feeds: {
+        beginAnew: async () => {},
         takeIn: async (_feed, _status, { items }) => items.map(() => "known"),
         keepKnowledge: async (_feed, text) => {
           kept = text;

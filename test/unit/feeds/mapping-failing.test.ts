@@ -87,6 +87,7 @@ describe("a walk of a list on which the mapping fails", () => {
         { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" },
         {
           feeds: {
+            beginAnew: async () => {},
             takeIn: async (_feed, _status, { items: taken }) => taken.map(() => novelty),
             keepKnowledge: async () => {},
             markLogged: async () => {},

@@ -53,6 +53,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
       walk,
       {
         feeds: {
+          beginAnew: async () => {},
           takeIn: async (_feed, _status, page) => {
             knowledge = page.knowledge ?? knowledge;
             return page.items.map(() => "known");

@@ -46,6 +46,7 @@ describe("a feed whose items change their shape", () => {
         walk,
         {
           feeds: {
+            beginAnew: async () => {},
             takeIn: async (_feed, _status, { items: taken }) => taken.map(() => "known"),
             keepKnowledge: async (_feed, knowledge) => void Object.assign(kept, { knowledge }),
             keepShape: async (_feed, shape) => void Object.assign(kept, { shape }),

@@ -1,11 +1,12 @@
 -- Ends a walk. Earlier list totals stay where it did not count; their `at` shows their age.
 -- KEYS: status, items, order, list totals
 -- ARGV: sinceMs (from when its reading is complete), number of items, keptMs, '1' for the whole
--- list, wholeWalksMin (that a generation lasts), startedAtMs, cost ('costly', 'cheap' or 'same'),
--- reason, then pairs of field and count
+-- list, wholeWalksMin and generationMs (that a generation lasts), startedAtMs, cost ('costly',
+-- 'cheap' or 'same'), reason, then pairs of field and count
 -- Answers 1 when the generation is due to end.
 local statusKey, _, _, totalsKey = unpack(KEYS)
-local sinceMs, count, keptMs, isWhole, wholeWalksMin, startedAtMs, cost, reason = unpack(ARGV, 1, 8)
+local sinceMs, count, keptMs, isWhole, wholeWalksMin, generationMs = unpack(ARGV, 1, 6)
+local startedAtMs, cost, reason = unpack(ARGV, 7, 9)
 --- @include "now"
 --- @include "mark-logged"
 redis.call('HSET', statusKey, 'count', count, 'readSinceMs', sinceMs)
@@ -22,16 +23,16 @@ if cost == 'costly' then
   redis.call('HINCRBY', statusKey, 'costlyWalks', 1)
 end
 markLogged(statusKey)
-if ARGV[9] then
+if ARGV[10] then
   local since = {}
-  for i = 9, #ARGV, 2 do since[i] = redis.call('HGET', totalsKey, '~' .. ARGV[i]) or startedAtMs end
+  for i = 10, #ARGV, 2 do since[i] = redis.call('HGET', totalsKey, '~' .. ARGV[i]) or startedAtMs end
   redis.call('DEL', totalsKey)
   redis.call('HSET', totalsKey, 'at', startedAtMs, 'seq', redis.call('HGET', statusKey, 'seq') or 0)
-  for i = 9, #ARGV, 2 do
+  for i = 10, #ARGV, 2 do
     redis.call('HSET', totalsKey, ':' .. ARGV[i], ARGV[i + 1])
     if tonumber(ARGV[i + 1]) > 0 then redis.call('HSET', totalsKey, '~' .. ARGV[i], since[i]) end
   end
 end
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, keptMs) end
-local isOld = now - redis.call('HGET', statusKey, 'generationSinceMs') >= tonumber(keptMs)
+local isOld = now - redis.call('HGET', statusKey, 'generationSinceMs') >= tonumber(generationMs)
 return isOld and wholeWalks >= tonumber(wholeWalksMin) and 1 or 0

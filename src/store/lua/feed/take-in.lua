@@ -54,5 +54,6 @@ if seq > seqBefore then
   dropOldest(orderKey, itemsKey, factsMax)
 end
 if knowledge ~= '' then redis.call('HSET', statusKey, 'knowledge', knowledge) end
-for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], keptMs) end
+-- The buckets outlive the status: as long as that says what was read whole, each is there.
+for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], i <= 3 and keptMs or 2 * keptMs) end
 return table.concat(novelties, ' ')
