@@ -86,7 +86,8 @@ export function createItemMapper(list: ListName, mapping: ItemMapping = {}): Ite
       return read;
     },
     keyedBy: texts.id ?? "",
-    knows: (fact) => expressions.has(fact),
+    // Without an id, an item that ends is another item, and the one before it never ends.
+    knows: (fact) => expressions.has(fact) && (fact !== "finished" || expressions.has("id")),
     failures: () => ({ count, last, item: failedItem }),
   };
 }

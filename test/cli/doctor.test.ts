@@ -204,6 +204,9 @@ describe("syncline doctor", () => {
       { level: "warning", what: expect.stringMatching(/^\d+ of \d+ are active: /) },
     ]);
     expect(plain.about("mapping")).toMatchObject([{ level: "warning", what: expect.stringContaining("nightly") }]);
+    const service = `baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN }, ${mapping.replace("id: item.activityId, ", "")}`;
+    const nameless = await doctor({ service });
+    expect(nameless.about("mapping")).toMatchObject([{ level: "warning", what: expect.stringContaining("no id for") }]);
   });
 
   it("finds a mapping that cannot tell if a sync job is active; accepts one that can", async () => {

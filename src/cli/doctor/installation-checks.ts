@@ -201,7 +201,7 @@ function checkMappings({ services, policies }: PolicySet): readonly Finding[] {
     const followed = policies.filter((policy) => policy.service === service && isFollowed(policy));
     if (followed.length === 0) return [];
     const activity = mapping.activities;
-    const missing = (["syncJobId", "finished", "succeeded"] as const).filter(
+    const missing = (["id", "syncJobId", "finished", "succeeded"] as const).filter(
       (field) => activity?.[field] === undefined,
     );
     const { ok, warning } = findingFor("mapping", service);

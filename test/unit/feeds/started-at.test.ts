@@ -1,8 +1,17 @@
 import { describe, expect, it } from "vitest";
+import type { ItemMapping } from "../../../src/config/policy-set.ts";
 import { createItemMapper } from "../../../src/feeds/mapping.ts";
 
 const reader = createItemMapper("activities", { startedAt: "item.begun" });
 const startedAt = (begun: unknown) => reader.read({ begun }).startedAtMs;
+
+describe("whether an activity has ended", () => {
+  it("is not known without its id: the item that ended is another one then", () => {
+    const knows = (mapping: ItemMapping) => createItemMapper("activities", mapping).knows("finished");
+    expect(knows({ finished: "item.done" })).toBe(false);
+    expect(knows({ finished: "item.done", id: "item.id" })).toBe(true);
+  });
+});
 
 describe("when an activity began", () => {
   it.each([
