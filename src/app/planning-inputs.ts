@@ -1,6 +1,6 @@
 // Reads what planning depends on besides the policy: how fresh its inputs are (`needs`), since when
-// no process has newer policies, and the pauses, of which those quarantines are lifted first that no
-// policy file asks for.
+// no process has newer policies, and the pauses, after it has lifted the quarantines that no policy
+// file asks for.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import type { Pause } from "../model/pause.ts";
 import type { ReadInputs } from "../schedule/contracts.ts";

@@ -191,7 +191,7 @@ class StandIn {
     await this.#worker?.stop();
   }
 
-  /** A worker counts for ten seconds after its death, and only where its policies name the service. */
+  /** A worker counts where its policies name the service, and for ten seconds after its death. */
   async #isOneAlive(): Promise<boolean> {
     if (this.#task === undefined) return true;
     this.#isServed ??= this.#findService(this.#task.service);

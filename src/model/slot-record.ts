@@ -46,7 +46,7 @@ export interface PlannedSlots {
   readonly followers?: readonly Follower[];
   /** Whether the policy's sinks hear of a missed slot. */
   readonly isNotified?: true;
-  /** The text of the schedule that has these slots; nothing is recorded while another is in force. */
+  /** The schedule that has these slots; nothing is recorded while another is in force. */
   readonly schedule?: string;
   /** The zone of the policy's days; default UTC. */
   readonly timezone?: string | undefined;

@@ -39,8 +39,8 @@ const [withinMax, seenMax] = [2_000, 100_000];
 
 /**
  * The slots of policies that would start between two instants, the first ones first. `ofEachMax`:
- * of a policy no more than these, so that frequent ones leave room for rare ones. `isCut`: there may
- * be more.
+ * of a policy no more than these, so that frequent ones leave room for rare ones. `isCut`: there
+ * may be more.
  */
 export function slotsWithin(policies: readonly Policy[], fromMs: number, toMs: number, ofEachMax?: number) {
   const ahead = new MinHeap<{ readonly policy: Policy; readonly source: SlotSource; readonly slotMs: number }>();

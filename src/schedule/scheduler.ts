@@ -205,7 +205,7 @@ export class Scheduler implements Component {
     this.#agenda.adopt([...wanted.values(), ...owing], watermarks, nowMs);
   }
 
-  /** After a while, takes back what another replica planned, if this one has the newest policies. */
+  /** With the newest policies, takes back after a while what another replica planned. */
   async #takeBack(nowMs: number): Promise<void> {
     if (this.#superseded.size === 0 || nowMs < this.#takeBackAtMs) return;
     this.#takeBackAtMs = nowMs + leftOutForMs;

@@ -57,7 +57,7 @@ async function walk(feed: Feed, count: number, id = "item.id"): Promise<void> {
   expect(log.named("feed.unreadable")).toEqual([]);
 }
 
-it("keeps what was seen of a list for longer than a month, and longer than the list's status", async () => {
+it("keeps what was seen of a list for longer than a month and than its status", async () => {
   const feed = feedOf("kept");
   await walk(feed, 30);
   const status = await store.redis.pttl(statusKey(feed));
@@ -81,7 +81,7 @@ it("forgets a list as a whole that could not be read for long, and says so", asy
   expect(begun()).toHaveLength(1);
 });
 
-it("begins anew where the mapping gives other ids: no item of the list is new for that", async () => {
+it("begins anew where the mapping gives other ids, and calls no item new for that", async () => {
   const feed = feedOf("remapped");
   await walk(feed, 3);
   const { seq } = await book.status(feed);

@@ -151,7 +151,7 @@ describe("a scheduler with new policies", () => {
     ]);
   });
 
-  it("leaves a policy to the replica with its newer schedule: no slot of that is passed", async () => {
+  it("leaves a policy to the replica with its newer schedule and passes no slot", async () => {
     const old = replica([testPolicy({ name: "rolled", schedule: every(10) })]);
     const young = replica([testPolicy({ name: "rolled", schedule: every(15) })]);
     await old.inspect(0, 10);

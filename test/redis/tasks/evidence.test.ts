@@ -222,7 +222,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
   });
 });
 
-describe("a run in flight while its lists begin anew, as the mapping gives their items other ids", () => {
+describe("a run in flight while its lists begin anew, since ids are mapped otherwise", () => {
   const started = async (name: string) => {
     const task = taskOf(name);
     const lists = ["activities", "conflictDetails"] as const;

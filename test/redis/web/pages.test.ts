@@ -152,11 +152,13 @@ it("a look ahead that fails after its page has come is told to the next one", as
 
 it("a task that has ended has no step that is called now", async () => {
   const { slots } = (await (await web.ask("/api/v1/policies/archive")).json()) as { slots: { slot: string }[] };
-  const task = `archive__run__42__${Date.parse(slots.at(-1)?.slot ?? "") / 1_000}`;
+  const id = `archive__run__42__${Date.parse(slots.at(-1)?.slot ?? "") / 1_000}`;
   const journal = new StartJournal(web.store);
-  await journal.claim(task, "me");
-  await journal.noteDoubt(task, { kind: "crash", detail: "its worker died" });
-  const text = await textOf(`/tasks/${task}`);
+  await journal.claim(id, "me");
+  const task = { id, kind: "run", service: "main", repository: "HR", target: "42" } as const;
+  await journal.beginSending(task, "me", { startByMs: 9e15, baseline: "" });
+  await journal.noteDoubt(id, { kind: "crash", detail: "its worker died" });
+  const text = await textOf(`/tasks/${id}`);
   expect(text).toMatch(/ended .* no good answer its worker died/);
   expect(text).not.toContain("now no good answer");
 });
