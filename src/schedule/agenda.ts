@@ -22,7 +22,7 @@ export interface Entry {
 export class Agenda {
   readonly #entries = new Map<string, Entry>();
   /** The policies that follow others: their slots come with those of the chain's root. */
-  #chained: ReadonlyMap<string, Policy> = new Map();
+  #chained = new Map<string, Policy>();
 
   /**
    * Puts exactly these policies on the agenda, each by the schedule in force: that of its
@@ -70,9 +70,13 @@ export class Agenda {
     return nextMs !== undefined && nextMs <= nowMs;
   }
 
-  /** Takes a policy off the agenda. */
-  remove(name: string): void {
+  /** Takes a policy and those that follow it off the agenda; answers their names. */
+  remove(name: string): string[] {
+    const followers = this.#entries.get(name)?.followers ?? [];
+    const names = [name, ...followers.map(({ policy }) => policy)];
     this.#entries.delete(name);
+    for (const follower of names) this.#chained.delete(follower);
+    return names;
   }
 
   /** Notes up to where a policy's slots are recorded now. */

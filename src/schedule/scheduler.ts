@@ -270,12 +270,13 @@ export class Scheduler implements Component {
     }
   }
 
-  /** Leaves a policy to the replica that has put another schedule of it into force. */
-  #leave(policy: string, nowMs: number): void {
-    this.#agenda.remove(policy);
+  /** Leaves a policy, and so its followers, to the replica that put another schedule into force. */
+  #leave(name: string, nowMs: number): void {
     if (this.#superseded.size === 0) this.#takeBackAtMs = nowMs + leftOutForMs;
-    this.#superseded.add(policy);
-    this.#options.log.warn("schedule.superseded", { policy });
+    for (const policy of this.#agenda.remove(name)) {
+      this.#superseded.add(policy);
+      this.#options.log.warn("schedule.superseded", { policy });
+    }
   }
 
   #newestSinceMs(): Promise<number> {

@@ -315,6 +315,19 @@ describe("a chain that was changed while nothing ran", () => {
     expect((await fixture.book.waitingOf("second")).map(({ slotMs }) => (slotMs - chainStart) / 1_000)).toEqual([35]);
   });
 
+  it("leaves followers with their predecessor to the replica that was faster", async () => {
+    const { fixture, scheduler } = await houseWith([first([1]), second()]);
+    const root = { name: "first", schedule: every(7) };
+    fixture.policies = [{ ...first([1]), schedule: every(7) }, second({ after: following({ root }) })];
+    const faster = fixture.scheduler();
+    await fixture.inspect(faster, 6);
+    scheduler.replace(fixture.policies);
+    await fixture.inspect(scheduler, 10, 14);
+    await fixture.inspect(faster, 14);
+    expect(fixture.tasksOf("first").map(({ slotMs }) => (slotMs - chainStart) / 1_000)).toEqual([5, 9]);
+    expect(fixture.tasksOf("second")).toEqual([]);
+  });
+
   it("leaves none out when its first policy is gone", async () => {
     const { fixture } = await houseWith([first([1]), second()]);
     await fixture.end(taskAt(fixture.tasksOf("first"), 0));
