@@ -75,12 +75,14 @@ export interface Follower {
 
 /**
  * A policy and the text of its schedule; another text means a changed schedule. `from`: the text in
- * force until now, when each of its slots is recorded.
+ * force until now, when each of its slots is recorded. `beginsMs`: its watermark where Redis has
+ * none; default: now.
  */
 export interface ScheduledPolicy {
   readonly policy: string;
   readonly schedule: string;
   readonly from?: string;
+  readonly beginsMs?: number | undefined;
 }
 
 /** Up to where the slots of a policy are recorded, and the text of the schedule in force. */

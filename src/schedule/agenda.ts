@@ -66,7 +66,7 @@ export class Agenda {
 
   /** Whether slots of a policy that are due by then are not recorded yet. */
   owes(name: string, nowMs: number): boolean {
-    const { nextMs } = this.#entries.get(this.#chained.get(name)?.after?.root.name ?? name) ?? {};
+    const { nextMs } = this.#entryOf(name) ?? {};
     return nextMs !== undefined && nextMs <= nowMs;
   }
 
@@ -91,12 +91,10 @@ export class Agenda {
 
   /** All of them, to ask for their watermarks anew. */
   schedules(): ScheduledPolicy[] {
-    const own = [...this.#entries].map(([policy, { schedule }]) => ({ policy, schedule }));
-    const chained = [...this.#chained].map(([name, policy]) => ({
-      policy: name,
-      schedule: scheduleText(policy) ?? "",
+    return [...this.names()].map((policy) => ({
+      ...{ policy, schedule: this.scheduleOf(policy) ?? "" },
+      beginsMs: this.#entryOf(policy)?.watermarkMs,
     }));
-    return [...own, ...chained];
   }
 
   /** Replaces the known watermarks by those of Redis. */
@@ -119,6 +117,11 @@ export class Agenda {
       if (nextMs !== undefined && (earliest === undefined || nextMs < earliest)) earliest = nextMs;
     }
     return earliest;
+  }
+
+  /** The entry that a policy's slots are planned by: its own, or that of its chain's root. */
+  #entryOf(name: string): Entry | undefined {
+    return this.#entries.get(this.#chained.get(name)?.after?.root.name ?? name);
   }
 }
 

@@ -76,8 +76,6 @@ export class Scheduler implements Component {
   /** Policies that another replica plans by another schedule. */
   readonly #superseded = new Set<string>();
   #takeBackAtMs = 0;
-  /** The time of the last run of this process, by Redis; undefined before the first. */
-  #ranAtMs: number | undefined;
   /** The losses of Redis before the watermarks were read. */
   #lossesKnown = 0;
 
@@ -124,7 +122,6 @@ export class Scheduler implements Component {
       if (this.#stopping.signal.aborted) return;
       await this.#adopt(this.#policies, moment);
     }
-    this.#ranAtMs = nowMs;
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
     if (nowMs - this.#tidiedAtMs >= tidyEveryMs) {
       // Replicas reload at different times: what the newest set has not named for a while is gone.
@@ -284,12 +281,11 @@ export class Scheduler implements Component {
   }
 
   /**
-   * After Redis lost writes, a policy without a watermark begins at this process's last run. Slots
-   * that may have been started since then end as unknown (store/redis-watch.ts).
+   * After Redis lost writes, a policy without a watermark has the one that this process knows.
+   * Slots that may have been started since then end as unknown (store/redis-watch.ts).
    */
   async #renewWatermarks(nowMs: number): Promise<void> {
-    const sinceMs = Math.min(nowMs, this.#ranAtMs ?? nowMs);
-    this.#agenda.moveWatermarks(await this.#options.ledger.watermarks(this.#agenda.schedules(), sinceMs));
+    this.#agenda.moveWatermarks(await this.#options.ledger.watermarks(this.#agenda.schedules(), nowMs));
   }
 
   #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {

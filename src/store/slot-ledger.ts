@@ -66,7 +66,7 @@ export class SlotLedger {
     const { key } = this.#store;
     const watermarks = new Map<string, Watermark>();
     for (const batch of batchesOf(policies, batchMax)) {
-      const args = [nowMs, ...batch.flatMap(({ policy, schedule, from = "" }) => [policy, schedule, from])];
+      const args = batch.flatMap((one) => [one.policy, one.schedule, one.from ?? "", one.beginsMs ?? nowMs]);
       const keys = [key("watermarks"), key("schedules"), key("kept-since"), ...this.#recordKeys(batch)];
       const answers = await watermarksScript(this.#store, keys, args);
       for (const [index, [watermark, schedule]] of answers.entries())

@@ -218,6 +218,24 @@ describe("the scheduler", () => {
     expect(queued).toEqual([5, 10, 15]);
   });
 
+  it("leaves no slot of a backlog out when Redis has lost everything meanwhile", async () => {
+    const clock = { nowMs: start };
+    const schedule = { kind: "every", everyMs: 1_000, spreadMs: 0 } as const;
+    const one = replica(testPolicy({ name: "halfway", schedule, catchUp: "none" }), clock, async () => {});
+    await one.runOnce();
+    clock.nowMs = start + 1_500_000;
+    await one.runOnce();
+    await store.redis.del(store.key("watermarks"), store.key("schedules"), store.key("kept-since"));
+    for (const second of [1_501, 1_502]) {
+      clock.nowMs = start + second * 1_000;
+      await one.runOnce();
+    }
+    const { records } = await ledger.holdings("halfway");
+    expect(records.map(({ slotMs }) => (slotMs - start) / 1_000)).toEqual(
+      Array.from({ length: 1_000 }, (_, index) => 503 + index),
+    );
+  });
+
   it.each([
     ["is told of it", true],
     ["finds out when the first of them is due", false],

@@ -2,14 +2,13 @@
 -- into force when every slot of the one before, `from`, is recorded up to now; kept-since then says
 -- that its earlier slots have no records. Records become permanent again.
 -- KEYS: watermarks, schedules, kept-since, then slots and slot-index of each policy
--- ARGV: at (now), then policy, schedule and from ('' for none) in turn
+-- ARGV: policy, schedule, from ('' for none) and where it begins, in turn
 -- Answers watermark and schedule in force of each policy, in turn.
 local watermarksKey, schedulesKey, keptSinceKey = unpack(KEYS, 1, 3)
-local at = ARGV[1]
 for i = 4, #KEYS do redis.call('PERSIST', KEYS[i]) end
 local answer = {}
-for i = 2, #ARGV, 3 do
-  local policy, schedule, from = unpack(ARGV, i, i + 2)
+for i = 1, #ARGV, 4 do
+  local policy, schedule, from, at = unpack(ARGV, i, i + 3)
   local watermark = redis.call('HGET', watermarksKey, policy)
   local inForce = watermark and redis.call('HGET', schedulesKey, policy)
   local isChanged = inForce == from and from ~= schedule
