@@ -138,7 +138,8 @@ export class ModelList implements PagedList, ItemStore {
   #facts(id: string): ItemFacts {
     return {
       id,
-      fingerprint: "",
+      // Where its id is its content, that is the fingerprint.
+      fingerprint: id.replace(/^#/, ""),
       syncJobId: undefined,
       startedAtMs: undefined,
       finished: !this.open.has(id),

@@ -210,8 +210,9 @@ function pass(seen: CheapResult, page: ListPage, novelties: readonly Novelty[]):
   return { ...seen, pages, fresh, openToFront, trail: extendTrail(seen.trail, novelties) };
 }
 
-function isOpen({ finished }: ItemFacts): boolean {
-  return finished === false;
+/** An item without an id is not looked for again: a change makes it another one. */
+function isOpen({ id, fingerprint, finished }: ItemFacts): boolean {
+  return finished === false && id !== `#${fingerprint}`;
 }
 
 function countNew(novelties: readonly Novelty[]): number {

@@ -89,6 +89,15 @@ describe("an open item", () => {
     expect((await walk(list)).kind).toBe("whole");
     expect((await walk(list)).kind).toBe("tail");
   });
+
+  it("without an id costs no whole walks: each change makes it another one", async () => {
+    const list = await orderedList({});
+    for (let change = 1; change <= 3; change += 1) {
+      list.items[123] = `#content-${change}`;
+      list.open.add(`#content-${change}`);
+      expect((await walk(list)).kind).toBe("tail");
+    }
+  });
 });
 
 describe("an empty page with a link", () => {
