@@ -50,9 +50,15 @@ export interface PlannedSlots {
   readonly schedule?: string;
   /** The zone of the policy's days; default UTC. */
   readonly timezone?: string | undefined;
-  /** When the scheduler planned it, by Redis. */
+  /** When the scheduler planned it, by Redis; default: at the new watermark. */
   readonly plannedAtMs?: number;
 }
+
+/** What tells the tasks of planned slots in the outbox from others. */
+export type OutboxPlace = Pick<PlannedSlots, "policy" | "newWatermarkMs" | "plannedAtMs">;
+
+/** Planned slots whose tasks lie in the outbox. */
+export type UnqueuedSlots = OutboxPlace & Pick<PlannedSlots, "tasks">;
 
 /** What became of planned slots: recorded or not, and the watermark that stands. */
 export interface RecordAnswer {

@@ -1,7 +1,14 @@
 // What the scheduler and the chains use of Redis: the slot ledger (store/slot-ledger.ts; tests keep
 // it in memory) and the inputs of policies (`needs`).
 import type { Policy } from "../config/policy-set.ts";
-import type { PlannedSlots, RecordAnswer, ScheduledPolicy, Watermark } from "../model/slot-record.ts";
+import type {
+  OutboxPlace,
+  PlannedSlots,
+  RecordAnswer,
+  ScheduledPolicy,
+  UnqueuedSlots,
+  Watermark,
+} from "../model/slot-record.ts";
 
 /** The slot ledger. Every method takes any number of policies and works in bounded batches. */
 export interface SlotLedgerPort {
@@ -13,8 +20,8 @@ export interface SlotLedgerPort {
    * mistake in them.
    */
   record(planned: readonly PlannedSlots[]): Promise<readonly RecordAnswer[]>;
-  confirmQueued(planned: readonly Pick<PlannedSlots, "policy" | "newWatermarkMs">[]): Promise<void>;
-  unqueued(olderThanMs: number): Promise<readonly Pick<PlannedSlots, "policy" | "newWatermarkMs" | "tasks">[]>;
+  confirmQueued(planned: readonly OutboxPlace[]): Promise<void>;
+  unqueued(olderThanMs: number): Promise<readonly UnqueuedSlots[]>;
   /** Drops the watermarks of policies that are no longer scheduled. */
   drop(policies: readonly string[]): Promise<void>;
   /** Drops all policies but these. */

@@ -58,7 +58,8 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
       tasks: toTasks(policy, plans),
       timezone: policy.timezone,
       ...(isNotified(policy) ? { isNotified: true } : {}),
-      ...(followers.length === 0 ? {} : { followers, plannedAtMs: moment.nowMs }),
+      plannedAtMs: moment.nowMs,
+      ...(followers.length === 0 ? {} : { followers }),
     },
   };
 }

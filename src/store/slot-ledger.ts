@@ -4,11 +4,13 @@
 import { isJsonObject } from "../core/json.ts";
 import { isOutageReply } from "../core/redis-outage.ts";
 import {
+  type OutboxPlace,
   type PlannedSlots,
   type RecordAnswer,
   readSlotRecord,
   type ScheduledPolicy,
   type SlotRecord,
+  type UnqueuedSlots,
   type Watermark,
 } from "../model/slot-record.ts";
 import { parseTask, type Task } from "../model/task.ts";
@@ -90,7 +92,7 @@ export class SlotLedger {
   }
 
   /** Takes the tasks of queued slots out of the outbox. */
-  async confirmQueued(planned: readonly Pick<PlannedSlots, "policy" | "newWatermarkMs">[]): Promise<void> {
+  async confirmQueued(planned: readonly OutboxPlace[]): Promise<void> {
     const fields = planned.map(outboxField);
     for (const batch of batchesOf(fields, batchMax)) await this.#store.redis.hdel(this.#store.key("outbox"), ...batch);
   }
@@ -110,18 +112,16 @@ export class SlotLedger {
     await this.drop((await this.policies()).filter((policy) => !known.has(policy)));
   }
 
-  /** Returns the slots of at most 1,000 plans whose scheduler died before it confirmed them. */
-  async unqueued(olderThanMs: number): Promise<{ policy: string; newWatermarkMs: number; tasks: Task[] }[]> {
+  /** Returns at most 1,000 older plans whose scheduler died before it confirmed them. */
+  async unqueued(olderThanMs: number): Promise<UnqueuedSlots[]> {
     const { redis, key } = this.#store;
     const [, entries] = await redis.hscan(key("outbox"), "0", "COUNT", 1_000);
-    const unqueued = [];
-    for (const [field, text] of pairsOf(entries)) {
-      const [policy = "", watermark = ""] = field.split("/");
-      if (Number(watermark) >= olderThanMs) continue;
+    return pairsOf(entries).flatMap(([field, text]) => {
+      const place = outboxPlace(field);
+      if ((place.plannedAtMs ?? place.newWatermarkMs) >= olderThanMs) return [];
       const tasks = readTasks(text);
-      if (tasks !== undefined) unqueued.push({ policy, newWatermarkMs: Number(watermark), tasks });
-    }
-    return unqueued;
+      return tasks === undefined ? [] : [{ ...place, tasks }];
+    });
   }
 
   /** The newest slot records of a policy, of slots from and up to an instant, newest first. */
@@ -239,7 +239,8 @@ export class SlotLedger {
     ]);
     const counts = [records.length, followers.length, planned.isNotified === true ? 1 : 0];
     const queued = tasks.length === 0 ? "" : JSON.stringify(tasks);
-    return [policy, schedule, expectedWatermarkMs, newWatermarkMs, queued, ...counts, ...slots, ...waiting];
+    const marks = [expectedWatermarkMs, newWatermarkMs];
+    return [policy, schedule, ...marks, outboxField(planned), queued, ...counts, ...slots, ...waiting];
   };
 
   /** How the day summaries count each record. */
@@ -265,8 +266,14 @@ export function joinCounterKey({ key }: Store, policy: string, slotMs: number): 
   return key("join-counter", policy, String(slotMs));
 }
 
-function outboxField({ policy, newWatermarkMs }: Pick<PlannedSlots, "policy" | "newWatermarkMs">): string {
-  return `${policy}/${newWatermarkMs}`;
+function outboxField({ policy, newWatermarkMs, plannedAtMs }: OutboxPlace): string {
+  return [policy, newWatermarkMs, ...(plannedAtMs === undefined ? [] : [plannedAtMs])].join("/");
+}
+
+function outboxPlace(field: string): OutboxPlace {
+  const [policy = "", newWatermark, plannedAt] = field.split("/");
+  const planned = plannedAt === undefined ? {} : { plannedAtMs: Number(plannedAt) };
+  return { policy, newWatermarkMs: Number(newWatermark), ...planned };
 }
 
 /** Reads the answer for one policy's slots. */

@@ -184,7 +184,7 @@ export class ChaosFixture {
         await new Scheduler({ policies: set.policies, ledger, enqueue, log: this.#log }).runOnce();
         const waiting = await ledger.unqueued(Number.POSITIVE_INFINITY);
         if (waiting.length === 0 || look === looksMax) return endMs;
-        const youngestMs = Math.max(...waiting.map(({ newWatermarkMs }) => newWatermarkMs));
+        const youngestMs = Math.max(...waiting.map((slots) => slots.plannedAtMs ?? slots.newWatermarkMs));
         // Planned by a clock that is ahead, it is not swept today: the checker finds it in the
         // outbox.
         await delay(Math.min(Math.max(0, youngestMs + sweepAfterMs - endMs), sweepAfterMs));

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
-import { silentLog } from "../../../src/core/event-log.ts";
+import { type EventLog, silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
 import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
 import { type ReadPauses, Scheduler } from "../../../src/schedule/scheduler.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
+import { TestLog } from "../../support/test-log.ts";
 
 const target = redisForTest();
 const start = Date.parse("2026-11-21T00:00:00Z");
@@ -19,7 +20,11 @@ function replica(
   policy: Policy,
   clock: { nowMs: number },
   enqueue: (tasks: readonly Task[]) => Promise<void>,
-  { pauses = async () => [], losses }: { readonly pauses?: ReadPauses; readonly losses?: () => number } = {},
+  {
+    pauses = async () => [],
+    losses,
+    log = silentLog,
+  }: { readonly pauses?: ReadPauses; readonly losses?: () => number; readonly log?: EventLog } = {},
 ) {
   const onTestTime: SlotLedgerPort = {
     nowMs: async () => clock.nowMs,
@@ -35,7 +40,7 @@ function replica(
     testPolicy({ name: `${policy.name}-too`, schedule: { kind: "every", everyMs: 600_000, spreadMs: 0 } }),
   ];
   const some = losses === undefined ? { policies: [policy] } : { policies, losses };
-  return new Scheduler({ ...some, ledger: onTestTime, enqueue, pauses, log: silentLog });
+  return new Scheduler({ ...some, ledger: onTestTime, enqueue, pauses, log });
 }
 
 describe("the scheduler", () => {
@@ -153,6 +158,19 @@ describe("the scheduler", () => {
     await heir.runOnce();
     expect(repaired).toContain(`orphaned__run__42__${(start + 5_000) / 1_000}`);
     expect(new Set(repaired).size).toBe(repaired.length);
+  });
+
+  it("does not call a late slot repaired that another replica is about to queue", async () => {
+    const clock = { nowMs: start };
+    const log = new TestLog();
+    const policy = testPolicy({ name: "in-hand", schedule: { kind: "every", everyMs: 60_000, spreadMs: 0 } });
+    const other = replica(policy, clock, async () => {}, { log });
+    const one = replica(policy, clock, () => other.runOnce());
+    await one.runOnce();
+    clock.nowMs = start + 75_000;
+    await one.runOnce();
+    expect(await ledger.slots("in-hand", 100)).toHaveLength(1);
+    expect(log.named("slot.repaired")).toEqual([]);
   });
 
   it("repeats no slot when the clock goes back, and goes on when it has caught up", async () => {

@@ -5,9 +5,10 @@
 -- policies; then for each policy slots, slot-index, the join counter of each slot when it has
 -- followers, and the month of each slot that the day summaries count
 -- ARGV: most records of a policy, their retention (ms); then for each policy its name, schedule (''
--- for any), expected watermark, new watermark, tasks (JSON, '' for none), number of records, number
--- of followers, '1' to notify sinks of missed slots; slot, record (JSON) and change of the day's
--- summary ('' for none) of each record; follower, its schedule and waiting slot (JSON) in turn
+-- for any), expected watermark, new watermark, outbox field, tasks (JSON, '' for none), number of
+-- records, number of followers, '1' to notify sinks of missed slots; slot, record (JSON) and change
+-- of the day's summary ('' for none) of each record; follower, its schedule and waiting slot (JSON)
+-- in turn
 -- Answers for each policy 'recorded', 'moved', 'superseded' (another schedule is in force) or
 -- 'fault', the watermark that stands ('' for none) and Redis's refusal. The slots of the others are
 -- recorded all the same.
@@ -52,7 +53,7 @@ local function record(plan)
   end
   trimRecords(plan.slotsKey, plan.indexKey, keptSinceKey, plan.policy, most, plan.new - retentionMs)
   -- The watermark last: what fails before this line is repeated, and no slot is jumped over.
-  if plan.tasks ~= '' then redis.call('HSET', outboxKey, plan.policy .. '/' .. plan.new, plan.tasks) end
+  if plan.tasks ~= '' then redis.call('HSET', outboxKey, plan.outboxField, plan.tasks) end
   redis.call('HSET', watermarksKey, plan.policy, plan.new)
 end
 
@@ -84,10 +85,11 @@ local function nextKey()
   return KEYS[atKey - 1]
 end
 local function readPlan()
-  local policy, schedule, expected, new, tasks, recordCount, followerCount, isNotified = unpack(ARGV, atArg, atArg + 7)
-  local plan = { policy = policy, schedule = schedule, expected = expected, new = new, tasks = tasks }
-  plan.isNotified = isNotified == '1'
-  atArg = atArg + 8
+  local policy, schedule, expected, new, outboxField = unpack(ARGV, atArg, atArg + 4)
+  local tasks, recordCount, followerCount, isNotified = unpack(ARGV, atArg + 5, atArg + 8)
+  local plan = { policy = policy, schedule = schedule, expected = expected, new = new }
+  plan.outboxField, plan.tasks, plan.isNotified = outboxField, tasks, isNotified == '1'
+  atArg = atArg + 9
   plan.slots, plan.records, plan.changes = {}, {}, {}
   for i = 1, tonumber(recordCount) do
     plan.slots[i], plan.records[i], plan.changes[i] = nextArg(), nextArg(), nextArg()
