@@ -32,6 +32,7 @@ import { endAbandoned } from "../tasks/finish.ts";
 import { createWakingWalk } from "../tasks/followed-lists.ts";
 import { createProcessTask, type ProcessDependencies } from "../tasks/process-task.ts";
 import { createDeletionNoter, createQuarantineCounter, createRecorder, RecentOutcomes } from "../tasks/recorder.ts";
+import { readNewestSinceMs } from "./planning-inputs.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 import type { ServiceConsumers } from "./running-services.ts";
 
@@ -77,6 +78,7 @@ export function createConsumers(options: ServiceConsumersOptions): (settings: Se
     sampling: new ItemSampling(),
     announcer: createItemAnnouncer(options),
     readings: deps.sharedReadings,
+    newestSinceMs: () => readNewestSinceMs(store, options.set().contentHash),
     startsWait: async (service: string) => (await producer.backlog(service, "actions")).waiting > 0,
   };
   const count = createQuarantineCounter(new Quarantines(store), (name) => deps.policy(name)?.quarantine, log);

@@ -56,6 +56,8 @@ export interface WalkDependencies {
   readonly readings?: { newerThan(feed: Feed, atMs: number): Promise<GivenReading | undefined> };
   /** The sinks that want new items; default: none. */
   readonly announcer?: ItemAnnouncer;
+  /** Since when this mapping is the newest; Infinity: another process has newer policies. */
+  readonly newestSinceMs?: () => Promise<number>;
   /** Whether starts wait for the limiter of the service; default: never. */
   readonly startsWait?: (service: string) => Promise<boolean>;
   readonly log: EventLog;
@@ -97,7 +99,9 @@ export async function walkFeed(
   const startedAtMs = given?.beganAtMs ?? nowMs;
   const { sampling = new ItemSampling() } = options;
   const found = { ...options, service, mapper, before, startedAtMs, given: given?.pages, sampling, signal };
-  const walk = { ...found, before: await historyOf(feed, found, nowMs) };
+  const history = await historyOf(feed, found, nowMs);
+  if (history === undefined) return snooze(nowMs + pace.fastestMs);
+  const walk = { ...found, before: history };
   try {
     await readList(feed, walk);
   } catch (error) {
@@ -155,14 +159,18 @@ interface WalkContext extends Omit<WalkDependencies, "service" | "itemMapper"> {
   readonly signal: AbortSignal;
 }
 
-/** The list's status. Where what was seen of it says nothing any more, a history begins. */
-async function historyOf(feed: Feed, walk: WalkContext, nowMs: number): Promise<FeedStatus> {
+/**
+ * The list's status. Where what was seen of it says nothing any more, a history begins. Undefined:
+ * it is one by newer policies, and a process with those reads the list.
+ */
+async function historyOf(feed: Feed, walk: WalkContext, nowMs: number): Promise<FeedStatus | undefined> {
   const { feeds, before, mapper, log } = walk;
   const { keyedBy, beganAtMs = nowMs, wholeSinceMs = beganAtMs } = before;
   // Seen items are kept for longer than this after the last walk that has read them all.
   const isForgotten = nowMs - wholeSinceMs > forgetAfterMs;
   if (keyedBy === mapper.keyedBy && !isForgotten) return before;
   if (keyedBy !== undefined) {
+    if ((await walk.newestSinceMs?.()) === Number.POSITIVE_INFINITY) return undefined;
     (await unpublishedItems(feed, before, feeds)).forEach(itemLog(feed, walk));
     await announceNew(feed, before, walk);
     const why = isForgotten ? "it was not read whole for 40 days" : "the mapping gives its items other ids";

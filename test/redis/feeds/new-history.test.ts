@@ -37,7 +37,7 @@ const found = () => log.named("feed.item").map(({ id }) => id);
 const begun = () => log.named("feed.begun-anew").map(({ why }) => why);
 
 /** Walks a list with the items 1 to `count`. */
-async function walk(feed: Feed, count: number, id = "item.id"): Promise<void> {
+async function walk(feed: Feed, count: number, id = "item.id", newestSinceMs = 0): Promise<void> {
   const items = Array.from({ length: count }, (_, index) => ({ id: index + 1, key: `k${index + 1}` }));
   server.lists["synchronizationactivities"] = items;
   await book.waitFor(feed, "test", { nowMs: 1, untilMs: 9e15 });
@@ -49,6 +49,7 @@ async function walk(feed: Feed, count: number, id = "item.id"): Promise<void> {
       service: () => service,
       deniedBy: async () => undefined,
       itemMapper: () => createItemMapper("activities", { id }),
+      newestSinceMs: async () => newestSinceMs,
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
       log,
     },
@@ -92,6 +93,15 @@ it("begins anew where the mapping gives other ids, and calls no item new for tha
   expect((await book.discoveredSince(feed, 0)).map(({ id }) => id)).toEqual(["k1", "k2", "k3"]);
   await walk(feed, 4, "item.key");
   expect(found()).toEqual(["k4"]);
+});
+
+it("is left to replicas with newer policies while its mapping is not theirs", async () => {
+  const feed = feedOf("rolled");
+  await walk(feed, 3, "item.key");
+  await walk(feed, 4, "item.id", Number.POSITIVE_INFINITY);
+  expect(begun()).toEqual([]);
+  await walk(feed, 5, "item.key");
+  expect(found()).toEqual(["k4", "k5"]);
 });
 
 it("tells what a dead reader had found before the list begins anew", async () => {
