@@ -2,6 +2,7 @@
 // no process has newer policies, and the pauses, after it has lifted the quarantines that no policy
 // file asks for.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
+import { NewerVersionError } from "../core/newer-version.ts";
 import type { Pause } from "../model/pause.ts";
 import type { ReadInputs } from "../schedule/contracts.ts";
 import { readKeptNote, readReplicas } from "../store/kept-policies.ts";
@@ -24,14 +25,19 @@ export function createInputReader(policyOf: (name: string) => Policy | undefined
 
 /**
  * Since when the set with this hash is the newest, by Redis; Infinity while a live process runs the
- * newer one that is kept, or none is kept yet.
+ * newer one that is kept, none is kept yet, or a newer version has kept it.
  */
 export async function readNewestSinceMs(store: Store, contentHash: string): Promise<number> {
-  const kept = await readKeptNote(store);
-  if (kept === undefined) return Number.POSITIVE_INFINITY;
-  if (kept.hash === contentHash) return kept.atMs;
-  const isRun = (await readReplicas(store)).some(({ hash }) => hash === kept.hash);
-  return isRun ? Number.POSITIVE_INFINITY : kept.atMs;
+  try {
+    const kept = await readKeptNote(store);
+    if (kept === undefined) return Number.POSITIVE_INFINITY;
+    if (kept.hash === contentHash) return kept.atMs;
+    const isRun = (await readReplicas(store)).some(({ hash }) => hash === kept.hash);
+    return isRun ? Number.POSITIVE_INFINITY : kept.atMs;
+  } catch (error) {
+    if (error instanceof NewerVersionError) return Number.POSITIVE_INFINITY;
+    throw error;
+  }
 }
 
 /** Who lifts a quarantine that the policy file no longer asks for. */

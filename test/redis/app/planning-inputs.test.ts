@@ -26,6 +26,12 @@ describe("a replica in a rolling upgrade", () => {
     expect(await readNewestSinceMs(store, contentHash)).toBe(keptMs);
   });
 
+  it("takes policies that a newer version has kept for newer ones", async () => {
+    const note = JSON.stringify({ v: 2, hash: contentHash, sinceMs: 1_000 });
+    await store.redis.hset(store.key("policy-set"), "note", note);
+    expect(await readNewestSinceMs(store, contentHash)).toBe(never);
+  });
+
   it("lifts no quarantine whose rule a newer file may have", async () => {
     const ending = { policy: "watched", slotMs: 1_000, isGood: false, note: "it failed" };
     await new Quarantines(store).count(ending, { after: 1, forMs: 3_600_000 });
