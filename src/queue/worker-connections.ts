@@ -216,7 +216,7 @@ export class WorkerConnections implements Component {
     if (key === this.#wakeKey) return;
     const waiter = [...this.#waiters].find(({ markerKey }) => markerKey === key);
     if (waiter !== undefined) waiter.end({ member, score: Number(score) });
-    // Its worker has begun to work meanwhile. Another process's may wait.
+    // Its worker has begun to work meanwhile, or has stopped. Another process's may wait.
     else this.commands.zadd(key, "NX", score, member).catch((error: unknown) => this.#onError(error));
   }
 
@@ -228,7 +228,7 @@ export class WorkerConnections implements Component {
 /** BullMQ's access to one queue, for a worker on shared connections. */
 class WorkerBackend extends RedisQueueBackend {
   readonly #shared: WorkerConnections;
-  #closing = new AbortController();
+  readonly #closing = new AbortController();
 
   constructor(shared: WorkerConnections, ...parts: ConstructorParameters<typeof RedisQueueBackend>) {
     super(...parts);
@@ -245,10 +245,6 @@ class WorkerBackend extends RedisQueueBackend {
 
   override async disconnectBlocking(): Promise<void> {
     this.#closing.abort();
-  }
-
-  override async reconnectBlocking(): Promise<void> {
-    this.#closing = new AbortController();
   }
 
   /** Asks with one command whether anything could have stalled: BullMQ takes seven. */

@@ -37,7 +37,7 @@ function fixtureForTest() {
     steps,
     add: (queue: string, id: string) =>
       queues.call(queue, (opened) => opened.add("run", { id }, { ...taskOptions, jobId: id })),
-    /** Starts a process's consumers; answers how to stop it. */
+    /** Starts a process's consumers; answers how to stop them, while its connections stay. */
     start: async (names: readonly string[], concurrency = 1) => {
       const connections = new WorkerConnections(target, silentLog);
       const consumers = names.map((queue) =>
@@ -52,10 +52,12 @@ function fixtureForTest() {
         }),
       );
       await Promise.all(consumers.map((consumer) => consumer.start()));
+      const stopConsumers = () => Promise.all(consumers.map((consumer) => consumer.stop()));
       stops.push(async () => {
-        await Promise.all(consumers.map((consumer) => consumer.stop()));
+        await stopConsumers();
         await connections.stop();
       });
+      return stopConsumers;
     },
     until: (ids: readonly string[], withinMs = soonMs) =>
       until(
@@ -170,6 +172,18 @@ describe("a task whose marker was lost with a killed process", () => {
     await untilTaken(["next"]);
     busy.resolve(done);
   });
+});
+
+it("a marker read for a worker that has stopped goes to another process at once", async () => {
+  const { start, add, until: untilTaken } = fixtureForTest();
+  const stopFirst = await start(["main"]);
+  await untilRead(1);
+  await start(["main"]);
+  await untilRead(2);
+  await stopFirst();
+  // The read of the first process goes on, and is served first.
+  await add("main", "next");
+  await untilTaken(["next"]);
 });
 
 describe("workers whose Redis", () => {
