@@ -215,9 +215,13 @@ export class StartJournal {
     await (by === "answer" ? this.#keptWrites.write({ taskId: task.id, what: "answer" }, write) : write());
   }
 
-  /** Takes the permission back: this claimant's request surely started nothing. */
+  /**
+   * Takes the permission back: this claimant's request surely started nothing. Without another one
+   * the task gives its lease back, too.
+   */
   async notSent(task: JournalTask, claimant: string): Promise<void> {
-    const write = () => notSentScript(this.#store, this.#keys(task), [claimant, task.id]);
+    const keys = [...this.#keys(task), leaseKey(this.#store, task)];
+    const write = () => notSentScript(this.#store, keys, [claimant, task.id]);
     await this.#keptWrites.write({ taskId: task.id, what: "not sent" }, write);
   }
 

@@ -1,6 +1,7 @@
 // Each condition of the journal's scripts by itself (src/store/lua/start), where a task on its
 // usual way would not come by it.
 import { describe, expect, it } from "vitest";
+import { Leases } from "../../../src/store/leases.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask as task } from "../../support/journal-task.ts";
@@ -10,6 +11,7 @@ const target = redisForTest();
 
 const store = await storeForTest(target);
 const journal = new StartJournal(store);
+const leases = new Leases(store);
 
 const startByMs = 9_999_999_999_999;
 const intent = { startByMs, baseline: "" };
@@ -83,6 +85,18 @@ describe("taking a permission back", () => {
     expect(await inFlight("landed")).toEqual(["landed"]);
     await journal.notSent(task("landed"), "me");
     expect(await inFlight("landed")).toEqual([]);
+  });
+
+  it("frees the sync job, but not for a start that another request may have begun", async () => {
+    for (const id of ["denied", "in-doubt"]) {
+      await journal.claim(id, "me");
+      await leases.acquire(task(id), "me");
+      await journal.beginSending(task(id), "me", intent);
+    }
+    await journal.beginSendingAgain(task("in-doubt"), "me", { startByMs, sends: 1, sender: "me" });
+    for (const id of ["denied", "in-doubt"]) await journal.notSent(task(id), "me");
+    expect(await leases.holder(task("denied"))).toBeUndefined();
+    expect(await leases.holder(task("in-doubt"))).toBe("in-doubt");
   });
 
   it("forgets the blocked time: the next request gets its whole time", async () => {

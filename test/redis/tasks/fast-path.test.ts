@@ -215,6 +215,7 @@ describe("an outcome that is the answer", () => {
   it("is untrue of a start taken back, and leaves another task's sync job alone", async () => {
     await journal.tryBeginSending(task("back"), "me", plain);
     await journal.notSent(task("back"), "me");
+    await leases.acquire(task("back"), "me");
     expect(await history.record(outcomeOf("back"), answer)).toBe("superseded");
     expect(await leases.holder(task("back"))).toBe("back");
     await store.redis.set(leaseKey(store, task("theirs")), "other", "PX", leaseMs);

@@ -1,10 +1,11 @@
--- Takes back the newest permission of this claimant. With no request left, the task may claim anew.
--- Repeating the command changes nothing.
--- KEYS: entry, in flight
+-- Takes back the newest permission of this claimant. With no request left, the task may claim anew,
+-- and other tasks may start the sync job meanwhile. Repeating the command changes nothing.
+-- KEYS: entry, in flight, lease
 -- ARGV: claimant, task
-local entryKey, inFlightKey = unpack(KEYS)
+local entryKey, inFlightKey, leaseKey = unpack(KEYS)
 local claimant, task = unpack(ARGV)
 --- @include "start"
+--- @include "lease"
 local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'sends')
 if entry[1] ~= 'sending' or entry[2] ~= claimant then return end
 local sends = entry[3] - 1
@@ -12,4 +13,5 @@ if sends > 0 then
   redis.call('HSET', entryKey, 'sends', sends, 'claimant', '')
 else
   takeBack(entryKey, inFlightKey, task)
+  releaseLease(leaseKey, task)
 end
