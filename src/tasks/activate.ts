@@ -113,6 +113,11 @@ interface Run {
   readonly claimant: string;
 }
 
+/** The activation before a run, as the journal knows it. */
+export function activationOf(run: Task): Task {
+  return { ...run, id: `${run.id}__activate`, kind: "activate" };
+}
+
 /**
  * Activates the sync job of a run that is not started yet; undefined when the run may go on. It has
  * its own journal entry, so it is sent at most once per task. Accepted: the run goes on. Refused or
@@ -120,7 +125,7 @@ interface Run {
  */
 export async function activateFirst(task: Task, run: Run): Promise<StepResult | undefined> {
   const { deps, claimant } = run;
-  const first: Task = { ...task, id: `${task.id}__activate`, kind: "activate" };
+  const first = activationOf(task);
   const claim = { claimant, entry: await deps.journal.claim(first.id, claimant) };
   switch (claim.entry.state) {
     case "settled":

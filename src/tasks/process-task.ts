@@ -13,7 +13,7 @@ import type { Attempt, ProcessTask } from "../model/contracts.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { cancel, complete, done, retry, snooze, type Verdict } from "../model/verdict.ts";
 import type { KeptWrites } from "../store/kept-writes.ts";
-import { stepActivate } from "./activate.ts";
+import { activationOf, stepActivate } from "./activate.ts";
 import { stepApply } from "./apply.ts";
 import type {
   ApplyTaskDependencies,
@@ -74,7 +74,8 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
 
 /** Takes the next step: on the fast path if possible, else by the task's kind. */
 async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult> {
-  if (deps.keptWrites.keeps(task.id)) return stepAgainSoon(await deps.nowMs());
+  const isAnswerKept = [task, activationOf(task)].some(({ id }) => deps.keptWrites.keeps(id));
+  if (isAnswerKept) return stepAgainSoon(await deps.nowMs());
   const unknown = await awaitPolicy(task, deps);
   if (unknown !== undefined) return unknown;
   const claimant = randomUUID();

@@ -89,6 +89,18 @@ it("no step of the process that has the answer ends its start as unknown before"
   expect(await outcome()).toMatchObject({ status: "accepted", reason: "answered" });
 });
 
+it("no step ends a run for its activation, whose answer this process has", async () => {
+  const follow = { ...testPolicy().follow, until: "accepted" } as const;
+  const action = { kind: "run", syncJobs: [42], activate: true } as const;
+  const policy = { action, follow, onUnknown: "give-up" } as const;
+  const { step, redisIsBack, outcome, asked } = await fixture("activated", status(200), policy);
+  expect((await step()).verdict).toBe("snooze");
+  redisIsBack(100_000);
+  await until(step, ({ verdict }) => verdict !== "snooze");
+  expect(await outcome()).toMatchObject({ status: "accepted", reason: "answered" });
+  expect(asked).toEqual(["POST", "POST"]);
+});
+
 it("why an answer is no good one is noted when Redis is back", async () => {
   const { step, redisIsBack, entry } = await fixture("failed", status(500));
   expect((await step()).verdict).toBe("snooze");
