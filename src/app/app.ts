@@ -129,7 +129,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   }
   // The sinks stop after the services, which still hand over notices while they end.
   const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, log });
-  const components: Component[] = [guard, keeper, connections, sinks, together("work", [services, sinks.deliveries])];
+  const work = together("work", [services, sinks.deliveries]);
+  const components: Component[] = [guard, keeper, deps.keptWrites, connections, sinks, work];
   components.push(...createNotifier({ ...shared, options, enqueueNotices, pauses: () => readPauses(store) }));
   const scheduler = options.roles.includes("scheduler")
     ? createScheduler(shared, { ...deps, ledger, newestSinceMs })
@@ -252,7 +253,7 @@ interface AppParts {
 
 function createTaskDependencies(built: AppParts): ProcessDependencies {
   const { options, current, services, limiters, store, producer, guard, chains, stopping } = built;
-  const keptWrites = new KeptWrites(store, options.log);
+  const keptWrites = new KeptWrites(options.log);
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),

@@ -74,7 +74,7 @@ export const metricTable = {
   ),
   syncline_start_duration_seconds: histogram(["service"], "Time from sending a start to its answer.", requestBuckets),
   syncline_starts_repeated_total: counter([], "Starts sent again, by onUnknown: retry or follow.appearsWithin."),
-  syncline_starts_unwritten_total: counter([], "Answers to starts that Redis did not take for two minutes."),
+  syncline_starts_unwritten_total: counter([], "Answers to starts that Redis did not take in time."),
   syncline_policy_last_success_timestamp_seconds: sharedGauge(
     ["policy"],
     "When a task of the policy last ended well, over all replicas and restarts.",

@@ -1,18 +1,19 @@
 // Writes about starts that Redis did not take: what this process alone knows of a request (its
-// answer, or that it was not sent). They are kept through an outage for two minutes, and written
-// when Redis is back, the oldest first. What is given up is told (`start.unwritten`). The journal
-// writes through it, tasks/ the outcomes that are answers.
-import { type Clock, createDeadline, systemClock } from "../core/clock.ts";
+// answer, or that it was not sent). They are kept through an outage for two minutes, or until the
+// process ends, and written when Redis is back, the oldest first. What is given up is told
+// (`start.unwritten`). The journal writes through it, tasks/ the outcomes that are answers.
+import { type Clock, createDeadline, systemClock, withDeadline } from "../core/clock.ts";
+import type { Component } from "../core/component.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
-import type { Store } from "./redis.ts";
 
 /** How long a write is kept; no start is sent again before (TaskTiming.answerKeptForMs). */
 const keptForMs = 120_000;
 /** About 2 KB each: more than the requests that are under way at a time. */
 const keptMax = 1_000;
 const againMs = 1_000;
+const lastTryMs = 500;
 
 /** What a write says of which task. */
 interface WriteSubject {
@@ -27,18 +28,29 @@ interface KeptWrite {
 }
 
 /** The kept writes of one process. */
-export class KeptWrites {
-  readonly #store: Pick<Store, "redis">;
+export class KeptWrites implements Component {
+  readonly name = "kept writes";
   readonly #log: EventLog;
   readonly #clock: Clock;
   /** The oldest first. */
   readonly #kept: KeptWrite[] = [];
-  #isWriting = false;
+  readonly #ending = new AbortController();
+  #writing: Promise<void> | undefined;
 
-  constructor(store: Pick<Store, "redis">, log: EventLog, clock: Clock = systemClock) {
-    this.#store = store;
+  constructor(log: EventLog, clock: Clock = systemClock) {
     this.#log = log;
     this.#clock = clock;
+  }
+
+  /** Works from the first write on. */
+  async start(): Promise<void> {}
+
+  /** Tries a last time, and gives up what Redis does not take. */
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    const tried = this.#writing ?? Promise.resolve();
+    await withDeadline(tried, lastTryMs, () => new Error("no answer")).catch(() => {});
+    for (const one of this.#kept.splice(0)) this.#giveUp(one, new Error("the process ends"));
   }
 
   /** Writes now, or in an outage later as well: `write` must allow that. @throws also then. */
@@ -57,18 +69,17 @@ export class KeptWrites {
   }
 
   #keep(one: KeptWrite, error: unknown): void {
-    if (this.#kept.length >= keptMax) this.#giveUp(one, error);
-    else this.#kept.push(one);
-    if (!this.#isWriting) void this.#writeLater();
+    if (this.#kept.length >= keptMax || this.#ending.signal.aborted) return this.#giveUp(one, error);
+    this.#kept.push(one);
+    this.#writing ??= this.#writeLater();
   }
 
   async #writeLater(): Promise<void> {
-    this.#isWriting = true;
     while (this.#kept.length > 0) {
-      await this.#clock.sleep(againMs);
+      await this.#clock.sleep(againMs, this.#ending.signal);
       await this.#writeKept();
     }
-    this.#isWriting = false;
+    this.#writing = undefined;
   }
 
   /** Writes what is kept, until Redis fails. */
@@ -79,8 +90,9 @@ export class KeptWrites {
         () => undefined,
         (reason: unknown) => reason,
       );
-      const isOver = isLate() || this.#store.redis.status === "end";
-      if (isRedisOutage(error) && !isOver) return;
+      if (isRedisOutage(error) && !isLate() && !this.#ending.signal.aborted) return;
+      // It may be given up by now.
+      if (this.#kept[0] !== oldest) return;
       this.#kept.shift();
       if (error !== undefined) this.#giveUp(oldest, error);
     }

@@ -127,7 +127,7 @@ export class StartJournal {
   readonly #keptWrites: KeptWrites;
 
   /** Without a watch the journal trusts Redis: for readers and tests. */
-  constructor(store: Store, watch?: RedisWatch, keptWrites: KeptWrites = new KeptWrites(store, silentLog)) {
+  constructor(store: Store, watch?: RedisWatch, keptWrites: KeptWrites = new KeptWrites(silentLog)) {
     this.#store = store;
     this.#watch = watch;
     this.#keptWrites = keptWrites;

@@ -31,7 +31,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
     itemMapper: () => undefined,
     activePredicate: () => undefined,
     journal: new StartJournal(store),
-    keptWrites: new KeptWrites(store, silentLog),
+    keptWrites: new KeptWrites(silentLog),
     leases: new Leases(store),
     feeds: new FeedStore(store),
     runsOf: (run) => readRuns(store, run),

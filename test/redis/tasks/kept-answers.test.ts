@@ -31,7 +31,7 @@ async function fixture(name: string, answer: Answer, { follow, ...policy }: Part
   };
   const { asked, service } = await answeringService({ reads: [], writes: [outage, status(200)] });
   const log = new TestLog();
-  const keptWrites = new KeptWrites(store, log);
+  const keptWrites = new KeptWrites(log);
   const journal = new StartJournal(store, undefined, keptWrites);
   const known = testPolicy({ onUnknown: "retry", ...policy, follow: { ...testPolicy().follow, ...follow } });
   const timing = { ...defaultTiming, baselineWithinMs: -1_000, verifyForMs: 0 };

@@ -1,5 +1,5 @@
 // What is known of a start while Redis is out (src/store/kept-writes.ts): in which order it is
-// written, how long and how much is kept, and that giving up is told.
+// written, how long and how much is kept, and that giving up is told, also at the process's end.
 import { describe, expect, it } from "vitest";
 import { KeptWrites } from "../../../src/store/kept-writes.ts";
 import { TestLog } from "../../support/test-log.ts";
@@ -12,19 +12,18 @@ function fixture() {
   const written: string[] = [];
   let nowMs = 0;
   let upFromMs = Number.POSITIVE_INFINITY;
-  const redis = { status: "ready" };
   const sleep = async (durationMs: number) => {
     nowMs += durationMs;
   };
   const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs, sleep, every: () => () => {} };
-  const writes = new KeptWrites({ redis } as never, log, clock);
+  const writes = new KeptWrites(log, clock);
   const write = (taskId: string, fault = outage) =>
     writes.write({ taskId, what: "answer" }, async () => {
       if (nowMs < upFromMs) throw fault;
       written.push(`${taskId} at ${nowMs}`);
     });
   return {
-    ...{ log, written, redis, write },
+    ...{ log, written, write },
     redisIsUpFrom: (ms: number) => {
       upFromMs = ms;
     },
@@ -53,13 +52,33 @@ describe("a write that Redis does not take", () => {
     await expect.poll(given).toEqual(["lost: Connection is closed.", "later: Connection is closed."]);
   });
 
-  it("is told at once when a thousand others are kept, and when the process ends", async () => {
-    const { write, given, redis } = fixture();
+  it("is told at once when a thousand others are kept", async () => {
+    const { write, given } = fixture();
     const kept = Array.from({ length: 1_000 }, (_, index) => write(`kept-${index}`));
     await Promise.all([...kept, write("surplus")].map((one) => expect(one).rejects.toThrow()));
     expect(given()).toEqual(["surplus: Connection is closed."]);
-    redis.status = "end";
-    await expect.poll(() => given().length).toBe(1_001);
+  });
+
+  it("is tried once more when the process ends, and told where that does not help", async () => {
+    const log = new TestLog();
+    const writes = new KeptWrites(log);
+    const tried: string[] = [];
+    const keep = (taskId: string, second: Promise<void>) => {
+      const tries = [Promise.reject(outage), second];
+      const write = () => {
+        tried.push(taskId);
+        return tries.shift() ?? second;
+      };
+      return expect(writes.write({ taskId, what: "answer" }, write)).rejects.toThrow();
+    };
+    await keep("back", Promise.resolve());
+    await keep("silent", new Promise(() => {}));
+    await keep("behind it", Promise.resolve());
+    await writes.stop();
+    await keep("after", Promise.resolve());
+    expect(tried).toEqual(["back", "silent", "behind it", "back", "silent", "after"]);
+    const given = log.named("start.unwritten").map(({ taskId, message }) => `${taskId}: ${message}`);
+    expect(given).toEqual(["silent: the process ends", "behind it: the process ends", "after: Connection is closed."]);
   });
 
   it("is not kept where Redis takes no such write at all", async () => {
