@@ -127,15 +127,16 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const create = createConsumers({ ...shared, ...options, limits, deps, enqueueNotices, set: () => current.set });
     services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
   }
-  // The sinks stop after the services, which still hand over notices while they end.
   const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, log });
-  const work = together("work", [services, sinks.deliveries]);
-  const components: Component[] = [guard, keeper, deps.keptWrites, connections, sinks, work];
-  components.push(...createNotifier({ ...shared, options, enqueueNotices, pauses: () => readPauses(store) }));
   const scheduler = options.roles.includes("scheduler")
     ? createScheduler(shared, { ...deps, ledger, newestSinceMs })
     : undefined;
-  if (scheduler !== undefined) components.push(scheduler);
+  // They stop side by side: in an outage of Redis each waits. Their notices go to the sinks, which
+  // stop after them.
+  const work: Component[] = scheduler === undefined ? [] : [scheduler];
+  work.push(services, sinks.deliveries);
+  work.push(...createNotifier({ ...shared, options, enqueueNotices, pauses: () => readPauses(store) }));
+  const components: Component[] = [guard, keeper, deps.keptWrites, connections, sinks, together("work", work)];
   if (options.web !== undefined) {
     const found = { store, target: redis, producer, notices: sinks.queues, view: wholeView };
     components.push(createWeb(options.web, { ...options, guard, context: () => ({ ...found, set: current.set }) }));

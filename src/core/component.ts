@@ -11,7 +11,7 @@ export interface Component {
   stop(): Promise<void>;
 }
 
-/** Several components as one: started and stopped side by side. */
+/** Several components as one: started and stopped side by side, all of them also when one fails. */
 export function together(name: string, components: readonly Component[]): Component {
   return {
     name,
@@ -19,7 +19,8 @@ export function together(name: string, components: readonly Component[]): Compon
       await Promise.all(components.map((component) => component.start()));
     },
     stop: async () => {
-      await Promise.all(components.map((component) => component.stop()));
+      const stopped = await Promise.allSettled(components.map((component) => component.stop()));
+      for (const result of stopped) if (result.status === "rejected") throw result.reason;
     },
   };
 }

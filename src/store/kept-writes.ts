@@ -69,7 +69,10 @@ export class KeptWrites implements Component {
   }
 
   #keep(one: KeptWrite, error: unknown): void {
-    if (this.#kept.length >= keptMax || this.#ending.signal.aborted) return this.#giveUp(one, error);
+    if (this.#kept.length >= keptMax || this.#ending.signal.aborted) {
+      this.#giveUp(one, error);
+      return;
+    }
     this.#kept.push(one);
     this.#writing ??= this.#writeLater();
   }

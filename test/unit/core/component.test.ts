@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Component, startInOrder, stopInReverse } from "../../../src/core/component.ts";
+import { nextTurn } from "../../../src/core/clock.ts";
+import { type Component, startInOrder, stopInReverse, together } from "../../../src/core/component.ts";
 
 /** A component that notes what happens to it; `start` may take for ever or fail. */
 function component(name: string, notes: string[], start: () => Promise<void> = async () => {}): Component {
@@ -46,5 +47,15 @@ describe("components", () => {
     await startInOrder([component("store", notes), hanging, component("scheduler", notes)], told.signal);
     await startInOrder([component("late", notes)], told.signal);
     expect(notes).toEqual(["start store", "start worker"]);
+  });
+
+  it("side by side are all waited for at the stop, also when one of them fails", async () => {
+    const slow = Promise.withResolvers<void>();
+    const failing = { ...component("failing", []), stop: () => Promise.reject(new Error("no Redis")) };
+    const stopped = together("work", [failing, { ...component("slow", []), stop: () => slow.promise }]).stop();
+    const first = await Promise.race([stopped.catch(() => "failed"), nextTurn()]);
+    expect(first).toBeUndefined();
+    slow.resolve();
+    await expect(stopped).rejects.toThrow("no Redis");
   });
 });
