@@ -8,7 +8,7 @@
 //   delayed job is due. One worker pops it, takes what there is, and leaves a marker for the rest.
 // - A worker that found nothing calls `waitForJob`, and again only after its end. After null or
 //   score 0 it looks for a job, at a later score then, at Infinity not. `disconnectBlocking` ends
-//   the wait of a worker that closes.
+//   the wait of a worker that closes, and `close` comes when its jobs have ended.
 // - A backend that does not own its connections leaves them open.
 import { randomUUID } from "node:crypto";
 import {
@@ -128,6 +128,11 @@ export class WorkerConnections implements Component {
     }
   }
 
+  /** Leaves a marker for a worker that waits: it looks for a job. */
+  mark(markerKey: string, score: string | number = 0, member = "0"): void {
+    this.commands.zadd(markerKey, "NX", score, member).catch((error: unknown) => this.#onError(error));
+  }
+
   #backend(name: string, options: QueueBaseOptions): WorkerBackend {
     this.#connection ??= new SharedConnection(this.commands, (error) => this.#onError(error));
     return new WorkerBackend(this, ...backendParts(this.#connection, name, options));
@@ -217,7 +222,7 @@ export class WorkerConnections implements Component {
     const waiter = [...this.#waiters].find(({ markerKey }) => markerKey === key);
     if (waiter !== undefined) waiter.end({ member, score: Number(score) });
     // Its worker has begun to work meanwhile, or has stopped. Another process's may wait.
-    else this.commands.zadd(key, "NX", score, member).catch((error: unknown) => this.#onError(error));
+    else this.mark(key, score, member);
   }
 
   #onError(error: unknown): void {
@@ -245,6 +250,11 @@ class WorkerBackend extends RedisQueueBackend {
 
   override async disconnectBlocking(): Promise<void> {
     this.#closing.abort();
+  }
+
+  /** A stopped worker's knowledge is lost, such as when the next job is due: another one looks. */
+  override async close(): Promise<void> {
+    this.#shared.mark(this.keys["marker"] ?? "");
   }
 
   /** Asks with one command whether anything could have stalled: BullMQ takes seven. */

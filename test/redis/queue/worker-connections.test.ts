@@ -35,8 +35,8 @@ function fixtureForTest() {
     target,
     taken,
     steps,
-    add: (queue: string, id: string) =>
-      queues.call(queue, (opened) => opened.add("run", { id }, { ...taskOptions, jobId: id })),
+    add: (queue: string, id: string, delay = 0) =>
+      queues.call(queue, (opened) => opened.add("run", { id }, { ...taskOptions, jobId: id, delay })),
     /** Starts a process's consumers; answers how to stop them, while its connections stay. */
     start: async (names: readonly string[], concurrency = 1) => {
       const connections = new WorkerConnections(target, silentLog);
@@ -186,6 +186,17 @@ it("a marker read for a worker that has stopped goes to another process at once"
   await untilTaken(["next"]);
 });
 
+it("a sleeping task of which only a stopped worker knew is taken when it is due", async () => {
+  const { start, add, until: untilTaken } = fixtureForTest();
+  const stopFirst = await start(["main"]);
+  await untilRead(1);
+  await start(["main"]);
+  await untilRead(2);
+  await add("main", "sleeper", 1_500);
+  await stopFirst();
+  await untilTaken(["sleeper"], 1_500 + soonMs);
+});
+
 describe("workers whose Redis", () => {
   it("cut all connections take what is added next", async () => {
     const { start, add, until: untilTaken } = fixtureForTest();
@@ -247,6 +258,9 @@ describe("BullMQ's worker and its backend", () => {
         calls.push("disconnect");
         waits.at(-1)?.({ member: "", score: Number.POSITIVE_INFINITY });
       }
+      override async close() {
+        calls.push("close");
+      }
     }
     const worker = new Worker(
       "seam",
@@ -289,7 +303,7 @@ describe("BullMQ's worker and its backend", () => {
     expect(calls.at(-2)).toBe("wait 15");
     await worker.pause(true);
     await worker.close();
-    expect(calls.at(-1)).toBe("disconnect");
+    expect(calls.slice(-2)).toEqual(["disconnect", "close"]);
     // It left the connection open.
     expect(await client.ping()).toBe("PONG");
     client.disconnect();
