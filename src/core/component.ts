@@ -11,7 +11,7 @@ export interface Component {
   stop(): Promise<void>;
 }
 
-/** Several components as one: started and stopped side by side, all of them also when one fails. */
+/** Several components as one: started and stopped side by side. A stop waits for all of them. */
 export function together(name: string, components: readonly Component[]): Component {
   return {
     name,
