@@ -212,7 +212,7 @@ function createScheduler(
     newestSinceMs,
     chains,
     alsoTidy: () => new History(store).tidy(new Set(current.set.policies.map(({ name }) => name))),
-    onRun: () => metrics?.heartbeat("scheduler"),
+    onRound: () => metrics?.heartbeat("scheduler"),
     log,
   });
 }

@@ -43,7 +43,7 @@ export class Agenda {
     for (const policy of policies) {
       const [schedule, source] = [scheduleText(policy), createChainSource(policy)];
       if (schedule === undefined || source === undefined || reached.has(policy.name)) continue;
-      // What is left of a chain whose first policy is gone has its slots all the same.
+      // A follower whose chain has lost its first policy keeps that policy's slots.
       const followers = policy.after === undefined ? all(policy.name) : [];
       const known = watermarks.has(policy.name) ? undefined : before.get(policy.name);
       const watermarkMs = watermarks.get(policy.name)?.watermarkMs ?? known?.watermarkMs ?? nowMs;

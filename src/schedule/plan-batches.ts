@@ -7,7 +7,7 @@ import type { PlannedSlots } from "../model/slot-record.ts";
 import type { Entry } from "./agenda.ts";
 import { catchUpWindowMs, type PlanningMoment, planSkip, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
-import { dueSlots, type SlotSource, slotsPerRunMax } from "./slots.ts";
+import { dueSlots, type SlotSource, slotsPerRoundMax } from "./slots.ts";
 
 /** The planned slots of one policy, with what they were planned from. */
 export interface PlannedEntry {
@@ -73,7 +73,7 @@ export function planPolicy(
   const newWatermarkMs = slotsMs.at(-1);
   if (newWatermarkMs === undefined) return undefined;
   // Only a backlog takes several batches: then there may be newer slots than these.
-  const isFull = slotsMs.length === slotsPerRunMax;
+  const isFull = slotsMs.length === slotsPerRoundMax;
   const newer = isFull ? newerThan(newWatermarkMs, policy, source, moment) : [];
   return { plans: planSlots(policy, slotsMs, { ...moment, newer }), newWatermarkMs };
 }

@@ -28,7 +28,7 @@ export interface SchedulerOptions {
   readonly policies: readonly Policy[];
   readonly ledger: SlotLedgerPort;
   readonly enqueue: EnqueueTasks;
-  /** The pauses, read once a run; none unless given. */
+  /** The pauses, read once a round; none unless given. */
   readonly pauses?: ReadPauses;
   /** How fresh the inputs of policies are; none is judged unless given. */
   readonly inputs?: ReadInputs;
@@ -36,28 +36,28 @@ export interface SchedulerOptions {
   readonly mayPlan?: () => boolean;
   /** How often Redis has lost writes; each loss renews all watermarks. Default: 0. */
   readonly losses?: () => number;
-  /** Since when these policies are the newest; Infinity, the default: others may be newer. */
+  /** Since when no replica has newer policies; Infinity, the default: one may have. */
   readonly newestSinceMs?: () => Promise<number>;
   /** Resolves the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;
   /** Deletes other records of removed policies. Called once an hour. */
   readonly alsoTidy?: () => Promise<void>;
-  /** Called after each complete run. */
-  readonly onRun?: () => void;
+  /** Called after each complete round. */
+  readonly onRound?: () => void;
   readonly log: EventLog;
 }
 
 const sweepEveryMs = 10_000;
 const unqueuedForMs = 5_000;
 const tidyEveryMs = 600_000;
-/** Batches of a backlog that one run plans while changed policies wait for it. */
-const backlogRoundsMax = 20;
+/** Parts of a backlog that one round plans while changed policies wait for it. */
+const backlogPartsMax = 20;
 /** A policy that cannot be recorded here is tried again after this. */
 const leftOutForMs = 60_000;
 /** The most batches in flight: while Redis records one, the next is planned. */
 const batchesAtOnce = 3;
 
-/** The scheduler: plans slots at each tick. Any number of replicas may run one. */
+/** The scheduler: plans slots at each tick. Any number of replicas may have one. */
 export class Scheduler implements Component {
   readonly name = "scheduler";
   readonly #options: SchedulerOptions;
@@ -98,7 +98,7 @@ export class Scheduler implements Component {
   }
 
   /**
-   * Adopts a new list of policies in the next run. A new policy begins then; a changed schedule
+   * Adopts a new list of policies in the next round. A new policy begins then; a changed schedule
    * after what was due under the old one. A removed policy is forgotten.
    */
   replace(policies: readonly Policy[]): void {
@@ -107,7 +107,7 @@ export class Scheduler implements Component {
     this.#superseded.clear();
   }
 
-  /** One run: plans what is due. Called by the tick; tests call it directly. */
+  /** One round: plans what is due. Called by the tick; tests call it directly. */
   async runOnce(): Promise<void> {
     if (this.#options.mayPlan?.() === false) return;
     const nowMs = await this.#options.ledger.nowMs();
@@ -130,7 +130,7 @@ export class Scheduler implements Component {
       await this.#options.alsoTidy?.();
       this.#tidiedAtMs = nowMs;
     }
-    this.#options.onRun?.();
+    this.#options.onRound?.();
   }
 
   #onTick(): void {
@@ -158,7 +158,7 @@ export class Scheduler implements Component {
   /**
    * Plans each policy by the schedule in force, which an earlier process may have noted, until
    * nothing is due. Only then a changed schedule comes into force; one that still owes slots waits
-   * for a later run.
+   * for a later round.
    */
   async #adopt(policies: readonly Policy[], moment: PlanningMoment): Promise<void> {
     const { ledger, log } = this.#options;
@@ -172,7 +172,7 @@ export class Scheduler implements Component {
     const unknown = own().filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined);
     const begun = await ledger.watermarks(unknown, nowMs);
     await this.#putOnAgenda(wanted, begun, nowMs);
-    for (let round = 0; round < backlogRoundsMax && this.#due(nowMs).length > 0; round += 1)
+    for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1)
       await this.#planDue(moment);
     if (this.#stopping.signal.aborted) return;
     // Another replica may have changed these meanwhile.
@@ -224,7 +224,7 @@ export class Scheduler implements Component {
     );
     const batches = planBatches(due, { ...moment, inputs });
     // Three loops share one sequence of batches; a failure in one ends it for all. On stop they
-    // leave the rest: it stays due for the next run, here or on another replica.
+    // leave the rest: it stays due for the next round, here or on another replica.
     const work = async () => {
       for (const batch of batches) {
         if (this.#stopping.signal.aborted) return;
@@ -310,7 +310,7 @@ export class Scheduler implements Component {
     await this.#guarded({}, async () => this.#options.chains?.sweep());
   }
 
-  /** Logs a mistake in a policy's slots; the others go on. An unreachable Redis ends the run. */
+  /** Logs a mistake in a policy's slots; the others go on. An unreachable Redis ends the round. */
   async #guarded(about: EventFields, act: () => Promise<void>): Promise<void> {
     try {
       await act();

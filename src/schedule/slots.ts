@@ -3,14 +3,14 @@ import type { Policy, Schedule } from "../config/policy-set.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { type Calendar, createCalendar } from "./calendar.ts";
 
-/** The most slots that one run plans of a policy; a longer backlog takes several. */
-export const slotsPerRunMax = 1_000;
+/** The most slots that one round plans of a policy; a longer backlog takes several. */
+export const slotsPerRoundMax = 1_000;
 
 /** The slots of one policy. */
 export interface SlotSource {
   /** The first slot after this instant, undefined when none will come. */
   next(afterMs: number): number | undefined;
-  /** The slots after `afterMs` up to `untilMs`, oldest first, `slotsPerRunMax` at the most. */
+  /** The slots after `afterMs` up to `untilMs`, oldest first, `slotsPerRoundMax` at the most. */
   due(afterMs: number, untilMs: number): number[];
 }
 
@@ -60,7 +60,7 @@ export function createChainSource(policy: Policy): SlotSource | undefined {
 }
 
 /** The slots of a calendar after one instant and up to another, oldest first. */
-export function dueSlots(calendar: Calendar, afterMs: number, untilMs: number, slotsMax = slotsPerRunMax): number[] {
+export function dueSlots(calendar: Calendar, afterMs: number, untilMs: number, slotsMax = slotsPerRoundMax): number[] {
   const slots: number[] = [];
   let slot = calendar.next(afterMs);
   while (slot !== undefined && slot <= untilMs && slots.length < slotsMax) {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Schedule } from "../../../src/config/policy-set.ts";
 import { createCalendar } from "../../../src/schedule/calendar.ts";
-import { createSlotSource, dueSlots, slotsPerRunMax, spreadOffsetMs } from "../../../src/schedule/slots.ts";
+import { createSlotSource, dueSlots, slotsPerRoundMax, spreadOffsetMs } from "../../../src/schedule/slots.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const cron = (expression: string, timezone = "UTC"): Schedule => ({
@@ -84,7 +84,7 @@ describe("the calendar", () => {
 
   it("bounds what one look yields", () => {
     expect(dueSlots(createCalendar({ kind: "every", everyMs: 1_000, spreadMs: 0 }), 0, 10_000_000)).toHaveLength(
-      slotsPerRunMax,
+      slotsPerRoundMax,
     );
   });
 });
