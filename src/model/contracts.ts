@@ -23,7 +23,7 @@ export interface ChainProgress {
   taskOver(task: Task): Promise<void>;
 }
 
-/** The number of a try: `attempt` starts at 1; `attemptsMax` is the last one. */
+/** Which attempt this is: `attempt` starts at 1; `attemptsMax` is the last one. */
 export interface Attempt {
   readonly attempt: number;
   readonly attemptsMax: number;

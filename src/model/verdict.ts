@@ -3,11 +3,11 @@
 // delivery of a notice has words of its own (DeliveryVerdict).
 
 /**
- * `complete`: over. `cancel`: over, after its last attempt. `retry`: failed; call again after
- * `afterMs`, one attempt spent. `snooze`: call again at `untilMs`, no attempt spent.
+ * `complete`: over. `fail`: over, and its job counts as failed. `retry`: call again after `afterMs`,
+ * one attempt spent. `snooze`: call again at `untilMs`, no attempt spent.
  */
 export type Verdict<Ending = string> =
-  | { readonly verdict: "complete" | "cancel"; readonly ending: Ending }
+  | { readonly verdict: "complete" | "fail"; readonly ending: Ending }
   | { readonly verdict: "retry"; readonly ending: Ending; readonly afterMs: number }
   | { readonly verdict: "snooze"; readonly untilMs: number };
 
@@ -16,9 +16,9 @@ export function complete<Ending>(ending: Ending): Verdict<Ending> {
   return { verdict: "complete", ending };
 }
 
-/** The item is over, since no attempt is left. */
-export function cancel<Ending>(ending: Ending): Verdict<Ending> {
-  return { verdict: "cancel", ending };
+/** The item is over, since no attempt is left or would help. */
+export function fail<Ending>(ending: Ending): Verdict<Ending> {
+  return { verdict: "fail", ending };
 }
 
 /** Call again after this wait, as another attempt; `ending` if no attempt is left. */

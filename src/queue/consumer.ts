@@ -34,7 +34,7 @@ class RetryLater extends Error {
 }
 
 /** Ends an item whose outcome is recorded. */
-class ItemCancelled extends UnrecoverableError {}
+class ItemFailed extends UnrecoverableError {}
 
 /** After so many worker crashes in a row an item is still tried again; one more ends it. */
 const crashesMax = 3;
@@ -69,7 +69,7 @@ export function createConsumer(given: ConsumerOptions): Consumer {
       worker.on("stalled", (id) => given.log.warn("task.stalled", { queue, taskId: id }));
       worker.on("failed", (job, error) => {
         // Every failed attempt comes here. Only the last one ends a task without an outcome.
-        if (job?.finishedOn === undefined || error instanceof ItemCancelled) return;
+        if (job?.finishedOn === undefined || error instanceof ItemFailed) return;
         const failed = (reason: unknown) => log.error("task.abandoned", { queue, message: String(reason) });
         abandoned(job.data, error.message).then(
           (hasEnded) => hasEnded || failed("its start changes at every try"),
@@ -117,8 +117,8 @@ async function applyVerdict(verdict: Verdict, job: Job<unknown>, token: string |
   switch (verdict.verdict) {
     case "complete":
       return verdict.ending;
-    case "cancel":
-      throw new ItemCancelled(verdict.ending);
+    case "fail":
+      throw new ItemFailed(verdict.ending);
     case "retry":
       throw new RetryLater(verdict.ending, verdict.afterMs);
     case "snooze":

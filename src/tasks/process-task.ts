@@ -11,7 +11,7 @@ import { NewerVersionError } from "../core/newer-version.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Attempt, ProcessTask } from "../model/contracts.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
-import { cancel, complete, done, retry, snooze, type Verdict } from "../model/verdict.ts";
+import { complete, done, fail, retry, snooze, type Verdict } from "../model/verdict.ts";
 import type { KeptWrites } from "../store/kept-writes.ts";
 import { activationOf, stepActivate } from "./activate.ts";
 import { stepApply } from "./apply.ts";
@@ -126,13 +126,13 @@ async function toVerdict(task: Task, result: StepResult, work: Work): Promise<Ve
     case "snooze":
       return result;
     case "retry":
-      return retryOrCancel(task, result, work);
+      return retryOrFail(task, result, work);
     default:
-      return result.ending === undefined ? endAgain(task, work) : conclude(task, result.ending, work, complete);
+      return result.ending === undefined ? endWithoutOutcome(task, work) : conclude(task, result.ending, work, complete);
   }
 }
 
-async function retryOrCancel(
+async function retryOrFail(
   task: Task,
   result: Extract<StepResult, { readonly verdict: "retry" }>,
   work: Work,
@@ -143,14 +143,14 @@ async function retryOrCancel(
   } = work;
   const afterMs = Math.max(result.afterMs, backoffMs(attemptBackoff, attempt));
   const isLast = attempt >= attemptsMax || (await deps.nowMs()) + afterMs > task.startByMs;
-  if (isLast) return conclude(task, result.ending, work, cancel);
+  if (isLast) return conclude(task, result.ending, work, fail);
   const { reason, detail } = result.ending;
   deps.log.warn("task.retried", { policy: task.policy, taskId: task.id, attempt, afterMs, reason, detail });
   return retry(afterMs, reason);
 }
 
-/** A task without an outcome of its own: the worker that settled it may have died on the way. */
-async function endAgain(task: Task, { deps, recorder }: Work): Promise<Verdict> {
+/** Releases what the task holds: the worker that settled it may have died before it did so. */
+async function endWithoutOutcome(task: Task, { deps, recorder }: Work): Promise<Verdict> {
   await releaseRun(task, deps);
   await advanceChains(task, deps);
   return oncePublished(task, done, recorder);
@@ -190,7 +190,7 @@ async function endFaulty(task: Task, error: unknown, { deps, recorder, attempt }
   logBug(task, deps.log, error);
   const facts = { finishedAtMs: await deps.nowMs(), attempts: attempt.attempt, changed: undefined };
   await recorder.recordAlone(toOutcome(task, buggy, facts));
-  return cancel(buggy.reason);
+  return fail(buggy.reason);
 }
 
 function onBug(task: Task, log: EventLog, error: unknown): StepResult {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { parseTask } from "../../../src/model/task.ts";
-import { cancel, complete, done, retry, snooze, type Verdict } from "../../../src/model/verdict.ts";
+import { complete, done, fail, retry, snooze, type Verdict } from "../../../src/model/verdict.ts";
 import { createConsumer } from "../../../src/queue/consumer.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import type { Consumer } from "../../../src/queue/worker.ts";
@@ -42,7 +42,7 @@ afterAll(async () => {
 it.each<[string, Verdict, string]>([
   ["is completed when its worker said so", done, "completed"],
   ["is completed when nothing was to be done", complete("skipped"), "completed"],
-  ["is missing when it was given up", cancel("failed"), "missing"],
+  ["is missing when it was given up", fail("failed"), "missing"],
   ["is pending while it sleeps", snooze(9_999_999_999_999), "pending"],
   ["is pending before its next attempt", retry(3_600_000, "refused"), "pending"],
 ])("a task %s", async (_, verdict, status) => {

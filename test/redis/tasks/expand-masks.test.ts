@@ -129,7 +129,7 @@ describe("a run over masks whose worker is held up", () => {
     const slowStep = slow.step(task);
     await arrived;
     server.status = 500;
-    expect(await other.step(task)).toMatchObject({ verdict: "cancel" });
+    expect(await other.step(task)).toMatchObject({ verdict: "fail" });
     expect(await history.outcome(task)).toMatchObject({ status: "not-started", reason: "server-error" });
     server.status = 200;
     server.release();

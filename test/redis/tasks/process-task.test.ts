@@ -66,7 +66,7 @@ describe("a task", () => {
 
   it.each([
     [3_600_000, "retry", undefined],
-    [100, "cancel", "not-started"],
+    [100, "fail", "not-started"],
   ])("that reached no service is retried in its start-by time: %i ms of it left", async (...row) => {
     const [leftMs, verdict, becomes] = row;
     const nobody = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("secret"), retries: 0 });
