@@ -56,7 +56,7 @@ export async function applyObject(object: DeclaredObject, deps: ApplyDependencie
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     // An earlier attempt of this caller may have sent something, or changed it.
-    const kept = await deps.memory.record(deps.owner, object);
+    const kept = await deps.memory.record(deps.place, object);
     const changes = kept.by === deps.by ? kept.changed : [];
     return { end: "failed", error, isSent: kept.sent.some(({ by }) => by === deps.by), changes };
   }
@@ -211,29 +211,29 @@ class ApplyRun {
       this.#isSingly = true;
       return;
     }
-    const { memory, owner } = this.#deps;
+    const { memory, place } = this.#deps;
     const atMs = await memory.nowMs();
     const { before, after: value } = change;
     this.#record = noteRefused(this.#record, change, { value, how: "refused", before, said, atMs });
     const sent = this.#record.sent.filter((one) => one.field !== change.field || one.after !== value);
     this.#record = { ...this.#record, sent };
     if (isReadOnly || changes.length === 1)
-      await memory.learn(owner.service, this.#object.kind, { field: change.field, said, atMs, isCertain: isReadOnly });
+      await memory.learn(place.service, this.#object.kind, { field: change.field, said, atMs, isCertain: isReadOnly });
   }
 
   /** A field that was changed is not read-only: forgets that it was. */
   async #unlearn(changes: readonly FieldChange[], { readOnly }: FoundInspection): Promise<void> {
-    const { memory, owner, forgetBeforeMs } = this.#deps;
+    const { memory, place, forgetBeforeMs } = this.#deps;
     for (const { field } of changes) {
       if (forgetBeforeMs !== undefined || readOnly.some((known) => known.field === field))
-        await memory.unlearn(owner.service, this.#object.kind, field);
+        await memory.unlearn(place.service, this.#object.kind, field);
     }
   }
 
   async #keep(): Promise<void> {
     const text = JSON.stringify(this.#record);
     if (text === this.#kept) return;
-    await this.#deps.memory.remember(this.#deps.owner, this.#object, this.#record);
+    await this.#deps.memory.remember(this.#deps.place, this.#object, this.#record);
     this.#kept = text;
   }
 }

@@ -1,6 +1,6 @@
-// What applying an object needs from outside: the service, the memory, and the permission to send.
+// What applying an object needs from outside: the service, the memory, and who works on a sync job.
 // Filled in by app.ts and the commands.
-import type { DeclaredKind, DeclaredObject, ObjectOwner } from "../core/declared-object.ts";
+import type { DeclaredKind, DeclaredObject, ObjectPlace } from "../core/declared-object.ts";
 import type { AppliedRecord, ReadOnlyField } from "../model/applied-record.ts";
 import type { SyncService } from "../service/client.ts";
 import type { MaskCache } from "./mask-cache.ts";
@@ -8,8 +8,8 @@ import type { MaskCache } from "./mask-cache.ts";
 /** What is remembered of objects (store/declared-memory.ts). */
 export interface DeclaredMemoryPort {
   nowMs(): Promise<number>;
-  record(owner: ObjectOwner, object: DeclaredObject): Promise<AppliedRecord>;
-  remember(owner: ObjectOwner, object: DeclaredObject, record: AppliedRecord): Promise<void>;
+  record(place: ObjectPlace, object: DeclaredObject): Promise<AppliedRecord>;
+  remember(place: ObjectPlace, object: DeclaredObject, record: AppliedRecord): Promise<void>;
   readOnly(service: string, kind: DeclaredKind): Promise<readonly ReadOnlyField[]>;
   learn(service: string, kind: DeclaredKind, field: ReadOnlyField): Promise<void>;
   unlearn(service: string, kind: DeclaredKind, field: string): Promise<void>;
@@ -17,7 +17,7 @@ export interface DeclaredMemoryPort {
 
 /** What inspecting an object needs. */
 export interface InspectDependencies {
-  readonly owner: ObjectOwner;
+  readonly place: ObjectPlace;
   readonly service: SyncService;
   readonly masks: MaskCache;
   readonly memory: DeclaredMemoryPort;

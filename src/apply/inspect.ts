@@ -36,12 +36,12 @@ export async function inspect(
   deps: InspectDependencies,
   { isFresh, isStale }: InspectOptions,
 ): Promise<Inspection> {
-  const { memory, owner, forgetBeforeMs = 0 } = deps;
-  const kept = await memory.record(owner, object);
+  const { memory, place, forgetBeforeMs = 0 } = deps;
+  const kept = await memory.record(place, object);
   const counts = ({ atMs }: { readonly atMs: number }) => atMs >= forgetBeforeMs;
   const refused = Object.fromEntries(Object.entries(kept.refused).filter(([, refusal]) => counts(refusal)));
   const record = { ...kept, refused };
-  const readOnly = (await memory.readOnly(owner.service, object.kind)).filter(counts);
+  const readOnly = (await memory.readOnly(place.service, object.kind)).filter(counts);
   const live = await readLive(object, deps, isFresh || record.sent.length > 0);
   if (live.state === "missing") return { state: "missing", record, detail: live.detail };
   const isReadable = live.state === "read";
@@ -87,9 +87,9 @@ async function readLive(object: DeclaredObject, deps: InspectDependencies, isFre
 export function putFields(
   { kind, id }: DeclaredObject,
   body: Readonly<Record<string, string>>,
-  { service, owner, signal, ifMatch }: InspectDependencies & Pick<UpdateOptions, "ifMatch">,
+  { service, place, signal, ifMatch }: InspectDependencies & Pick<UpdateOptions, "ifMatch">,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const query = inRepository(owner);
+  const query = inRepository(place);
   const options = { signal, ifMatch };
   switch (kind) {
     case "syncJob":
@@ -111,11 +111,11 @@ export function etagOf(entity: Readonly<Record<string, unknown>>): string | unde
 
 async function readSyncJob(
   { id }: DeclaredObject,
-  { service, owner, signal }: InspectDependencies,
+  { service, place, signal }: InspectDependencies,
   isFresh: boolean,
 ): Promise<Live> {
   try {
-    const entity = await service.getSyncJobById(id, inRepository(owner), { signal, isFollowUp: isFresh });
+    const entity = await service.getSyncJobById(id, inRepository(place), { signal, isFollowUp: isFresh });
     return { state: "read", entity, syncJobId: String(id) };
   } catch (error) {
     if (!(error instanceof ServiceError) || error.kind !== "not-found") throw error;

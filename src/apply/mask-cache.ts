@@ -1,7 +1,7 @@
 // Shares readings of the masks. The service cannot read one mask, so each caller reads the list,
 // and callers at the same time share one reading. One per process.
 import { systemClock } from "../core/clock.ts";
-import type { ObjectOwner } from "../core/declared-object.ts";
+import type { ObjectPlace } from "../core/declared-object.ts";
 import type { Mask, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 
@@ -21,7 +21,7 @@ interface MaskReading {
 
 /** `sinceMs`: by the monotonic clock, the earliest begin of a reading; without it, a new one. */
 export interface MaskReadingRequest {
-  readonly owner: ObjectOwner;
+  readonly place: ObjectPlace;
   readonly service: SyncService;
   readonly signal: AbortSignal;
   readonly sinceMs: number | undefined;
@@ -37,14 +37,14 @@ export class MaskCache {
   }
 
   /** The masks, from a reading that began late enough. @throws ServiceError */
-  async read({ owner, service, signal, sinceMs }: MaskReadingRequest): Promise<Masks> {
+  async read({ place, service, signal, sinceMs }: MaskReadingRequest): Promise<Masks> {
     const nowMs = this.#nowMs();
-    const key = JSON.stringify([owner.service, owner.repository]);
+    const key = JSON.stringify([place.service, place.repository]);
     const known = this.#readings.get(key);
     if (known !== undefined && known.startedMs >= (sinceMs ?? nowMs)) return known.masks;
     for (const [other, { startedMs }] of this.#readings)
       if (startedMs < nowMs - readingKeptMs || this.#readings.size >= readingsMax) this.#readings.delete(other);
-    const masks = walk(service, owner, { signal, isFollowUp: sinceMs === undefined });
+    const masks = walk(service, place, { signal, isFollowUp: sinceMs === undefined });
     const reading = { startedMs: nowMs, masks };
     this.#readings.set(key, reading);
     // The next caller after a failure reads anew.
@@ -57,11 +57,11 @@ export class MaskCache {
 
 async function walk(
   service: SyncService,
-  owner: ObjectOwner,
+  place: ObjectPlace,
   options: { readonly signal: AbortSignal; readonly isFollowUp: boolean },
 ): Promise<Masks> {
   const masks = new Map<string, Mask>();
-  for await (const page of service.pages("GetJobMasks", inRepository(owner), { ...options, itemsMax: masksMax })) {
+  for await (const page of service.pages("GetJobMasks", inRepository(place), { ...options, itemsMax: masksMax })) {
     for (const mask of page.items)
       if (mask.maskId !== undefined && mask.maskId !== null) masks.set(String(mask.maskId), mask);
   }

@@ -126,7 +126,7 @@ async function applyStubbornly(
   const leases = new Leases(store);
   const by = `by-hand-${systemClock.nowMs()}`;
   const holder = async (target: string) =>
-    policy.overlap === "allow" ? undefined : leases.holder({ ...parts.owner, target }, jobStatus);
+    policy.overlap === "allow" ? undefined : leases.holder({ ...parts.place, target }, jobStatus);
   for (let tries = 1; ; tries += 1) {
     const applied = await applyObject(object, { ...parts, by, holder });
     const error = applied.end === "failed" ? applied.error : undefined;

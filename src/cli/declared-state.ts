@@ -55,7 +55,7 @@ function exitCodeOf(inspected: readonly InspectedItem[]): ExitCode {
 
 async function readOnlyFields(items: readonly DeclaredItem[]) {
   const memories = new Map<string, Pick<DeclaredMemory, "readOnly">>();
-  for (const { parts } of items) memories.set(parts.owner.service, parts.memory);
+  for (const { parts } of items) memories.set(parts.place.service, parts.memory);
   const found = [];
   for (const [service, memory] of memories) {
     for (const kind of ["syncJob", "docMask", "driveTarget", "siteTarget"] as const) {
@@ -225,8 +225,8 @@ export async function withDeclared(
         const client =
           clients.get(name) ?? createService(settings, { variables: io.settings.variables, log: silentLog });
         clients.set(name, client);
-        const owner = { service: name, repository };
-        const parts = { owner, service: client, masks, memory, signal: io.signal, sinceMs, ...forgetting };
+        const place = { service: name, repository };
+        const parts = { place, service: client, masks, memory, signal: io.signal, sinceMs, ...forgetting };
         return policy.action.objects.map((object) => ({ policy, object, parts }));
       });
       await use(items, store);

@@ -19,7 +19,7 @@ export interface DeclaredObject {
 }
 
 /** The service and repository of an object; null: the service's default repository. */
-export interface ObjectOwner {
+export interface ObjectPlace {
   readonly service: string;
   readonly repository: string | null;
 }

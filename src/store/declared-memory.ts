@@ -1,7 +1,7 @@
 // What Redis remembers for `apply`: a record of each declared object, for 400 days after its last
 // use, and the fields that a service refuses, for 7 days.
 import * as z from "zod";
-import { type DeclaredKind, type DeclaredObject, type ObjectOwner, objectName } from "../core/declared-object.ts";
+import { type DeclaredKind, type DeclaredObject, type ObjectPlace, objectName } from "../core/declared-object.ts";
 import { parseVersioned } from "../core/newer-version.ts";
 import { hashText } from "../core/stable-hash.ts";
 import { type AppliedRecord, noRecord, parseAppliedRecord, type ReadOnlyField } from "../model/applied-record.ts";
@@ -35,8 +35,8 @@ export class DeclaredMemory {
   /**
    * Reads the record of an object, without refusals that are too old, and keeps it for 400 days.
    */
-  async record(owner: ObjectOwner, object: DeclaredObject): Promise<AppliedRecord> {
-    const text = await this.#store.redis.getex(this.#recordKey(owner, object), "PX", recordKeptMs);
+  async record(place: ObjectPlace, object: DeclaredObject): Promise<AppliedRecord> {
+    const text = await this.#store.redis.getex(this.#recordKey(place, object), "PX", recordKeptMs);
     if (text === null) return noRecord;
     const record = parseAppliedRecord(JSON.parse(text));
     if (Object.keys(record.refused).length === 0) return record;
@@ -46,8 +46,8 @@ export class DeclaredMemory {
   }
 
   /** Writes the record of an object. */
-  async remember(owner: ObjectOwner, object: DeclaredObject, record: AppliedRecord): Promise<void> {
-    await this.#store.redis.set(this.#recordKey(owner, object), JSON.stringify(record), "PX", recordKeptMs);
+  async remember(place: ObjectPlace, object: DeclaredObject, record: AppliedRecord): Promise<void> {
+    await this.#store.redis.set(this.#recordKey(place, object), JSON.stringify(record), "PX", recordKeptMs);
   }
 
   /** Returns the fields of a kind that this service has refused lately. */
@@ -79,7 +79,7 @@ export class DeclaredMemory {
     await this.#store.redis.hdel(this.#readOnlyKey(service), `${kind}.${field}`);
   }
 
-  #recordKey({ service, repository }: ObjectOwner, object: DeclaredObject): string {
+  #recordKey({ service, repository }: ObjectPlace, object: DeclaredObject): string {
     return this.#store.key("declared", service, hashText(JSON.stringify(repository)), objectName(object));
   }
 

@@ -52,7 +52,7 @@ async function stepObject(
   // A reading from before the slot may miss changes made by then. Tasks of one slot share one.
   const sinceMs = systemClock.monotonicMs() - Math.min(Math.max(0, nowMs - task.slotMs), readingKeptMs);
   const applied = await applyObject(object, {
-    owner: task,
+    place: task,
     service,
     masks,
     memory,

@@ -31,7 +31,7 @@ function declare(kind: DeclaredKind, id: number, fields: Record<string, string>)
 /** Each story has a service name of its own, so that it remembers nothing of the others. */
 function apply(object: DeclaredObject, more: Partial<ApplyDependencies> = {}): Promise<ApplyResult> {
   return applyObject(object, {
-    owner: { service: `story-${stories}`, repository: "HR" },
+    place: { service: `story-${stories}`, repository: "HR" },
     service,
     masks: new MaskCache(),
     memory: new DeclaredMemory(store),

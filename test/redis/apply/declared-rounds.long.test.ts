@@ -88,7 +88,7 @@ let calls = 0;
 async function applyUntil(object: DeclaredObject, seed: number): Promise<ApplyResult> {
   calls += 1;
   const parts = {
-    owner: { service: `round-${seed}`, repository: null },
+    place: { service: `round-${seed}`, repository: null },
     service,
     masks: new MaskCache(),
     memory: new DeclaredMemory(store),
