@@ -1,7 +1,7 @@
 // The running sinks: every process takes notices in; a worker delivers them, each sink from its own
 // queue. Built by app.ts.
 //
-//   outbox (notifier) ─ deliver ─▶ queue of the sink (BullMQ) ─▶ consumer, one delivery at a time ─▶ sink ─▶ receiver
+//   outbox (notifier) ─ enqueue ─▶ queue of the sink (BullMQ) ─▶ consumer, one delivery at a time ─▶ sink ─▶ receiver
 //                                               └─given up or refused─▶ failed list of the queue (`syncline failed`)
 //
 // A sink that is removed, or that only newer policies name, keeps its queue. It resumes when the

@@ -21,7 +21,10 @@ export const outcomeStatuses = [
 /** One of the ten endings. */
 export type OutcomeStatus = (typeof outcomeStatuses)[number];
 
-/** Whether the operator wanted this ending: decides the exit code and the level of the log line. */
+/**
+ * Whether the task ended as the operator wants it: decides the exit code and the level of the log
+ * line. That `conflicts` did its work all the same, `weightOf` says.
+ */
 export const isGood: Readonly<Record<OutcomeStatus, boolean>> = {
   succeeded: true,
   accepted: true,
@@ -149,7 +152,7 @@ export function parseOutcome(value: unknown): Outcome {
   return parseVersioned("outcome", outcomeSchema, value);
 }
 
-/** What an ending says of its policy; `blocked`: people must decide. */
+/** What an ending says of its policy: did it do its work? `blocked`: people must decide. */
 const weights: Readonly<Record<OutcomeStatus, "good" | "bad" | "nothing">> = {
   succeeded: "good",
   conflicts: "good",

@@ -51,19 +51,19 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   const each = [...everyNotices(policy, event), ...driftNotices(policy, event), ...unusualNotices(policy, event)];
   const { brief, health, atMs, news } = event;
   if (health === undefined) return { ...before, notices: each };
-  const isOutage = event.outage === "yes" || (event.outage === "while-down" && before.service.phase !== "calm");
+  const mayBeOutage = event.outage === "yes" || (event.outage === "while-down" && before.service.phase !== "calm");
   let { service } = before;
-  if (isOutage) {
+  if (mayBeOutage) {
     const isNew = !isPartOf(policy.name, before.policy, service);
     service = withFailure(service, { policy: policy.name, event, isNew });
   } else if (event.isSignOfLife) service = withSignOfLife(service, atMs);
-  const after = withEvent(before.policy, event, isOutage ? service.sinceMs : undefined);
+  const after = withEvent(before.policy, event, mayBeOutage ? service.sinceMs : undefined);
   const updated = updateSinks(policy, after, { key: brief.key, ending: brief });
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
   if (isWork(health)) notices.push(...noLongerStale(policy, after, brief).filter(({ sink }) => !ofPolicy.has(sink)));
   // The notice of the outage covers it.
-  const isOfOutage = isOutage || before.policy.targets[brief.target]?.outage !== undefined;
+  const isOfOutage = mayBeOutage || before.policy.targets[brief.target]?.outage !== undefined;
   if (!(isOfOutage && news === "changed")) notices.push(...newsNotices(policy, event, notices));
   return { service, policy: { ...updated.policy, stale: isWork(health) ? null : after.stale }, notices };
 }

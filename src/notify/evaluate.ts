@@ -60,10 +60,10 @@ export class Evaluation {
       if (event.kind === "run-long") return { policy: before, notices: longRunNotices(policy, event) };
       if (event.kind === "masks-read") return decideMasks(policy, before, toMasksRead(event));
       const notifyOn = policy.action.kind === "poll" ? policy.action.notifyOn : undefined;
-      const ending = toAlertEvent(event, this.world.breakers.get(policy.service) !== undefined, notifyOn);
-      const decision = decideEvent(policy, { policy: before, service }, ending);
+      const alertEvent = toAlertEvent(event, this.world.breakers.get(policy.service) !== undefined, notifyOn);
+      const decision = decideEvent(policy, { policy: before, service }, alertEvent);
       this.world.services.set(policy.service, decision.service);
-      if (policy.heartbeat !== undefined && isWork(ending.health)) this.heartbeats.push(policy.name);
+      if (policy.heartbeat !== undefined && isWork(alertEvent.health)) this.heartbeats.push(policy.name);
       return decision;
     });
   }

@@ -172,8 +172,7 @@ export class Scheduler implements Component {
     const unknown = own().filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined);
     const begun = await ledger.watermarks(unknown, nowMs);
     await this.#putOnAgenda(wanted, begun, nowMs);
-    for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1)
-      await this.#planDue(moment);
+    for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1) await this.#planDue(moment);
     if (this.#stopping.signal.aborted) return;
     // Another replica may have changed these meanwhile.
     for (const name of this.#superseded) wanted.delete(name);

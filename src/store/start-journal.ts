@@ -81,7 +81,7 @@ const attributeScript = createScript("start/attribute", (answer) => {
   return { tasks, inFlight, losses };
 });
 
-/** The intent of a request. `slotMs` tells whether a loss of Redis's memory touches the task. */
+/** What the intent of a request says. `slotMs`: whether a loss of Redis's memory touches it. */
 interface Intent {
   readonly startByMs: number;
   readonly slotMs?: number;
@@ -184,14 +184,14 @@ export class StartJournal {
     if (answer === undefined) return undefined;
     const permit = answer.permit && limiter?.read(answer.permit);
     if (permit !== undefined && isDenied(permit)) return { denied: permit };
-    let isKept = false;
+    let isReplicated = false;
     try {
-      isKept = await this.#isKept(task, claimant, answer.intents);
+      isReplicated = await this.#isReplicated(task, claimant, answer.intents);
     } finally {
       // Also when Redis fails here; if this fails, too, the place is free when its lease ends.
-      if (!isKept) void permit?.release(noEnding);
+      if (!isReplicated) void permit?.release(noEnding);
     }
-    return isKept ? { sentAtMs: answer.sentAtMs, permit } : undefined;
+    return isReplicated ? { sentAtMs: answer.sentAtMs, permit } : undefined;
   }
 
   /**
@@ -357,7 +357,7 @@ export class StartJournal {
     return { keys, args: [claimant, startByMs, term, slotMs, randomUUID()] };
   }
 
-  /** Asks for a permission, unless Redis is unsafe; takes it back where it is not kept. */
+  /** Asks for a permission, unless Redis is unsafe; takes it back where the replicas lack it. */
   async #askPermission(
     task: JournalTask,
     claimant: string,
@@ -368,17 +368,17 @@ export class StartJournal {
     const { keys, args } = this.#permissionCommand(task, claimant, intent);
     const { permission, intents } = await this.#orTakenBack(ask(keys, args), task, claimant);
     if (permission !== "permitted") return permission;
-    return (await this.#isKept(task, claimant, intents)) ? "permitted" : "undecided";
+    return (await this.#isReplicated(task, claimant, intents)) ? "permitted" : "undecided";
   }
 
   /** Whether a permission holds: enough Redis replicas have the journal's note. */
-  async #isKept(task: JournalTask, claimant: string, intents: number): Promise<boolean> {
+  async #isReplicated(task: JournalTask, claimant: string, intents: number): Promise<boolean> {
     if (this.#watch === undefined) return true;
-    const isKept = await this.#orTakenBack(this.#watch.reachReplica(intents), task, claimant);
+    const isReplicated = await this.#orTakenBack(this.#watch.reachReplica(intents), task, claimant);
     // No request goes out otherwise, so a Redis that forgets those intents loses no start.
-    if (isKept) this.#watch.noteIntents(intents);
+    if (isReplicated) this.#watch.noteIntents(intents);
     else await this.notSent(task, claimant);
-    return isKept;
+    return isReplicated;
   }
 
   /**

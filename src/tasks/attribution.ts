@@ -52,7 +52,7 @@ export function attributeTo(
   const isKnown = inFlight.has(start.taskId);
   const mine = activities.filter(({ id }) => {
     const task = taskOf.get(id);
-    // An unregistered start owns the activities without an owner.
+    // A start that is no longer in flight gets the activities that were given to none.
     return task === start.taskId || (task === undefined && !isKnown);
   });
   const isNear = ({ startedAtMs = Number.NaN }: SeenItem) =>

@@ -128,7 +128,9 @@ async function toVerdict(task: Task, result: StepResult, work: Work): Promise<Ve
     case "retry":
       return retryOrFail(task, result, work);
     default:
-      return result.ending === undefined ? endWithoutOutcome(task, work) : conclude(task, result.ending, work, complete);
+      return result.ending === undefined
+        ? endWithoutOutcome(task, work)
+        : conclude(task, result.ending, work, complete);
   }
 }
 

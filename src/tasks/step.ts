@@ -25,7 +25,10 @@ export interface TaskEnding {
   readonly evidence: Outcome["evidence"];
   readonly reason: OutcomeReason;
   readonly detail: string;
-  /** What the journal must still show for this to be true; undefined for polls and apply tasks. */
+  /**
+   * What the journal must still show when this is recorded; else it is `superseded`. Undefined for
+   * polls and apply tasks.
+   */
   readonly from?: SettleFrom | undefined;
   readonly startedAtMs?: number | undefined;
   readonly answerLost?: boolean | undefined;

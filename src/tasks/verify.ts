@@ -72,7 +72,8 @@ export async function verifyStart(
   const doubt = claim.entry.doubt ?? (await noteCrash(task, deps));
   const entry = { ...claim.entry, doubt };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
-  // Ends only this request: its slow sender may take it back, and another worker may send anew.
+  // Ends this request only while the journal still shows it: a slow sender may take its permission
+  // back, and another worker may send anew.
   const from = { state: "sending", claimant: entry.claimant } as const;
   const unknown = { ...endingOf(doubt), startedAtMs: sentAtMs, sends: entry.sends, from };
   if (policy.onUnknown === "give-up")
@@ -99,11 +100,11 @@ export async function verifyStart(
   const readableAtMs = Math.max(sinceMs, Math.min(limitedUntilMs, sentAtMs + policy.follow.deadlineMs));
   const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
   if (mayYetAppear(appeared, window, { nowMs, patientUntilMs })) {
-    if (window.isWhole && nowMs >= window.untilMs)
+    if (window.provesAbsence && nowMs >= window.untilMs)
       await deps.feeds.wantWhole(feedOf(task, "activities"), window.untilMs);
     return verifyLater(nowMs, Math.min(limitedUntilMs, patientUntilMs));
   }
-  const isAbsent = window.isWhole && wasWindowRead(appeared, window) && !appeared.syncJobSeen;
+  const isAbsent = window.provesAbsence && wasWindowRead(appeared, window) && !appeared.syncJobSeen;
   const mayRetry = policy.onUnknown === "retry" && appeared.ours.length === 0;
   if (mayRetry || (isAbsent && entry.sends < absentSendsMax)) {
     const acceptedEnds = policy.follow.until === "accepted";
@@ -122,26 +123,29 @@ interface AppearanceWindow {
   /** The end of the window. */
   readonly untilMs: number;
   readonly forMs: number;
-  /** Whether absence proves that nothing was started: then a walk must read the whole list. */
-  readonly isWhole: boolean;
+  /** Whether no activity by then proves that nothing was started: a whole walk must show it. */
+  readonly provesAbsence: boolean;
 }
 
-/** With `follow.appearsWithin` it starts when the service had the request at the latest. */
+/** With `follow.appearsWithin` it counts from when the service had the request at the latest. */
 function planWindow(
   task: Task,
   { follow: { appearsWithinMs } }: Policy,
   { deps, entry }: { readonly deps: RunDependencies; readonly entry: StartEntry },
 ): AppearanceWindow {
   const { lastSentAtMs = entry.claimedAtMs } = entry;
-  const vouchedMs = receivedByMs(task, entry, deps) + (appearsWithinMs ?? 0);
-  const untilMs = Math.max(lookedForUntilMs(task, entry, deps), vouchedMs);
-  return { untilMs, forMs: untilMs - lastSentAtMs, isWhole: appearsWithinMs !== undefined };
+  const appearsByMs = receivedByMs(task, entry, deps) + (appearsWithinMs ?? 0);
+  const untilMs = Math.max(lookedForUntilMs(task, entry, deps), appearsByMs);
+  return { untilMs, forMs: untilMs - lastSentAtMs, provesAbsence: appearsWithinMs !== undefined };
 }
 
 /** Whether a walk after the window could have shown an activity of the start. */
-function wasWindowRead({ activities, attributable }: FeedEvidence, { untilMs, isWhole }: AppearanceWindow): boolean {
+function wasWindowRead(
+  { activities, attributable }: FeedEvidence,
+  { untilMs, provesAbsence }: AppearanceWindow,
+): boolean {
   const { readSinceMs = 0, wholeSinceMs = 0 } = activities;
-  return attributable && (isWhole ? wholeSinceMs : readSinceMs) >= untilMs;
+  return attributable && (provesAbsence ? wholeSinceMs : readSinceMs) >= untilMs;
 }
 
 /** Only an activity that is hardly another start's confirms a start in doubt. */
