@@ -16,7 +16,7 @@ import { FailedTasks } from "../store/failed-tasks.ts";
 import { rememberStates } from "../store/policy-states.ts";
 import { readLiveVersion, WebSessions } from "../store/web-sessions.ts";
 import type { AuthFile, WatchedFile } from "../web/access.ts";
-import type { Refusal } from "../web/guard.ts";
+import type { Refusal } from "../web/admission.ts";
 import type { WebParts } from "../web/web-app.ts";
 import type { WebMeter } from "../web/web-meter.ts";
 import type { RedisGuard } from "./redis-guard.ts";

@@ -3,8 +3,8 @@
 // delivery of a notice has words of its own (DeliveryVerdict).
 
 /**
- * `complete`: over. `fail`: over, and its job counts as failed. `retry`: call again after `afterMs`,
- * one attempt spent. `snooze`: call again at `untilMs`, no attempt spent.
+ * `complete`: over. `fail`: over, and its job counts as failed. `retry`: call again after
+ * `afterMs`, one attempt spent. `snooze`: call again at `untilMs`, no attempt spent.
  */
 export type Verdict<Ending = string> =
   | { readonly verdict: "complete" | "fail"; readonly ending: Ending }

@@ -157,8 +157,8 @@ function decidedAtMs(entry: StartEntry, untilMs: number): number {
 
 /**
  * When the service has the newest request at the latest: it may leave late, and a proxy may delay
- * it until its answer is lost. Where no one noted when that was (after a crash, of a second request),
- * it is the time-out of the request.
+ * it until its answer is lost. Where that was not noted (after a crash, of a second request), the
+ * request's time-out counts.
  */
 export function receivedByMs(
   { service }: Pick<Task, "service">,

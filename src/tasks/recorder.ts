@@ -1,5 +1,5 @@
 // Records a task's outcome in the history (the same step writes the event that the notifier reads),
-// then publishes it: one log line, the count for a quarantine, the note of a deletion. After a crash
+// then publishes it: a log line, the count for a quarantine, the note of a deletion. After a crash
 // in between, the next worker with the task publishes it: at least once, with the same taskId. A
 // recorded outcome never changes. RecentOutcomes writes the newest ones again when Redis lost them.
 

@@ -1,6 +1,6 @@
 // Says who a request comes from: the owner of a bearer token or of a session, or the person of a
 // JWT that an identity provider signed. Follows the files of --web-tokens and --web-auth. Called by
-// guard.ts for every request, and by sign-in.ts.
+// admission.ts for every request, and by sign-in.ts.
 import { z } from "zod";
 import { type AuthSettings, parseAuthFile } from "../config/auth-file.ts";
 import { type Clock, createDeadline } from "../core/clock.ts";

@@ -1,5 +1,5 @@
 // Token buckets, one a caller: each request takes one; they fill again with time. Used by
-// guard.ts for requests, changes and records of refusals, and by sign-in.ts.
+// admission.ts for requests, changes and records of refusals, and by sign-in.ts.
 import type { Clock } from "../core/clock.ts";
 
 /** Callers that are remembered; beyond, the one that asked least lately is forgotten. */

@@ -7,7 +7,7 @@ import { HTTPException } from "hono/http-exception";
 import type { Clock } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import { type Access, sessionMs } from "./access.ts";
-import { addressOf, checkPace, cookieName } from "./guard.ts";
+import { addressOf, checkPace, cookieName } from "./admission.ts";
 import { AccessDenied } from "./identity.ts";
 import { callbackPath, signInFailed } from "./oidc.ts";
 import { signInPage } from "./pages/sign-in.ts";

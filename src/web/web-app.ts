@@ -1,4 +1,4 @@
-// The web application: headers, the guard (guard.ts), signing in and out, the routes, and how
+// The web application: headers, admission (admission.ts), signing in and out, the routes, and how
 // errors are answered. Built by web-server.ts; tests ask it without a port.
 import { randomUUID } from "node:crypto";
 import { type Context, Hono } from "hono";
@@ -10,9 +10,9 @@ import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { narrowTo, type QueryContext } from "../queries/query-context.ts";
 import type { Acting } from "./acts.ts";
+import { type AdmissionParts, addressOf, admitCallers, hasSession, nameOf, recordRefusals } from "./admission.ts";
 import { addApi } from "./api/routes.ts";
 import { assets } from "./assets.ts";
-import { addressOf, type GuardParts, guardCallers, hasSession, nameOf, recordRefusals } from "./guard.ts";
 import type { Caller } from "./identity.ts";
 import { type LiveHub, streamChanges } from "./live.ts";
 import { Looks } from "./looks.ts";
@@ -26,7 +26,7 @@ import type { WebEnv } from "./web-env.ts";
 import { meterAnswers, type WebMeter } from "./web-meter.ts";
 
 /** What the application needs. */
-export interface WebParts extends GuardParts {
+export interface WebParts extends AdmissionParts {
   /** Where to look now: with the policies in force. */
   readonly context: () => QueryContext;
   readonly live: LiveHub;
@@ -56,9 +56,9 @@ export function createWebApp(parts: WebParts, looks = createLooks(parts)): Hono<
     await next();
   });
   app.use(secureHeaders(headers));
-  if (parts.access === undefined) app.use(guardHost);
+  if (parts.access === undefined) app.use(checkHost);
   addAssets(app);
-  app.use(recordRefusals(parts), guardCallers(parts));
+  app.use(recordRefusals(parts), admitCallers(parts));
   if (parts.access !== undefined) addSigning(app, parts.access, parts.clock);
   app.use(async (c, next) => {
     const caller = c.get("caller");
@@ -138,7 +138,7 @@ function answerError(c: Context<WebEnv>, error: Error, log: EventLog): Response 
 }
 
 /** Without tokens a foreign name that leads to 127.0.0.1 (DNS rebinding) gets nothing. */
-async function guardHost(c: Context<WebEnv>, next: () => Promise<void>): Promise<Response | undefined> {
+async function checkHost(c: Context<WebEnv>, next: () => Promise<void>): Promise<Response | undefined> {
   if (/^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i.test(c.req.header("host") ?? new URL(c.req.url).host)) {
     await next();
     return undefined;

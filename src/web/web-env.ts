@@ -6,8 +6,8 @@ import type { Caller } from "./identity.ts";
 import type { ProblemDetails } from "./problem.ts";
 
 /**
- * Set by web-app.ts and guard.ts, read by the routes. `query`: what the caller may see. `acting`:
- * how they change something. `problem`: what the answer says is wrong.
+ * Set by web-app.ts and admission.ts, read by the routes. `query`: what the caller may see.
+ * `acting`: how they change something. `problem`: what the answer says is wrong.
  */
 export interface WebEnv {
   Bindings: Partial<HttpBindings>;

@@ -15,7 +15,7 @@ import { rememberStates } from "../../src/store/policy-states.ts";
 import type { Store } from "../../src/store/redis.ts";
 import { readLiveVersion, WebSessions } from "../../src/store/web-sessions.ts";
 import { Access } from "../../src/web/access.ts";
-import type { Refusal } from "../../src/web/guard.ts";
+import type { Refusal } from "../../src/web/admission.ts";
 import { LiveHub } from "../../src/web/live.ts";
 import { createWebApp, type WebParts } from "../../src/web/web-app.ts";
 import { startWebServer } from "../../src/web/web-server.ts";

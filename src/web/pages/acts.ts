@@ -30,9 +30,9 @@ import {
   type StartResult,
   taskInFlight,
 } from "../acts.ts";
+import { hasSession } from "../admission.ts";
 import { subjectOf } from "../api/change-operations.ts";
 import { policyOf } from "../api/operation.ts";
-import { hasSession } from "../guard.ts";
 import { checkScope, checkWhole } from "../identity.ts";
 import { badRequest, conflict, notFound, type ProblemDetails, useProblem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";

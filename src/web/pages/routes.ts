@@ -28,9 +28,9 @@ import {
 import { showFeed } from "../../queries/service-words.ts";
 import { readDaySlots, readPolicyDays, readSlotStrips } from "../../queries/slot-strips.ts";
 import { mayPauseLabel } from "../acts.ts";
+import { hasSession } from "../admission.ts";
 import { feedOf } from "../api/feed-operations.ts";
 import { instant, policyOf } from "../api/operation.ts";
-import { hasSession } from "../guard.ts";
 import { type Caller, checkWhole } from "../identity.ts";
 import { heldLong, type Looks, lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";

@@ -204,7 +204,7 @@ describe("a change is refused, and the attempt recorded", () => {
           const named = { "sec-fetch-site": site, origin, cookie, authorization: `Bearer ${ana.token}` };
           const headers = Object.entries(named).filter((pair): pair is [string, string] => pair[1] !== undefined);
           const { status } = await own.ask("/api/v1/pauses/policy:gone?reason=x", { method: "DELETE", headers });
-          // Past the guard, there is no such policy.
+          // Past the admission, there is no such policy.
           expect([403, 404]).toContain(status);
           if (status === 404) allowed.push(`${site} ${origin} ${cookie}`);
         }

@@ -20,8 +20,8 @@ export interface Refusal {
   readonly requestId: string;
 }
 
-/** What the guard needs. */
-export interface GuardParts {
+/** What the admission of requests needs. */
+export interface AdmissionParts {
   /** undefined: there are no tokens, and only this machine may ask. */
   readonly access: Access | undefined;
   /** Writes an attempted change into the record of changes. */
@@ -48,7 +48,7 @@ const denials = { burst: 1, perSecond: 1 / 60 };
  * Records each request that could have changed something, and did not, and each caller who showed
  * what is not good.
  */
-export function recordRefusals({ clock, log, recordRefusal }: GuardParts): MiddlewareHandler<WebEnv> {
+export function recordRefusals({ clock, log, recordRefusal }: AdmissionParts): MiddlewareHandler<WebEnv> {
   const [recorded, denied] = [new RateLimit(refusals, clock), new RateLimit(denials, clock)];
   return async (c, next) => {
     await next();
@@ -71,7 +71,7 @@ export function recordRefusals({ clock, log, recordRefusal }: GuardParts): Middl
 }
 
 /** Finds the caller, and lets pass what may go on to its route. */
-export function guardCallers(parts: GuardParts): MiddlewareHandler<WebEnv> {
+export function admitCallers(parts: AdmissionParts): MiddlewareHandler<WebEnv> {
   const { access, clock, pace = requests } = parts;
   const [asked, changed] = [new RateLimit(pace, clock), new RateLimit(changes, clock)];
   return async (c, next) => {
