@@ -6,7 +6,7 @@ import { hashText } from "./stable-hash.ts";
 /** Why a request is denied; `concurrency` and `rate` are our own limits. */
 export type DeniedBy = "throttle" | "breaker" | "concurrency" | "rate" | "token";
 
-/** Whether one of our own limits denies the request: others go out, and its reserved slot comes. */
+/** Whether one of our own limits denies the request: others go out, and its reserved turn comes. */
 export function isOwnLimit(deniedBy: DeniedBy | undefined): boolean {
   return deniedBy === "rate" || deniedBy === "concurrency";
 }

@@ -90,7 +90,7 @@ const viewForMs = 200;
 /** The wait after a 429 without Retry-After, and the least wait: "at once" would be a storm. */
 const throttleMsDefault = 5_000;
 const throttleMsLeast = 1_000;
-/** The longest wait for a reserved slot; then the request asks again. */
+/** The longest wait for a reserved turn; then the request asks again. */
 const reservedMsMax = 60_000;
 /** The wait when Redis does not answer. */
 const blindWaitMs = 1_000;
@@ -251,7 +251,7 @@ export class ServiceLimiter implements Limiter {
   /** Adds jitter to a wait, so that waiting requests do not all wake at once. Never shortens it. */
   #jittered({ deniedBy, waitMs }: Denial): Denial {
     const share = deniedBy === "throttle" ? 0.05 : 0.25;
-    // Reserved slots lie apart by themselves; a late request would leave its own unused.
+    // Reserved turns lie apart by themselves; a late request would leave its own unused.
     const mostMs = isOwnLimit(deniedBy) ? reservedJitterMsMax : jitterMsMax;
     const rangeMs = Math.min(mostMs, Math.max(share * waitMs, 20));
     return { deniedBy, waitMs: Math.ceil(waitMs + rangeMs * (this.#parts.random ?? Math.random)()) };

@@ -1,6 +1,6 @@
 -- Asks a limiter for one exchange. The request: id of the exchange, the resource ('' for any), '1'
 -- for a read, concurrency (0: no limit), leaseMs, the rate's count (0: no limit) and its window in
--- microseconds, the probe's period, the longest wait for a reserved slot.
+-- microseconds, the probe's period, the longest wait for a reserved turn.
 -- Answers 'permitted', 'probe', or what denies the exchange, and the wait.
 --
 -- While all failures are about one resource, a read of another one is the probe at once: it tells a
@@ -21,15 +21,15 @@ local function breakerWait(limiter, isRead, resource, probeEveryMs)
   if from > now or not isRead then return math.max(from - now, 0) end
 end
 
--- A request denied by a limit gets a reserved slot, one after the other, so that a thousand waiting
+-- A request denied by a limit gets a reserved turn, one after the other, so that a thousand waiting
 -- requests do not all ask again at once. It is a hint, no right: the limit is checked again.
-local function reserveSlot(limiter, word, freeMs, stepMs, mostMs)
-  -- A request a moment before its reserved slot waits that moment, not behind all others.
+local function reserveTurn(limiter, word, freeMs, stepMs, mostMs)
+  -- A request a moment before its reserved turn waits that moment, not behind all others.
   if freeMs < stepMs / 4 then return view(limiter, word, freeMs) end
-  local slot = math.max(limiter.reservedMs, now + freeMs)
+  local turn = math.max(limiter.reservedMs, now + freeMs)
   local latest = now + math.max(freeMs, mostMs)
-  if slot < latest then redis.call('HSET', limiter.stateKey, 'reservedMs', slot + stepMs) end
-  return view(limiter, word, math.min(slot, latest) - now)
+  if turn < latest then redis.call('HSET', limiter.stateKey, 'reservedMs', turn + stepMs) end
+  return view(limiter, word, math.min(turn, latest) - now)
 end
 
 local function acquirePermit(limiter, exchange, resource, read, ...)
@@ -50,14 +50,14 @@ local function acquirePermit(limiter, exchange, resource, read, ...)
     redis.call('ZREMRANGEBYSCORE', limiter.exchangesKey, '-inf', now)
     if redis.call('ZCARD', limiter.exchangesKey) >= concurrency then
       local stepMs = math.max(math.ceil(limiter.usedMs / concurrency), 1)
-      return reserveSlot(limiter, 'concurrency', math.max(stepMs, 20), stepMs, mostMs)
+      return reserveTurn(limiter, 'concurrency', math.max(stepMs, 20), stepMs, mostMs)
     end
   end
   if count > 0 then
     local oldest = redis.call('LINDEX', limiter.sentKey, count - 1)
     local freeUs = oldest and tonumber(oldest) + windowUs - nowUs or 0
     if freeUs > 0 then
-      return reserveSlot(limiter, 'rate', math.ceil(freeUs / 1000), math.ceil(windowUs / count / 1000), mostMs)
+      return reserveTurn(limiter, 'rate', math.ceil(freeUs / 1000), math.ceil(windowUs / count / 1000), mostMs)
     end
     redis.call('LPUSH', limiter.sentKey, string.format('%.0f', nowUs))
     redis.call('LTRIM', limiter.sentKey, 0, count - 1)

@@ -1,5 +1,5 @@
 -- A limiter: one read opens it, `view` builds the answer. Its four keys:
---   state      hash: breaker, throttle, reserved slots
+--   state      hash: breaker, throttle, reserved turns
 --   exchanges  sorted set: exchange under way → end of its lease
 --   sent       list: when the newest requests went out, microseconds, newest first
 --   coolDowns  hash: resource → until when it is not read; a resource that failed while the breaker
