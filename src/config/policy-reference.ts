@@ -19,17 +19,17 @@ export function policyReference(): string {
 const introduction = `<!-- Made by \`syncline schema --docs\`: change the descriptions in src/config/schema/, not this page. -->
 # Policies
 
-\`syncline validate PATH\` checks a file or a folder. This first line lets an editor complete and check:
+\`syncline validate PATH\` checks a file or folder. This first line lets an editor complete and check:
 
 \`\`\`yaml
 # yaml-language-server: $schema=./policies.schema.json
 \`\`\`
 
-- **Folders**: the \`*.yaml\` and \`*.yml\` files of a folder are one set, without hidden files and subfolders. A name, and a key of \`defaults\`, stands in one file only. Paths are relative to the policy file.
+- **Folders**: the \`*.yaml\` and \`*.yml\` files of a folder are one set, without hidden files and subfolders. A name, and a key of \`defaults\`, stands in one file. Paths are relative to the policy file.
 - **Variables**: \`\${NAME}\` and \`\${NAME:-default}\` in a text stand for environment variables, \`$\${\` for \`\${\`. One that is unset or empty is a problem. Inside \`{ }\` and \`[ ]\` put such a text in quotes.
 - **Defaults**: a policy may hold all keys of \`defaults\` itself (\`timezone\` and \`dst\` under \`schedule\`). What it leaves out comes from \`defaults\`, of \`follow\` and \`dst\` key by key, then from the last column.
 - **Durations** are a whole number and \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`: \`90s\`.
-- Where a row leads to a section of another page, that section has the keys below.
+- Where a row leads to a section of a page, that has the keys below.
 - **YAML** is version 1.2: \`yes\` and \`no\` are texts. Tags, directives and merge keys (\`<<\`) are refused.
 - **Limits**: ${policyLimits.fileBytesMax / 1024} KiB a file, ${policyLimits.filesMax} files, ${policyLimits.nestingMax} levels, ${policyLimits.aliasesMax} aliases a file, ${policyLimits.policiesMax} policies, ${policyLimits.servicesMax} services, ${policyLimits.syncJobsMax} sync jobs a policy.`;
 

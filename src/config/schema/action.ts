@@ -22,7 +22,7 @@ const runSchema = z.strictObject({
   ),
   activate: optional(
     z.boolean(),
-    "Activates each sync job first. Refused or failed: the run is not started; its answer lost: it is, unless onUnknown is give-up.",
+    "Activates each sync job first. Refused or failed: no run; answer lost: the run starts, unless onUnknown is give-up.",
     true,
     false,
   ),

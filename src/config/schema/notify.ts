@@ -112,7 +112,7 @@ export const notificationsSchema = z.strictObject({
   ),
   groupWait: optional(
     durationSchema("1s", "1h"),
-    "How long failures that may be the service's wait to become one notice, and how long a service must be well until its outage is over.",
+    "How long failures that may be the service's wait to become one notice, and a service must be well until its outage is over.",
     "1m",
     "30s",
   ),
@@ -128,7 +128,7 @@ export const notificationsSchema = z.strictObject({
   ),
   link: optional(
     linkSchema,
-    "Where a notice leads: a URL with {policy}, {service}, {kind} and {atMs} (milliseconds since 1970). A notice without a policy has no link with {policy}.",
+    "Where a notice leads: a URL with {policy}, {service}, {kind} and {atMs} (milliseconds since 1970). Without a policy, no link with {policy}.",
     "https://grafana.example.com/d/syncline?var-policy={policy}&from={atMs}",
   ),
 });

@@ -56,7 +56,7 @@ const closedFields = {
   ),
   blackout: optional(
     z.array(z.union([blackoutSchema, nameSchema])).max(policyLimits.blackoutsMax),
-    "Windows in which slots are skipped: `cron` opens one, `for` is its elapsed time, 31d at most. Or names of `calendars`. [] for none.",
+    "Windows in which slots are skipped: `cron` opens one, `for` is its elapsed time, 31d at most; or names of `calendars`. [] for none.",
     [{ cron: "0 22 * * 5", for: "8h" }, "maintenance"],
   ),
   holidays: optional(

@@ -31,7 +31,7 @@ const dstRule = z.strictObject({
 /** The DST rule, also under `defaults`. */
 export const dstSchema = optional(
   dstRule,
-  "What a clock change does to `once`, and to a cron slot whose hours are numbers (docs/time.md).",
+  "What a clock change does to `once` and to cron slots whose hours are numbers (docs/time.md).",
   { gap: "skip", overlap: "both" },
 );
 
@@ -57,7 +57,7 @@ export const scheduleSchema = z
     every: optional(durationSchema("1s", "366d"), "An interval of elapsed time, 1s to 366d.", "10m"),
     once: optional(
       wallTimeSchema,
-      "One local date and time. If it is over when the policy is first seen, it never comes due.",
+      "One local date and time. If over when the policy is first seen, never due.",
       "2026-12-01T06:00",
     ),
     timezone: optional(timezoneSchema, "The zone of cron and once, or the one in `defaults`.", "Europe/Vienna", "UTC"),

@@ -110,7 +110,7 @@ const propertyName = z
 const syncJobMappingSchema = z.strictObject({
   active: required(
     expressionSchema,
-    "True when the sync job is active. Each activation is then verified by a read.",
+    "True when the sync job is active: a read then verifies each activation.",
     'item.state == "Active"',
   ),
   select: optional(z.array(propertyName).min(1).max(20), "The properties to request (`$select`); default: none.", [
@@ -146,13 +146,8 @@ const limitsSchema = z.strictObject({
 });
 
 const breakerSchema = z.strictObject({
-  after: optional(whole(1, 1_000), "How many failures in a row, over all replicas, open the breaker.", 10, 5),
-  probe: optional(
-    durationSchema("1s", "1h"),
-    "How often one read probes the service while the breaker is open.",
-    "1m",
-    "30s",
-  ),
+  after: optional(whole(1, 1_000), "So many failures in a row, over all replicas, open the breaker.", 10, 5),
+  probe: optional(durationSchema("1s", "1h"), "How often a read probes the service while it is open.", "1m", "30s"),
 });
 
 const timeoutsSchema = z.strictObject({
@@ -186,7 +181,7 @@ export const serviceSchema = z.strictObject({
   timeouts: optional(timeoutsSchema, "Time-outs of the service.", { request: "1m" }),
   mapping: optional(
     mappingSchema,
-    "What the undocumented fields of items mean, by CEL over `item`. Without it runs are settled by inference.",
+    "What the fields of items mean, by CEL over `item`. Without it runs are settled by inference.",
     { activity: { id: "item.activityId", syncJobId: "item.syncJobId" } },
   ),
   identity: optional(identitySchema, "The user or group behind the token; for `syncline doctor`.", {

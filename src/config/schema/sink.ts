@@ -96,7 +96,7 @@ const sinkSchema = z.strictObject({
   }),
   giveUpAfter: optional(
     durationSchema("1m", "30d"),
-    "How long delivery is tried; then the notice goes to the failed list.",
+    "How long it is tried; then the notice goes to the failed list.",
     "72h",
     "24h",
   ),
