@@ -78,6 +78,7 @@ export function stepAfterFailure(
   if (!(error instanceof ServiceError)) throw error;
   // A link to a later page has died: the next attempt reads from the first page on.
   if (error.reason === "expired") return retry(0, ending(error));
+  // As of a poll, whatever the task is: what failed here may be repeated.
   switch (judge(error, "poll")) {
     case "retry":
     case "verify":
