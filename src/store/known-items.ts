@@ -1,6 +1,6 @@
 // Which items of a list were ever seen, in about 30 bytes each: ten characters of an id's digest,
 // in one of 4,096 small hashes. Seen items go into the present generation of the list's history;
-// the one before is dropped after a week.
+// the one before goes when this one ends, after a week at least.
 import { hash } from "node:crypto";
 import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
