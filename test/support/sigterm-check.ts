@@ -139,15 +139,13 @@ class Fixture {
     for (; this.#rounds < this.#options.rounds; ) {
       this.#rounds += 1;
       const round = this.#rounds;
-      const startedMs = performance.now();
       const one = this.#serve("scheduler,worker");
       // Some are ended while they load or start.
       if (random() >= startingShare) {
         await one.until(({ event }) => event === "serve.ready");
         await this.#queue(round);
       }
-      // A busy machine, on which it takes longer to be ready, takes longer for all that follows.
-      await delay(Math.floor(random() * Math.max(900, performance.now() - startedMs)));
+      await delay(Math.floor(random() * 900));
       const sentMs = performance.now();
       one.kill("SIGTERM");
       const { code, signal, err } = await one.ended();
