@@ -19,5 +19,6 @@ it("tells nothing untrue under faults: a share of the kinds", async () => {
   const { findings, looked } = await tryFaults({ ...options, redisUrl: inject("redis").url });
   const again = `npm run trial:faults -- --seed ${seed} --slots 2 --every 2 --only ${kinds.join(" ")}${crashes ? " --crashes" : ""}`;
   expect(findings, `${again}\n${findings.join("\n")}`).toEqual([]);
-  expect(looked["outcomes"]).toBeGreaterThan(25);
+  // Of five policies a kind; on a busy machine the second slot of each may stand for its first.
+  expect(looked["outcomes"]).toBeGreaterThanOrEqual(5 * kindsTried);
 }, 300_000);
