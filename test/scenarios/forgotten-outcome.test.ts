@@ -26,8 +26,9 @@ it("an outcome that Redis forgot, but the queue keeps, is written again unchange
   vi.spyOn(History.prototype, "record").mockImplementationOnce(async function (this: History, ...args) {
     const [writtenThen, stampThen] = [server.written(), await stamp()];
     const answer = await record.apply(this, args);
-    // Otherwise nobody would notice that something is lost.
-    await until(stamp, (now) => now !== stampThen);
+    // Two stamps on, the process has heard of one that Redis will not have: it notices the loss.
+    const next = await until(stamp, (now) => now !== stampThen);
+    await until(stamp, (now) => now !== next);
     await server.restart(writtenThen);
     return answer;
   });
