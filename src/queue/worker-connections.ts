@@ -26,7 +26,7 @@ import { createRedisClient, type RedisClient, type RedisTarget } from "../store/
 import { backendParts, SharedConnection } from "./queues.ts";
 
 /** How often a worker looks unasked: a marker is lost with the process that popped it. */
-const lookEveryMs = 15_000;
+const lookEveryMs = 8_000;
 /** How long one read blocks; less than the silence after which a connection is replaced. */
 const readMs = 5_000;
 const answerWithinMs = 2_000;

@@ -1,5 +1,5 @@
 // Workers of many queues on the connections of one process: how soon they take a task, whatever
-// happens to Redis meanwhile. A queue is asked without a marker every 15 s: what comes within five
+// happens to Redis meanwhile. A queue is asked without a marker every 8 s: what comes within five
 // was not found by that.
 import { Queue, RedisQueueBackend, Worker } from "bullmq";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -145,13 +145,13 @@ async function untilRead(count: number): Promise<void> {
 }
 
 describe("a task whose marker was lost with a killed process", () => {
-  it("is taken within 15 s", async () => {
+  it("is taken within 8 s", async () => {
     const { start, target, add, until: untilTaken } = fixtureForTest();
     const { taken } = await takeMarker(target.prefix);
     await start(["main"]);
     await add("main", "unmarked");
     await taken;
-    await untilTaken(["unmarked"], 15_000 + soonMs);
+    await untilTaken(["unmarked"], 8_000 + soonMs);
   });
 
   it("is taken after a reconnect, and the next one by another process meanwhile", async () => {
