@@ -12,6 +12,6 @@ it("exits with 0 in its grace period at any SIGTERM: no loss, no second start (P
   expect({ seed, wrong: report.wrong }).toEqual({ seed, wrong: [] });
   expect(report.starts).toBeGreaterThan(40);
   expect(report.unknown).toEqual([]);
-  // On a busy machine a process may be ended again before its lists are read: a tenth of the runs.
+  // A tenth of the runs.
   expect(report.withoutBaseline).toBeLessThanOrEqual(4);
 }, 240_000);
