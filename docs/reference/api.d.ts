@@ -37,7 +37,7 @@ export interface Operations {
   listAttention: { method: "GET"; url: "/api/v1/attention"; path: Record<string, never>; query: Record<string, never>; header: Record<string, never>; body: undefined; answer: { items: Array<Attention>; counts: Record<string, number> } };
   /** What is planned for the next hours: slots, which runs meet, about how many requests. */
   planAhead: { method: "GET"; url: "/api/v1/plan"; path: Record<string, never>; query: { hours?: number }; header: Record<string, never>; body: undefined; answer: Plan };
-  /** The services: breaker, patience, requests under way, policies. */
+  /** The services: breaker, throttling, requests under way, policies. */
   listServices: { method: "GET"; url: "/api/v1/services"; path: Record<string, never>; query: Record<string, never>; header: Record<string, never>; body: undefined; answer: { items: Array<Service> } };
   /** One service, and how its policies are, worst first. */
   getService: { method: "GET"; url: "/api/v1/services/{name}"; path: { name: string }; query: Record<string, never>; header: Record<string, never>; body: undefined; answer: ServiceDetail };

@@ -11,7 +11,7 @@ import type { EventLog } from "../core/event-log.ts";
 import { defaultPace, type FeedPace } from "../feeds/pace.ts";
 import { type ItemAnnouncer, ItemSampling } from "../feeds/publish-items.ts";
 import { walkFeed } from "../feeds/walk-feed.ts";
-import type { Attempt } from "../model/contracts.ts";
+import type { Attempt } from "../model/task-processing.ts";
 import { type Feed, isFeedWalk, parseFeedWalk } from "../model/feed.ts";
 import type { EnqueueNotices } from "../model/notice.ts";
 import { isNotified } from "../model/notify-event.ts";

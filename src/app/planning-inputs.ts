@@ -4,7 +4,7 @@
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import type { Pause } from "../model/pause.ts";
-import type { ReadInputs } from "../schedule/contracts.ts";
+import type { ReadInputs } from "../schedule/scheduler-ports.ts";
 import { readKeptNote, readReplicas } from "../store/kept-policies.ts";
 import { Pauses, Quarantines } from "../store/pauses.ts";
 import { allGoodMs, readPolicyStates } from "../store/policy-states.ts";

@@ -13,7 +13,7 @@
 import type { DeclaredObject } from "../core/declared-object.ts";
 import { type AppliedRecord, type FieldChange, type FieldRefusal, noRecord } from "../model/applied-record.ts";
 import { ServiceError } from "../service/client.ts";
-import type { ApplyDependencies } from "./contracts.ts";
+import type { ApplyDependencies } from "./apply-dependencies.ts";
 import { type FieldDifference, type Knowledge, knownValue } from "./differences.ts";
 
 import { etagOf, type Inspection, inspect, putFields } from "./inspect.ts";

@@ -5,7 +5,7 @@ import type { DeclaredObject } from "../core/declared-object.ts";
 import type { AppliedRecord, ReadOnlyField } from "../model/applied-record.ts";
 import { ServiceError, type UpdateOptions } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
-import type { InspectDependencies } from "./contracts.ts";
+import type { InspectDependencies } from "./apply-dependencies.ts";
 import { type FieldDifference, findDifferences, type Knowledge } from "./differences.ts";
 
 /**

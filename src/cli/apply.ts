@@ -10,7 +10,7 @@ import { objectName, showObject } from "../core/declared-object.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { counted, cutText } from "../core/plain-text.ts";
 import type { FieldChange } from "../model/applied-record.ts";
-import type { FindJobStatus } from "../model/contracts.ts";
+import type { FindJobStatus } from "../model/task-processing.ts";
 import { createLogger } from "../ops/logger.ts";
 import { escapeControls } from "../service/error-body.ts";
 import { Leases } from "../store/leases.ts";

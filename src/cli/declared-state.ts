@@ -2,7 +2,7 @@
 // `apply` inspects and shows first. Reads only.
 
 import { createService } from "../app/create-service.ts";
-import type { InspectDependencies } from "../apply/contracts.ts";
+import type { InspectDependencies } from "../apply/apply-dependencies.ts";
 import { describeBlock, type FieldDifference, knownValue, showValue } from "../apply/differences.ts";
 import { type Inspection, inspect } from "../apply/inspect.ts";
 import { MaskCache } from "../apply/mask-cache.ts";

@@ -160,7 +160,7 @@ function servicesTable({ services, nowMs }: Status, screen: Screen): string {
     describeThrottle(one, nowMs),
     `${one.inFlight}`,
   ]);
-  return toTable(["service", "breaker", "asked for patience", "in flight"], rows, screen);
+  return toTable(["service", "breaker", "throttles", "in flight"], rows, screen);
 }
 
 /** Which policies the processes run: one line while it is the same, else a table. */

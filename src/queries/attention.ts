@@ -151,7 +151,7 @@ function serviceItems({ services, feeds, nowMs }: Status, lines: readonly Policy
     return [
       {
         ...{ ...base, state: "throttled", sinceMs: throttledSinceMs, heals: !isThrottledLong(status, nowMs) },
-        what: `the service asked for patience ${describeThrottle(status, nowMs)}`,
+        what: `the service throttles ${describeThrottle(status, nowMs)}`,
         nextStep: "Nothing is lost; set `limits` of the service, or spread its policies, if this goes on",
       },
     ];

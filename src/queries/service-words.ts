@@ -47,7 +47,7 @@ export function describeDeniedBy(
   if (status.breaker === "open")
     return `service ${service}${where} counts as down: breaker ${describeBreaker(status, nowMs)}; ${doctorSaysMore}`;
   if (status.throttledUntilMs === undefined) return undefined;
-  return `service ${service} asked for patience ${describeThrottle(status, nowMs)}`;
+  return `service ${service} throttles ${describeThrottle(status, nowMs)}`;
 }
 
 /** What does not happen without a process for a role; empty when both are alive. */

@@ -7,7 +7,7 @@ import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { withoutSecrets } from "../core/secrets.ts";
-import type { Attempt } from "../model/contracts.ts";
+import type { Attempt } from "../model/task-processing.ts";
 import { done, snooze, type Verdict } from "../model/verdict.ts";
 import { type Consumer, type ConsumerBase, createWorker, type JobContext } from "./worker.ts";
 

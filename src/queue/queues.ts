@@ -12,7 +12,7 @@ import {
 import { systemClock, withDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
-import type { QueueKind } from "../model/contracts.ts";
+import type { QueueKind } from "../model/task-processing.ts";
 import type { TaskKind } from "../model/task.ts";
 import { createRedisClient, type RedisClient, type RedisTarget } from "../store/connect.ts";
 

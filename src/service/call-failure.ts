@@ -20,7 +20,7 @@ export interface CallFacts {
 const retryAfterMsMax = 15 * 60_000;
 
 const whyDenied: Readonly<Record<DeniedBy, string>> = {
-  throttle: "the service asked for patience",
+  throttle: "the service throttles",
   breaker: "circuit breaker open: this service or resource keeps failing",
   concurrency: "limits.concurrency is reached",
   rate: "limits.requestsPerSecond is reached",

@@ -1,7 +1,7 @@
 // Leases: which task works on a sync job now. A lease ends with its holder's outcome, or by a
 // takeover from a holder that is no longer in the queue (tasks/step.ts). While it is there, it
 // keeps the lease, also if no worker has taken a step for long: its run may go on.
-import type { FindJobStatus } from "../model/contracts.ts";
+import type { FindJobStatus } from "../model/task-processing.ts";
 import type { Store } from "./redis.ts";
 import { asNothing, asOptional, asText, createScript } from "./script.ts";
 import { entryKey } from "./start-entry.ts";

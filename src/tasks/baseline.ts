@@ -7,7 +7,7 @@ import { refuseNewer } from "../core/newer-version.ts";
 import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";
 import type { Task } from "../model/task.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
-import type { FollowedLists, Runtime } from "./contracts.ts";
+import type { FollowedLists, Runtime } from "./step-dependencies.ts";
 import { feedOf, followedLists, waitForFeed } from "./followed-lists.ts";
 
 const baselineSchema = z.object({

@@ -9,7 +9,7 @@ import { waitToGoOnMsMax } from "../service/call.ts";
 import { describeDenial } from "../service/call-failure.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { Configuration, Limits, Runtime, StartDependencies } from "./contracts.ts";
+import type { Configuration, Limits, Runtime, StartDependencies } from "./step-dependencies.ts";
 import { judge } from "./judge.ts";
 import { endUnsent, type StepResult, type TaskEnding } from "./step.ts";
 

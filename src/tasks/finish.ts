@@ -9,7 +9,7 @@ import { judgeRun } from "../model/unusual.ts";
 import { complete } from "../model/verdict.ts";
 import type { RecordResult } from "../store/history.ts";
 import type { StartJournal } from "../store/start-journal.ts";
-import type { FinishDependencies } from "./contracts.ts";
+import type { FinishDependencies } from "./step-dependencies.ts";
 import { pollChange } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
 import { lostWithRedis } from "./send-start.ts";

@@ -6,7 +6,7 @@ import { type Feed, feedId, type ListName } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { FeedStore } from "../store/feed-store.ts";
-import type { FollowedLists } from "./contracts.ts";
+import type { FollowedLists } from "./step-dependencies.ts";
 
 /** The lists that show a run. */
 export const followedLists = ["activities", "conflictDetails"] as const satisfies readonly ListName[];

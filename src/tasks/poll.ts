@@ -3,14 +3,14 @@
 // a broken expectation ends as failed.
 
 import { type PollExpectation, parseExpectation } from "../feeds/poll-expectation.ts";
-import type { Attempt } from "../model/contracts.ts";
+import type { Attempt } from "../model/task-processing.ts";
 import { listNames } from "../model/feed.ts";
 import type { Outcome } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { ServiceError } from "../service/service-error.ts";
 import type { PollMemory, PollNote, PollObservation, PollState } from "../store/poll-store.ts";
-import type { PollDependencies } from "./contracts.ts";
+import type { PollDependencies } from "./step-dependencies.ts";
 import { stepAfterFailure } from "./defer.ts";
 import { feedOf } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";

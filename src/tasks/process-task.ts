@@ -9,7 +9,7 @@ import { stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
-import type { Attempt, ProcessTask } from "../model/contracts.ts";
+import type { Attempt, ProcessTask } from "../model/task-processing.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { complete, done, fail, retry, snooze, type Verdict } from "../model/verdict.ts";
 import type { KeptWrites } from "../store/kept-writes.ts";
@@ -21,7 +21,7 @@ import type {
   FinishDependencies,
   PollDependencies,
   RunDependencies,
-} from "./contracts.ts";
+} from "./step-dependencies.ts";
 import { stepDelete } from "./delete.ts";
 import { advanceChains, endCancelled, endCancelledStart, finish, toOutcome } from "./finish.ts";
 import { stepPoll } from "./poll.ts";

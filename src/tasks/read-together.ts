@@ -10,7 +10,7 @@ import type { SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { ReadingKind, ReadingWish, ReadPage, SharedReading } from "../store/shared-readings.ts";
-import type { ReadDependencies } from "./contracts.ts";
+import type { ReadDependencies } from "./step-dependencies.ts";
 import type { ListRead, ReadItem } from "./judge-list.ts";
 
 /** The most items a poll reads for an expectation over items; a longer list is not judged. */

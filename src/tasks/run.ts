@@ -23,7 +23,7 @@ import { inRepository } from "../service/request-url.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { activateFirst } from "./activate.ts";
 import { takeBaseline, writeBaseline } from "./baseline.ts";
-import type { FanOutDependencies, RunDependencies } from "./contracts.ts";
+import type { FanOutDependencies, RunDependencies } from "./step-dependencies.ts";
 import { deferIfLimited, stepAfterFailure } from "./defer.ts";
 import { appearedSince, approvalsSince, conflictChange } from "./evidence.ts";
 import { nextCheckMs } from "./follow-pace.ts";

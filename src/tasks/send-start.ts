@@ -13,7 +13,7 @@ import type { DeleteResult, StartOptions, SyncService } from "../service/client.
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Permission } from "../store/start-entry.ts";
-import type { StartDependencies } from "./contracts.ts";
+import type { StartDependencies } from "./step-dependencies.ts";
 import { acquireAfterGuard, deferAfter, deferByLimiter } from "./defer.ts";
 import { receivedByMs } from "./evidence.ts";
 import { sendWithinMs } from "./follow-pace.ts";

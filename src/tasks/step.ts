@@ -7,7 +7,7 @@ import type { SyncJob } from "../service/client.ts";
 import type { SettleFrom } from "../store/history.ts";
 import type { PollMemory, PollObservation } from "../store/poll-store.ts";
 import type { StartEntry } from "../store/start-entry.ts";
-import type { StartDependencies } from "./contracts.ts";
+import type { StartDependencies } from "./step-dependencies.ts";
 
 /** What a poll that read its list adds to its ending, for the note to the next poll. */
 interface PollEnding {

@@ -10,7 +10,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { StartDoubt, StartEntry } from "../store/start-entry.ts";
-import type { RunDependencies, StartDependencies } from "./contracts.ts";
+import type { RunDependencies, StartDependencies } from "./step-dependencies.ts";
 import { noteLimited, verifyLater } from "./defer.ts";
 import { appearedSince, type FeedEvidence, lookedForUntilMs, receivedByMs } from "./evidence.ts";
 import { feedOf, waitForLists } from "./followed-lists.ts";

@@ -11,11 +11,11 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import { narrowTo, type QueryContext } from "../queries/query-context.ts";
 import type { Acting } from "./acts.ts";
 import { type AdmissionParts, addressOf, admitCallers, hasSession, nameOf, recordRefusals } from "./admission.ts";
+import { AnswerCache } from "./answer-cache.ts";
 import { addApi } from "./api/routes.ts";
 import { assets } from "./assets.ts";
 import type { Caller } from "./identity.ts";
 import { type LiveHub, streamChanges } from "./live.ts";
-import { Looks } from "./looks.ts";
 import { problemPage } from "./pages/problem-page.ts";
 import { addPages } from "./pages/routes.ts";
 import { comeAgainPage } from "./pages/sign-in.ts";
@@ -37,15 +37,15 @@ export interface WebParts extends AdmissionParts {
 }
 
 /** Makes what the application reads by. */
-export function createLooks({ clock, meter }: Pick<WebParts, "clock" | "meter">): Looks {
-  return new Looks(clock, () => meter?.read());
+export function createAnswerCache({ clock, meter }: Pick<WebParts, "clock" | "meter">): AnswerCache {
+  return new AnswerCache(clock, () => meter?.read());
 }
 
 /** Builds the application. */
-export function createWebApp(parts: WebParts, looks = createLooks(parts)): Hono<WebEnv> {
+export function createWebApp(parts: WebParts, cache = createAnswerCache(parts)): Hono<WebEnv> {
   const app = new Hono<WebEnv>();
-  // Open pages fetch themselves again then, so the looks are emptied with it.
-  parts.live.beforeChange((isUrgent) => looks.mayTell(isUrgent));
+  // Open pages fetch themselves again then, so the cache is emptied with it.
+  parts.live.beforeChange((isUrgent) => cache.mayTell(isUrgent));
   if (parts.meter !== undefined) app.use(meterAnswers(parts.meter, parts.clock));
   app.onError((error, c) => answerError(c, error, parts.log));
   app.notFound((c) => answerAs(c, unknownPath));
@@ -69,12 +69,12 @@ export function createWebApp(parts: WebParts, looks = createLooks(parts)): Hono<
     c.set("acting", { context, caller, by: byOf(c, caller, parts.log), refuse, load: parts.load });
     await next();
     // Those who changed something see it on their next page.
-    if (!["GET", "HEAD"].includes(c.req.method)) looks.forget();
+    if (!["GET", "HEAD"].includes(c.req.method)) cache.forget();
     return undefined;
   });
   app.get("/events", (c) => streamChanges(c, parts.live, nameOf(c)));
-  addApi(app, looks);
-  addPages(app, looks);
+  addApi(app, cache);
+  addPages(app, cache);
   return app;
 }
 

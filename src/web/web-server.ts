@@ -4,9 +4,9 @@ import { getRequestListener } from "@hono/node-server";
 import { errorText } from "../core/errors.ts";
 import { type HttpServer, startHttpServer } from "../core/http-server.ts";
 import { readAttention } from "../queries/attention.ts";
-import { readAhead } from "./looks.ts";
+import { readAhead } from "./answer-cache.ts";
 import { hoursAhead } from "./pages/next-day.ts";
-import { createLooks, createWebApp, type WebParts } from "./web-app.ts";
+import { createAnswerCache, createWebApp, type WebParts } from "./web-app.ts";
 
 /** More often than the time ahead needs to be renewed. */
 const readAheadEveryMs = 30_000;
@@ -21,8 +21,8 @@ export async function startWebServer(
   address: { readonly host: string; readonly port: number },
   parts: WebParts,
 ): Promise<HttpServer> {
-  const looks = createLooks(parts);
-  const { fetch } = createWebApp(parts, looks);
+  const cache = createAnswerCache(parts);
+  const { fetch } = createWebApp(parts, cache);
   await readAttention(parts.context()).catch((error: unknown) =>
     // The page that reads the same tells it; a process with other roles works on.
     parts.log.warn("web.read-ahead-failed", { message: errorText(error) }),
@@ -31,7 +31,7 @@ export async function startWebServer(
   // The listener makes its own `Request` the global one: hono's body limit copies requests with it.
   const server = await startHttpServer(options, getRequestListener(fetch));
   // What fails here fails for the page, too, and is told there.
-  const read = () => void readAhead(looks, parts.context(), hoursAhead).catch(() => {});
+  const read = () => void readAhead(cache, parts.context(), hoursAhead).catch(() => {});
   const endReading = parts.clock.every(readAheadEveryMs, read);
   read();
   return {

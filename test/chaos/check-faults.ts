@@ -393,7 +393,7 @@ function untrueLimiter(one: ToldService, { fromMs, toMs }: Sample, service: Faul
     const isAsked = asked.some(
       ({ atMs, patience = 5 }) => Math.abs(atMs + patience * 1_000 - throttledUntilMs) < lagMs,
     );
-    if (!isAsked) findings.push("nobody asked for patience until then");
+    if (!isAsked) findings.push("the service throttled nobody until then");
   }
   const still = asked.find(
     ({ atMs, patience }) => patience !== undefined && atMs + lagMs < fromMs && atMs + patience * 1_000 > toMs + clockMs,

@@ -242,7 +242,7 @@ describe("syncline digest says in plain words", () => {
     ]);
   });
 
-  it("that a service asked for patience, and that nothing is lost", async () => {
+  it("that a service throttles, and that nothing is lost", async () => {
     const own = await installation("patience", [testPolicy({ name: "hr", schedule: undefined })]);
     await ended(own.store, "hr");
     await breaks(own.store, "throttled");

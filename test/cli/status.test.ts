@@ -24,7 +24,7 @@ describe("syncline status", () => {
       /^No process has run under the prefix \S+: this is what the files say\.\n\n1 policy: 1 new\n.*\nnew +often +.* UTC +every 1h\n/,
     );
     expect(well.out).toContain(
-      "service  breaker  asked for patience  in flight\nmain     closed   no                  0\n\nalive: 0 with the role scheduler, 0 with the role worker\nno scheduler is alive: no slot is planned until one starts\nno worker is alive: nothing that is queued or in flight goes on until one starts\nconfig: no process has run policies here",
+      "service  breaker  throttles  in flight\nmain     closed   no         0\n\nalive: 0 with the role scheduler, 0 with the role worker\nno scheduler is alive: no slot is planned until one starts\nno worker is alive: nothing that is queued or in flight goes on until one starts\nconfig: no process has run policies here",
     );
     await fixture.inStore(prefix, async (store) => {
       const limits = { concurrencyMax: 4, requestsPerSecond: undefined, failuresMax: 1, probeEveryMs: 3_600_000 };

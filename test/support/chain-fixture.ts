@@ -7,7 +7,7 @@ import type { Pause } from "../../src/model/pause.ts";
 import type { Task } from "../../src/model/task.ts";
 import { type AuditInput, auditSlots } from "../../src/schedule/audit-slots.ts";
 import { Chains, createFollowerMap } from "../../src/schedule/chains.ts";
-import type { SlotLedgerPort } from "../../src/schedule/contracts.ts";
+import type { SlotLedgerPort } from "../../src/schedule/scheduler-ports.ts";
 import { Scheduler } from "../../src/schedule/scheduler.ts";
 import { ChainStore } from "../../src/store/chain-store.ts";
 import { History } from "../../src/store/history.ts";

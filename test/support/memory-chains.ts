@@ -12,7 +12,7 @@ import type {
   WaitingSlotEnd,
 } from "../../src/model/slot-record.ts";
 import type { Task } from "../../src/model/task.ts";
-import type { SlotLedgerPort } from "../../src/schedule/contracts.ts";
+import type { SlotLedgerPort } from "../../src/schedule/scheduler-ports.ts";
 
 interface Tally {
   open: number;

@@ -97,11 +97,11 @@ function judgeBreakers({ services }: Status): readonly Finding[] {
     const cure = "the line `service` says what is wrong with it; `syncline status` when it is asked again";
     const open = breaker === "open" ? [warning(what, cure)] : [];
     if (throttledUntilMs === undefined) return open;
-    const asked = `it asked for patience until ${showInstant(throttledUntilMs)}`;
+    const asked = `it throttles until ${showInstant(throttledUntilMs)}`;
     return [...open, warning(asked, "lower limits.requestsPerSecond, or spread the policies")];
   });
   if (findings.length > 0) return withinLines(findings);
-  return [findingFor("breakers").ok("all closed, no service asked for patience")];
+  return [findingFor("breakers").ok("all closed, no service throttles")];
 }
 
 function judgeDeleted(target: DeletedTarget): Finding {

@@ -31,8 +31,8 @@ export const feedOperations: readonly ApiOperation[] = [
     summary: "The followed lists: how old their reading is, what is new since yesterday",
     answer: ofLists(schemas.feedSchema),
     isList: true,
-    read: async ({ context, looks }) => {
-      const { lines, leftOut } = await looks.of("feeds", context, readFeeds);
+    read: async ({ context, cache }) => {
+      const { lines, leftOut } = await cache.of("feeds", context, readFeeds);
       const items = lines.map(({ note, fresh, whole = null }) => ({
         ...note.feed,
         items: note.count,
@@ -77,8 +77,8 @@ export const feedOperations: readonly ApiOperation[] = [
 ];
 
 function openOperation(path: string, name: string, summary: string, list: ListName & OpenItems["list"]): ApiOperation {
-  const read = async ({ context, looks }: OperationRequest) => {
-    const { open, leftOut } = await looks.of("feeds", context, readFeeds);
+  const read = async ({ context, cache }: OperationRequest) => {
+    const { open, leftOut } = await cache.of("feeds", context, readFeeds);
     const items = open.filter((one) => one.list === list);
     return {
       items: items.map(({ service, repository, syncJobId = null, open: count, fresh, oldestMs, atMs }) => ({

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { toIso } from "../../core/instant.ts";
 import { version } from "../../core/version.ts";
 import { readAttention } from "../../queries/attention.ts";
-import { lookAhead } from "../looks.ts";
+import { readTimeAhead } from "../answer-cache.ts";
 import { notFound } from "../problem.ts";
 import { toAttentionAnswer, toPlanAnswer, toServiceAnswer } from "./answers.ts";
 import { type ApiOperation, nameOf, type OperationRequest, operation } from "./operation.ts";
@@ -18,11 +18,11 @@ export const installationOperations: readonly ApiOperation[] = [
     summary: "What needs a person now, the worst first",
     isOfPolicies: true,
     answer: z.object({ items: z.array(schemas.attentionSchema), counts: z.record(z.string(), z.int()) }),
-    read: async ({ context, looks }) => {
-      const attention = await looks.of("attention", context, readAttention);
+    read: async ({ context, cache }) => {
+      const attention = await cache.of("attention", context, readAttention);
       const { items, counts } = attention;
       const toAnswer = () => ({ items: items.map(toAttentionAnswer), counts: Object.fromEntries(counts) });
-      return looks.made(attention, "answer", toAnswer);
+      return cache.made(attention, "answer", toAnswer);
     },
   }),
   operation({
@@ -32,16 +32,16 @@ export const installationOperations: readonly ApiOperation[] = [
     isOfPolicies: true,
     query: z.strictObject({ hours: z.coerce.number().int().min(1).max(24).default(24) }),
     answer: schemas.planSchema,
-    read: async ({ context, looks }, { hours }) => toPlanAnswer(await lookAhead(looks, context, hours)),
+    read: async ({ context, cache }, { hours }) => toPlanAnswer(await readTimeAhead(cache, context, hours)),
   }),
   operation({
     path: "/services",
     name: "listServices",
-    summary: "The services: breaker, patience, requests under way, policies",
+    summary: "The services: breaker, throttling, requests under way, policies",
     isOfPolicies: true,
     answer: z.object({ items: z.array(schemas.serviceSchema) }),
-    read: async ({ context, looks }) => {
-      const { status } = await looks.of("attention", context, readAttention);
+    read: async ({ context, cache }) => {
+      const { status } = await cache.of("attention", context, readAttention);
       return { items: status.services.map((one) => toServiceAnswer(one, context.set)) };
     },
   }),
@@ -52,8 +52,8 @@ export const installationOperations: readonly ApiOperation[] = [
     isOfPolicies: true,
     in: z.strictObject({ name: nameOf.service }),
     answer: schemas.serviceDetailSchema,
-    read: async ({ context, looks }, { name }) => {
-      const { status, lines } = await looks.of("attention", context, readAttention);
+    read: async ({ context, cache }, { name }) => {
+      const { status, lines } = await cache.of("attention", context, readAttention);
       const one = status.services.find(({ service }) => service === name);
       if (one === undefined) throw notFound(`there is no service ${name}`, "/api/v1/services lists them");
       const own = lines.filter(({ policy }) => policy.service === name);
@@ -68,8 +68,8 @@ export const installationOperations: readonly ApiOperation[] = [
     name: "listSinks",
     summary: "What waits for the receivers of notices",
     answer: z.object({ items: z.array(schemas.sinkSchema) }),
-    read: async ({ context, looks }) => {
-      const { status } = await looks.of("attention", context, readAttention);
+    read: async ({ context, cache }) => {
+      const { status } = await cache.of("attention", context, readAttention);
       const sinks = context.view.isNarrowed ? [] : status.sinks;
       return { items: sinks.map(({ oldestMs, ...sink }) => ({ ...sink, oldest: toIso(oldestMs) })) };
     },
@@ -94,8 +94,8 @@ export const installationOperations: readonly ApiOperation[] = [
   }),
 ];
 
-async function readConfig({ context, looks }: OperationRequest): Promise<unknown> {
-  const { status } = await looks.of("attention", context, readAttention);
+async function readConfig({ context, cache }: OperationRequest): Promise<unknown> {
+  const { status } = await cache.of("attention", context, readAttention);
   const { contentHash: hash, policies, services } = context.set;
   // What stands in files may name what a narrowed view does not hold.
   const { isNarrowed } = context.view;

@@ -3,14 +3,14 @@
 import * as z from "zod";
 import type { Policy } from "../../config/policy-set.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
+import type { AnswerCache } from "../answer-cache.ts";
 import type { Caller } from "../identity.ts";
-import type { Looks } from "../looks.ts";
 import { badRequest, notFound } from "../problem.ts";
 
 /** Where an operation looks. */
 export interface OperationRequest {
   readonly context: QueryContext;
-  readonly looks: Looks;
+  readonly cache: AnswerCache;
   readonly caller: Caller;
 }
 

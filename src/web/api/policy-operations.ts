@@ -40,11 +40,11 @@ export const policyOperations: readonly ApiOperation[] = [
     }),
     answer: listOf(schemas.policySchema),
     isList: true,
-    read: async ({ context, looks }, { health, service, label: labels = "", ...page }) => {
-      const { lines } = await looks.of("attention", context, readAttention);
+    read: async ({ context, cache }, { health, service, label: labels = "", ...page }) => {
+      const { lines } = await cache.of("attention", context, readAttention);
       const byName = () => lines.toSorted((a, b) => (a.policy.name < b.policy.name ? -1 : 1));
       const toAnswer = () => {
-        const fitting = looks
+        const fitting = cache
           .made(lines, "by name", byName)
           .filter(
             (line) =>
@@ -57,7 +57,7 @@ export const policyOperations: readonly ApiOperation[] = [
       };
       // What one caller pages through is not kept.
       if (page.after !== undefined) return toAnswer();
-      return looks.made(lines, `answer ${JSON.stringify([health, service, labels, page])}`, toAnswer);
+      return cache.made(lines, `answer ${JSON.stringify([health, service, labels, page])}`, toAnswer);
     },
   }),
   operation({

@@ -14,7 +14,7 @@ import {
   readNewestEnds,
   readOutcomes,
 } from "../../queries/records.ts";
-import { heldLong } from "../looks.ts";
+import { heldLong } from "../answer-cache.ts";
 import { badRequest } from "../problem.ts";
 import { toAuditAnswer } from "./answers.ts";
 import {
@@ -60,8 +60,8 @@ export const recordOperations: readonly ApiOperation[] = [
     query: z.strictObject({ ...pages, label, since: instant.optional() }),
     answer: listOf(schemas.failedSchema),
     isList: true,
-    read: async ({ context, looks }, { label: labels, since = Number.NEGATIVE_INFINITY, ...page }) => {
-      const all = await looks.of("failed", context, readFailedTasks);
+    read: async ({ context, cache }, { label: labels, since = Number.NEGATIVE_INFINITY, ...page }) => {
+      const all = await cache.of("failed", context, readFailedTasks);
       const own = new Set(context.set.policies.flatMap((one) => (hasLabels(one, labels ?? "") ? [one.name] : [])));
       const { items, next } = pageOf(
         all.filter(
@@ -126,7 +126,7 @@ export const recordOperations: readonly ApiOperation[] = [
 const cursorPattern = /^(\d{1,16})~(.{1,250})$/s;
 
 async function readOutcomePage(
-  { context, looks }: OperationRequest,
+  { context, cache }: OperationRequest,
   {
     policy,
     label: labels,
@@ -160,7 +160,7 @@ async function readOutcomePage(
   };
   // To find those that are gone costs Redis more than all else, and they change rarely.
   const ends = async (at: QueryContext) =>
-    readNewestEnds(at, await looks.of("gone policies", at, readGonePolicies, heldLong));
-  const { outcomes, next } = await readOutcomes(context, asked, () => looks.of("newest ends", context, ends));
+    readNewestEnds(at, await cache.of("gone policies", at, readGonePolicies, heldLong));
+  const { outcomes, next } = await readOutcomes(context, asked, () => cache.of("newest ends", context, ends));
   return { items: outcomes, next: next === undefined ? null : `${next.atMs}~${next.id}` };
 }

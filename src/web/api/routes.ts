@@ -6,8 +6,8 @@ import type * as z from "zod";
 import { csvLine } from "../../core/csv.ts";
 import { isJsonObject } from "../../core/json.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
+import { type AnswerCache, heldBriefly } from "../answer-cache.ts";
 import { checkScope, checkWhole, localCaller } from "../identity.ts";
-import { heldBriefly, type Looks } from "../looks.ts";
 import { badRequest, type PartProblem, WebError } from "../problem.ts";
 import { Representation, send } from "../representation.ts";
 import type { WebEnv } from "../web-env.ts";
@@ -26,21 +26,21 @@ const lineForms = {
 const bodyBytesMax = 1_048_576;
 
 /** Adds `/api/v1`. */
-export function addApi(app: Hono<WebEnv>, looks: Looks): void {
+export function addApi(app: Hono<WebEnv>, cache: AnswerCache): void {
   for (const operation of operations) {
     app.get(`/api/v1${operation.path.replaceAll(/\{(\w+)\}/g, ":$1")}`, async (c) => {
       const caller = c.get("caller") ?? localCaller;
       if (!operation.isOfPolicies) checkWhole(caller);
       const given = { ...readPath(c, operation), ...readQuery(c, operation) };
       const read = async (context: QueryContext) => {
-        const found = (await operation.read({ context, looks, caller }, given)) as object;
-        return looks.made(found, operation.path, () => operation.answer.parse(found) as object);
+        const found = (await operation.read({ context, cache, caller }, given)) as object;
+        return cache.made(found, operation.path, () => operation.answer.parse(found) as object);
       };
       const context = c.get("query");
       const name = `${operation.path} ${JSON.stringify(given)}`;
       // A list is made once for all who ask; what one caller pages through is not kept.
       const isShared = operation.isList && !["after", "since", "until"].some((one) => given[one] !== undefined);
-      return answer(c, operation, await (isShared ? looks.of(name, context, read, heldBriefly) : read(context)), looks);
+      return answer(c, operation, await (isShared ? cache.of(name, context, read, heldBriefly) : read(context)), cache);
     });
   }
   for (const operation of changeOperations) {
@@ -110,7 +110,7 @@ function parse(schema: z.ZodObject, given: unknown): Record<string, unknown> {
   );
 }
 
-function answer(c: Context<WebEnv>, { isList }: ApiOperation, body: object, looks: Looks): Promise<Response> {
+function answer(c: Context<WebEnv>, { isList }: ApiOperation, body: object, cache: AnswerCache): Promise<Response> {
   const { pathname, searchParams } = new URL(c.req.url);
   // A link can say `?format=csv`, where it cannot say what it accepts.
   const wanted = searchParams.get("format") ?? "";
@@ -130,7 +130,7 @@ function answer(c: Context<WebEnv>, { isList }: ApiOperation, body: object, look
     const items = isJsonObject(body) && Array.isArray(body["items"]) ? body["items"].filter(isJsonObject) : [];
     return new Representation(form.write(items), `${form.type}; charset=utf-8`);
   };
-  return send(c, looks.made(body, form?.type ?? "", represent));
+  return send(c, cache.made(body, form?.type ?? "", represent));
 }
 
 type Items = readonly Readonly<Record<string, unknown>>[];

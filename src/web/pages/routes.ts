@@ -29,10 +29,10 @@ import { showFeed } from "../../queries/service-words.ts";
 import { readDaySlots, readPolicyDays, readSlotStrips } from "../../queries/slot-strips.ts";
 import { mayPauseLabel } from "../acts.ts";
 import { hasSession } from "../admission.ts";
+import { type AnswerCache, heldLong, readTimeAhead } from "../answer-cache.ts";
 import { feedOf } from "../api/feed-operations.ts";
 import { instant, policyOf } from "../api/operation.ts";
 import { type Caller, checkWhole } from "../identity.ts";
-import { heldLong, type Looks, lookAhead } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import { Representation, send } from "../representation.ts";
 import type { WebEnv } from "../web-env.ts";
@@ -59,7 +59,7 @@ const newestShown = 10;
 /** What a page is asked for. */
 interface PageRequest {
   readonly context: QueryContext;
-  readonly looks: Looks;
+  readonly cache: AnswerCache;
   readonly param: (name: string) => string;
   readonly query: Readonly<Record<string, string>>;
   /** Whether the asker may do what needs a scope. */
@@ -103,7 +103,7 @@ const wholePages: Pages = {
 };
 
 /** Adds the pages. */
-export function addPages(app: Hono<WebEnv>, looks: Looks): void {
+export function addPages(app: Hono<WebEnv>, cache: AnswerCache): void {
   for (const [path, read] of Object.entries({ ...pagesOfPolicies, ...wholePages })) {
     app.get(path, async (c) => {
       const param = (name: string) => c.req.param(name) ?? "";
@@ -111,7 +111,7 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
       if (wholePages[path] !== undefined) checkWhole(caller);
       const may = (needed: Scope) => reaches(caller.scope, needed);
       const { query, wrong } = readParameters(path, c.req.query());
-      const found = await read({ context, looks, param, query, may, caller });
+      const found = await read({ context, cache, param, query, may, caller });
       const { content, isToCome, wrong: alsoWrong = [], ...frame } = found;
       if (isToCome) c.header("refresh", "2");
       const id = c.req.query("done");
@@ -125,27 +125,27 @@ export function addPages(app: Hono<WebEnv>, looks: Looks): void {
       const name = `page ${JSON.stringify([caller.name, caller.scope, canSignOut, frame.title])}`;
       const isUsual = id === undefined && told.length === 0;
       // What the templates make is an object, whatever its type says.
-      return send(c, await (isUsual ? looks.made(Object(content), name, show) : show()));
+      return send(c, await (isUsual ? cache.made(Object(content), name, show) : show()));
     });
   }
   addActPages(app);
 }
 
-async function now({ context, looks, may }: PageRequest): Promise<Page> {
-  const attention = await looks.of("attention", context, readAttention);
-  const outcomes = await looks.of("newest", context, (at) => readNewestOutcomes(at, attention.lines, newestShown));
+async function now({ context, cache, may }: PageRequest): Promise<Page> {
+  const attention = await cache.of("attention", context, readAttention);
+  const outcomes = await cache.of("newest", context, (at) => readNewestOutcomes(at, attention.lines, newestShown));
   const mayOperate = may("operate");
-  const content = looks.made(attention, `now ${mayOperate}`, () => nowPage(attention, outcomes, mayOperate));
+  const content = cache.made(attention, `now ${mayOperate}`, () => nowPage(attention, outcomes, mayOperate));
   return { title: nowTitle(attention), here: "now", content };
 }
 
-async function policies({ context, looks, query, may, caller }: PageRequest): Promise<Page> {
-  const attention = await looks.of("attention", context, readAttention);
+async function policies({ context, cache, query, may, caller }: PageRequest): Promise<Page> {
+  const attention = await cache.of("attention", context, readAttention);
   const filter = readFilter(query);
   const asked = JSON.stringify(query);
-  const selected = looks.made(attention, `selected ${asked}`, () => selectLines(attention.lines, filter));
+  const selected = cache.made(attention, `selected ${asked}`, () => selectLines(attention.lines, filter));
   const names = selected.shown.map(({ policy: { name } }) => name);
-  const strips = await looks.of(`strips ${names.join()}`, context, (at) => readSlotStrips(at, names, stripSlots));
+  const strips = await cache.of(`strips ${names.join()}`, context, (at) => readSlotStrips(at, names, stripSlots));
   const isHeld = caller.labels !== undefined;
   // Who is held to labels pauses what has these, too.
   const selector = selectorOf([caller.labels ?? [], filter.label || []].flat().flatMap((one) => one.split(",")));
@@ -153,15 +153,15 @@ async function policies({ context, looks, query, may, caller }: PageRequest): Pr
   const mayPause = isHeld ? mayPauseLabel(caller, selector) : may("admin") && !context.view.isNarrowed;
   const more = { strips, isHeld, pausable: mayPause ? subject : undefined };
   const show = () => policiesPage(attention, filter, selected, more);
-  const content = looks.made(attention, `policies ${caller.scope} ${asked}`, show);
+  const content = cache.made(attention, `policies ${caller.scope} ${asked}`, show);
   return { title: "Policies", here: "policies", content };
 }
 
-async function policy({ context, looks, param, query, may }: PageRequest): Promise<Page> {
+async function policy({ context, cache, param, query, may }: PageRequest): Promise<Page> {
   const about = policyOf(context, param("name"));
   const { name } = about;
   const span = daySpans.find((one) => String(one) === query["days"]) ?? 365;
-  const view = await looks.of(`policy ${name} ${span}`, context, async (at) => {
+  const view = await cache.of(`policy ${name} ${span}`, context, async (at) => {
     const nowMs = await readNowMs(at);
     const [line, strips, days, byHand, changed] = await Promise.all([
       readLine(at, about),
@@ -179,10 +179,10 @@ async function policy({ context, looks, param, query, may }: PageRequest): Promi
   return { title: name, here: "policies", content: policyPage(view, may("operate")) };
 }
 
-async function day({ context, looks, param }: PageRequest): Promise<Page> {
+async function day({ context, cache, param }: PageRequest): Promise<Page> {
   const about = policyOf(context, param("name"));
   const date = param("date");
-  const view = await looks.of(`day ${about.name} ${date}`, context, async (at) => {
+  const view = await cache.of(`day ${about.name} ${date}`, context, async (at) => {
     const found = await readDaySlots(at, about, date, daySlotsMax);
     if (found === undefined) throw notFound(`${date.slice(0, 40)} is no day`, "write one such as 2026-11-22");
     const [line, changed] = await Promise.all([readLine(at, about), readChangesOf(at, about)]);
@@ -191,10 +191,10 @@ async function day({ context, looks, param }: PageRequest): Promise<Page> {
   return { title: `${about.name}, ${date}`, here: "policies", content: dayPage(view) };
 }
 
-async function slot({ context, looks, param, may }: PageRequest): Promise<Page> {
+async function slot({ context, cache, param, may }: PageRequest): Promise<Page> {
   const about = policyOf(context, param("name"));
   const instantMs = parseInstant(param("instant"));
-  const view = await looks.of(`slot ${about.name} ${instantMs}`, context, async (at) => {
+  const view = await cache.of(`slot ${about.name} ${instantMs}`, context, async (at) => {
     const [story, usual, nowMs] = await Promise.all([
       readStoryAt(at, about, instantMs),
       readUsualRuns(at, about.name),
@@ -209,9 +209,9 @@ async function slot({ context, looks, param, may }: PageRequest): Promise<Page> 
   };
 }
 
-async function task({ context, looks, param, may }: PageRequest): Promise<Page> {
+async function task({ context, cache, param, may }: PageRequest): Promise<Page> {
   const id = param("id");
-  const view = await looks.of(`task ${id}`, context, async (at): Promise<RunView> => {
+  const view = await cache.of(`task ${id}`, context, async (at): Promise<RunView> => {
     const story = await readTaskAt(at, id);
     if (story === undefined) throw notFound(`nothing is known of a task ${id}`, "its outcome may be kept no longer");
     const about = at.set.policies.find(({ name }) => name === story.policy);
@@ -221,15 +221,15 @@ async function task({ context, looks, param, may }: PageRequest): Promise<Page> 
   return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: runPage(view, may("operate")) };
 }
 
-async function handRuns({ context, looks, may }: PageRequest, name: string | undefined): Promise<Page> {
-  const runs = await looks.of(`by hand ${name ?? "-"}`, context, (at) => readHandRuns(at, name, handRunsShown));
+async function handRuns({ context, cache, may }: PageRequest, name: string | undefined): Promise<Page> {
+  const runs = await cache.of(`by hand ${name ?? "-"}`, context, (at) => readHandRuns(at, name, handRunsShown));
   const view = { nowMs: await readNowMs(context), mayOperate: may("operate") };
   return { title: "By hand", here: "policies", content: handRunsPage(runs, name, view) };
 }
 
-async function nextDay({ context, looks, query }: PageRequest): Promise<Page> {
+async function nextDay({ context, cache, query }: PageRequest): Promise<Page> {
   const frame = { title: "Next 24 hours", here: "next" } as const;
-  const day = await looks.soon(lookAhead(looks, context, hoursAhead));
+  const day = await cache.soon(readTimeAhead(cache, context, hoursAhead));
   if (day === undefined) return { ...frame, content: nextDayToCome(context.set.policies.length), isToCome: true };
   const { at: clock = "" } = query;
   const fromMs = instantAt(day, clock);
@@ -245,24 +245,24 @@ async function nextDay({ context, looks, query }: PageRequest): Promise<Page> {
     const known = new Set(rows.map(key));
     return { ...later, slots: [...rows, ...later.slots.filter((slot) => !known.has(key(slot)))] };
   };
-  const pauses = await looks.of("pauses", context, readPausesInForce);
-  const show = () => nextDayPage(day, { ...looks.made(day, `slots ${fromMs}`, list), fromMs, pauses });
+  const pauses = await cache.of("pauses", context, readPausesInForce);
+  const show = () => nextDayPage(day, { ...cache.made(day, `slots ${fromMs}`, list), fromMs, pauses });
   const wrong = clock === "" || fromMs !== undefined ? [] : [`at=${clock} is skipped by the clocks of ${day.timezone}`];
-  const content = fromMs === undefined ? looks.made(day, "page", show) : show();
+  const content = fromMs === undefined ? cache.made(day, "page", show) : show();
   return { ...frame, wrong, content };
 }
 
-async function feeds({ context, looks }: PageRequest): Promise<Page> {
-  return { title: "Feeds", here: "feeds", content: feedsPage(await looks.of("feeds", context, readFeeds)) };
+async function feeds({ context, cache }: PageRequest): Promise<Page> {
+  return { title: "Feeds", here: "feeds", content: feedsPage(await cache.of("feeds", context, readFeeds)) };
 }
 
-async function feed({ context, looks, param }: PageRequest): Promise<Page> {
+async function feed({ context, cache, param }: PageRequest): Promise<Page> {
   const about = feedOf(context, { service: param("service"), repository: param("repository"), list: param("list") });
-  const items = await looks.of(`feed ${JSON.stringify(about)}`, context, (at) => readFeedItems(at, about, itemsShown));
+  const items = await cache.of(`feed ${JSON.stringify(about)}`, context, (at) => readFeedItems(at, about, itemsShown));
   return { title: showFeed(about), here: "feeds", content: feedPage(about, items, await readNowMs(context)) };
 }
 
-async function audit({ context, looks, query }: PageRequest): Promise<Page> {
+async function audit({ context, cache, query }: PageRequest): Promise<Page> {
   const filter = readAuditFilter(query);
   const fitting = policiesNamed(context.set.policies, filter.policy);
   const pageCount = Math.max(1, Math.ceil(fitting.length / auditRowsMax));
@@ -270,30 +270,30 @@ async function audit({ context, looks, query }: PageRequest): Promise<Page> {
   const before = (at - 1) * auditRowsMax;
   const shown = fitting.slice(before, before + auditRowsMax);
   const name = `audit ${JSON.stringify([filter, at])}`;
-  const reports = await looks.of(name, context, (asked) => readAudits(asked, shown, spanOf(filter)), heldLong);
+  const reports = await cache.of(name, context, (asked) => readAudits(asked, shown, spanOf(filter)), heldLong);
   const { from, to } = filter;
   const wrong = to !== "" && from > to ? [`from=${from} is after to=${to}: no day is between them`] : [];
   const place = { pages: pageCount, before, after: fitting[before - 1]?.name, all: fitting.length };
   return { title: "Audit", here: "audit", wrong, content: auditPage(reports, { ...filter, page: at }, place) };
 }
 
-async function services({ context, looks, may, caller }: PageRequest): Promise<Page> {
-  const attention = await looks.of("attention", context, readAttention);
+async function services({ context, cache, may, caller }: PageRequest): Promise<Page> {
+  const attention = await cache.of("attention", context, readAttention);
   const mayPause = may("admin") && caller.labels === undefined;
-  const content = looks.made(attention, `services ${mayPause}`, () => servicesPage(attention, context, mayPause));
+  const content = cache.made(attention, `services ${mayPause}`, () => servicesPage(attention, context, mayPause));
   return { title: "Services", here: "services", content };
 }
 
-async function failed({ context, looks, query, may }: PageRequest): Promise<Page> {
-  const tasks = await looks.of("failed", context, readFailedTasks);
+async function failed({ context, cache, query, may }: PageRequest): Promise<Page> {
+  const tasks = await cache.of("failed", context, readFailedTasks);
   const asked = failedSpans.find((one) => one === query["since"]);
   const seesChanges = !context.view.isNarrowed;
   const view = { asked, seesChanges, nowMs: await readNowMs(context), timezone: commonZone(context.set) };
   return { title: "Failed", here: "failed", content: failedPage(tasks, view, may("operate")) };
 }
 
-async function changes({ context, looks }: PageRequest): Promise<Page> {
-  const newest = await looks.of("changes", context, (at) => readChanges(at, changesShown));
+async function changes({ context, cache }: PageRequest): Promise<Page> {
+  const newest = await cache.of("changes", context, (at) => readChanges(at, changesShown));
   const content = changesPage(newest, context, await readNowMs(context));
   return { title: "Changes", here: "changes", content };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { type EventLog, silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
-import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
+import type { SlotLedgerPort } from "../../../src/schedule/scheduler-ports.ts";
 import { type ReadPauses, Scheduler } from "../../../src/schedule/scheduler.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { testPolicy } from "../../support/policies.ts";

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
-import type { Attempt } from "../../../src/model/contracts.ts";
+import type { Attempt } from "../../../src/model/task-processing.ts";
 import { type Task, targetFromMasks } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";

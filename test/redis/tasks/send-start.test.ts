@@ -81,7 +81,7 @@ describe("a request that is permitted", () => {
 describe("the answer to a second request", () => {
   it.each([
     ["refused", status(400), "snooze", { state: "sending", sends: 2 }],
-    ["asked for patience", status(429, "", { "retry-after": "7" }), "snooze", { state: "sending", sends: 1 }],
+    ["throttles", status(429, "", { "retry-after": "7" }), "snooze", { state: "sending", sends: 1 }],
     ["accepted", status(200), "accepted direct answered", { state: "sending", sends: 2 }],
   ])("says nothing of the first one: %s", async (_what, answer, becomes, left) => {
     const { permitted, asked, entry } = await fixture({ posts: [answer] });

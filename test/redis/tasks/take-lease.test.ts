@@ -1,7 +1,7 @@
 // Whoever comes for a sync job that another task holds: when it waits, and when it takes the lease
 // over.
 import { expect, it } from "vitest";
-import type { JobStatus } from "../../../src/model/contracts.ts";
+import type { JobStatus } from "../../../src/model/task-processing.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { Leases, leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";

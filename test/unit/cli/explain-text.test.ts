@@ -61,16 +61,16 @@ describe("what is said of a service", () => {
   } as const;
   const nowMs = Date.parse("2026-11-21T08:00:00Z");
 
-  it("is why its tasks wait: it counts as down, or asked for patience", () => {
+  it("is why its tasks wait: it counts as down, or throttles", () => {
     const calm = { ...well, throttledUntilMs: undefined, throttledSinceMs: undefined, inFlight: 0 };
     expect(describeDeniedBy("main", calm, nowMs)).toBeUndefined();
     const throttledUntilMs = nowMs + 864_000;
     expect(describeDeniedBy("main", { ...calm, throttledUntilMs }, nowMs)).toBe(
-      "service main asked for patience until 2026-11-21 08:14:24Z, for 15m",
+      "service main throttles until 2026-11-21 08:14:24Z, for 15m",
     );
     const again = { ...calm, throttledUntilMs, throttledSinceMs: nowMs - 900_000 };
     expect(describeDeniedBy("main", again, nowMs)).toBe(
-      "service main asked for patience again and again since 2026-11-21 07:45:00Z, now until 2026-11-21 08:14:24Z",
+      "service main throttles again and again since 2026-11-21 07:45:00Z, now until 2026-11-21 08:14:24Z",
     );
     const down = {
       breaker: "open",

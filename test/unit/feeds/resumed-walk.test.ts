@@ -81,7 +81,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
   return { walkAt, ended };
 }
 
-describe("a walk that stopped at a page since the service asked for patience", () => {
+describe("a walk that a throttling service stopped at a page", () => {
   it("says since when the list was read whole: from before it stopped", async () => {
     const { walkAt, ended } = await openWalks();
     isThrottled = true;

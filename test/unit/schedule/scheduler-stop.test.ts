@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
-import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
+import type { SlotLedgerPort } from "../../../src/schedule/scheduler-ports.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { testPolicy } from "../../support/policies.ts";
 

@@ -8,7 +8,7 @@ import { silentLog } from "../../../src/core/event-log.ts";
 import type { Pause } from "../../../src/model/pause.ts";
 import type { PlannedSlots, ScheduledPolicy, SlotRecord } from "../../../src/model/slot-record.ts";
 import type { Task } from "../../../src/model/task.ts";
-import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
+import type { SlotLedgerPort } from "../../../src/schedule/scheduler-ports.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { toRecords, toTasks } from "../../../src/schedule/slot-tasks.ts";
 import { virtualTicks } from "../../../src/simulate/virtual-ticks.ts";

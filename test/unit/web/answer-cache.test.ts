@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { type QueryContext, wholeView } from "../../../src/queries/query-context.ts";
-import { Looks } from "../../../src/web/looks.ts";
+import { AnswerCache } from "../../../src/web/answer-cache.ts";
 import { setOf } from "../../support/kept-set.ts";
 
 const context = { set: setOf([]), view: wholeView } as unknown as QueryContext;
 
-/** Looks at a clock of their own; each takes so long. `ask` answers how many there were. */
-function looksThatTake(tookMs: number) {
+/** A cache whose readings take so long, by its own clock. `ask` answers how many there were. */
+function readsThatTake(tookMs: number) {
   let nowMs = 0;
   let readings = 0;
-  const looks = new Looks({ monotonicMs: () => nowMs, sleep: async () => {} }, () => {});
+  const cache = new AnswerCache({ monotonicMs: () => nowMs, sleep: async () => {} }, () => {});
   const read = async () => {
     nowMs += tookMs;
     return ++readings;
@@ -17,17 +17,17 @@ function looksThatTake(tookMs: number) {
   const pass = (ms: number) => {
     nowMs += ms;
   };
-  return { looks, pass, ask: () => looks.of("all", context, read) };
+  return { cache, pass, ask: () => cache.of("all", context, read) };
 }
 
-describe("a look at much", () => {
+describe("an answer about much", () => {
   it("holds for thirty times what it took, and for ten seconds at most", async () => {
     for (const [tookMs, heldMs] of [
       [10, 1_500],
       [200, 6_000],
       [2_000, 10_000],
     ] as const) {
-      const { pass, ask } = looksThatTake(tookMs);
+      const { pass, ask } = readsThatTake(tookMs);
       await ask();
       pass(heldMs - tookMs - 1);
       expect(await ask()).toBe(1);
@@ -37,44 +37,44 @@ describe("a look at much", () => {
   });
 
   it("is made anew at once for those who changed something here", async () => {
-    const { looks, ask } = looksThatTake(200);
+    const { cache, ask } = readsThatTake(200);
     await ask();
-    looks.forget();
+    cache.forget();
     expect(await ask()).toBe(2);
   });
 
   it("puts off what pages hear of changes elsewhere, whatever else is asked meanwhile", async () => {
-    const { looks, pass, ask } = looksThatTake(200);
-    expect([looks.mayTell(false), await ask()]).toEqual([true, 1]);
+    const { cache, pass, ask } = readsThatTake(200);
+    expect([cache.mayTell(false), await ask()]).toEqual([true, 1]);
     pass(2_000);
-    expect([looks.mayTell(false), await ask()]).toEqual([false, 1]);
-    looks.forget();
+    expect([cache.mayTell(false), await ask()]).toEqual([false, 1]);
+    cache.forget();
     expect(await ask()).toBe(2);
     pass(4_000);
-    expect([looks.mayTell(false), await ask()]).toEqual([true, 3]);
+    expect([cache.mayTell(false), await ask()]).toEqual([true, 3]);
   });
 
   it("is told of at once when Redis is lost or back", async () => {
-    const { looks, ask } = looksThatTake(200);
-    expect([looks.mayTell(false), await ask()]).toEqual([true, 1]);
-    expect([looks.mayTell(true), await ask()]).toEqual([true, 2]);
+    const { cache, ask } = readsThatTake(200);
+    expect([cache.mayTell(false), await ask()]).toEqual([true, 1]);
+    expect([cache.mayTell(true), await ask()]).toEqual([true, 2]);
   });
 
   it("keeps little of what is made of it, however much callers ask for", () => {
-    const { looks } = looksThatTake(0);
+    const { cache } = readsThatTake(0);
     const answer = {};
     const asked = Array.from({ length: 1_000 }, (_, index) => `label=${index}`);
     const made: string[] = [];
     for (const name of [...asked, ...asked.slice(-50), ...asked.slice(0, 50)])
-      looks.made(answer, name, () => made.push(name));
+      cache.made(answer, name, () => made.push(name));
     expect(made).toEqual([...asked, ...asked.slice(0, 50)]);
   });
 
   it("that is renewed serves on meanwhile, is read anew once, and ends", async () => {
-    const { looks, pass } = looksThatTake(0);
+    const { cache, pass } = readsThatTake(0);
     const hold = { forMs: 1_000, times: 0, mostMs: 0, outlivesChanges: true, renewsMs: 500 };
     const next = Promise.withResolvers<string>();
-    const ask = (answer: Promise<string>) => looks.of("ahead", context, () => answer, hold);
+    const ask = (answer: Promise<string>) => cache.of("ahead", context, () => answer, hold);
     expect(await ask(Promise.resolve("first"))).toBe("first");
     pass(1_000);
     expect(await ask(next.promise)).toBe("first");
@@ -98,14 +98,14 @@ describe("a look at much", () => {
       rests.push(slept.resolve);
       return slept.promise;
     };
-    const looks = new Looks({ monotonicMs: () => 0, sleep }, () => {});
+    const cache = new AnswerCache({ monotonicMs: () => 0, sleep }, () => {});
     const hold = { forMs: 1_000, times: 0, mostMs: 0, outlivesChanges: true, renewsMs: 500 };
     const ask = (isBeforehand?: true) => {
       const inParts = async (_: unknown, rest: () => Promise<void>) => {
         for (let part = 0; part < 100; part += 1) await rest();
         return "read";
       };
-      return looks.of("ahead", context, inParts, { ...hold, ...(isBeforehand && { isBeforehand }) });
+      return cache.of("ahead", context, inParts, { ...hold, ...(isBeforehand && { isBeforehand }) });
     };
     const first = ask(true);
     rests[0]?.();
@@ -114,11 +114,11 @@ describe("a look at much", () => {
   });
 
   it("is shared also while it takes longer than it holds", async () => {
-    const { looks, pass } = looksThatTake(0);
+    const { cache, pass } = readsThatTake(0);
     const slow = Promise.withResolvers<string>();
-    const first = looks.of("slow", context, () => slow.promise);
+    const first = cache.of("slow", context, () => slow.promise);
     pass(60_000);
-    const second = looks.of("slow", context, async () => "again");
+    const second = cache.of("slow", context, async () => "again");
     slow.resolve("once");
     expect(await Promise.all([first, second])).toEqual(["once", "once"]);
   });

@@ -6,7 +6,7 @@ import type { QueryContext } from "../queries/query-context.ts";
 import { readPausesInForce } from "../queries/records.ts";
 
 /**
- * How long a look holds: `forMs`, or so many `times` what it took, up to `mostMs`.
+ * How long an answer is kept: `forMs`, or so many `times` what it took, up to `mostMs`.
  * `outlivesChanges`: also when something has changed. `renewsMs`: so long after that it still
  * serves, while it is read anew at leisure.
  */
@@ -22,7 +22,7 @@ interface Hold {
 
 /** Viewers may cost Redis and the process little, however many policies there are. */
 const paced: Hold = { forMs: 1_500, times: 30, mostMs: 10_000, outlivesChanges: false, renewsMs: 0 };
-/** What is made of other looks must not be much older than they are. */
+/** What is made of other answers must not be much older than they are. */
 export const heldBriefly: Hold = { ...paced, times: 0 };
 /** What takes long where there is much. */
 export const heldLong: Hold = { forMs: 30_000, times: 0, mostMs: 300_000, outlivesChanges: true, renewsMs: 0 };
@@ -54,12 +54,12 @@ interface CacheEntry extends Reading, Pick<Hold, "outlivesChanges"> {
 type Rest = () => Promise<void>;
 
 /** Answers of the last moments, by what was asked and what the asker may see. */
-export class Looks {
+export class AnswerCache {
   readonly #clock: Pick<Clock, "monotonicMs" | "sleep">;
   readonly #onRead: () => void;
   readonly #made = new WeakMap<object, Map<string, unknown>>();
   readonly #entries = new Map<string, CacheEntry>();
-  /** When open pages last heard of a change, and how long the looks since then hold. */
+  /** When open pages last heard of a change, and how long the answers since then are kept. */
   #toldMs = Number.NEGATIVE_INFINITY;
   #restMs = 0;
 
@@ -175,8 +175,8 @@ export class Looks {
   }
 
   /**
-   * Whether open pages may hear of a change now; then all is read anew. Not before the looks of the
-   * last time have held, but for what is `urgent`.
+   * Whether open pages may hear of a change now; then all is read anew. Not while the answers of
+   * the last time are kept, but for what is `urgent`.
    */
   mayTell(isUrgent: boolean): boolean {
     const nowMs = this.#clock.monotonicMs();
@@ -188,18 +188,18 @@ export class Looks {
 }
 
 /** The time ahead, until a pause or a policy changes. */
-export async function lookAhead(
-  looks: Looks,
+export async function readTimeAhead(
+  cache: AnswerCache,
   context: QueryContext,
   hours: number,
   hold = heldAhead,
 ): Promise<NextDay> {
-  const pauses = await looks.of("pauses", context, readPausesInForce);
+  const pauses = await cache.of("pauses", context, readPausesInForce);
   const name = `next ${JSON.stringify([hours, ...pauses.map(({ scope, name: of, untilMs }) => [scope, of, untilMs])])}`;
-  return looks.of(name, context, (at, rest) => readNextDay(at, hours, rest), hold);
+  return cache.of(name, context, (at, rest) => readNextDay(at, hours, rest), hold);
 }
 
 /** Works the time ahead out before it is asked for, and renews it. */
-export async function readAhead(looks: Looks, context: QueryContext, hours: number): Promise<void> {
-  await lookAhead(looks, context, hours, { ...heldAhead, isBeforehand: true });
+export async function readAhead(cache: AnswerCache, context: QueryContext, hours: number): Promise<void> {
+  await readTimeAhead(cache, context, hours, { ...heldAhead, isBeforehand: true });
 }

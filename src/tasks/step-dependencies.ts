@@ -1,12 +1,12 @@
 // What the steps of a task depend on, in groups; each step names the groups it uses. app.ts builds
 // them once per process. This folder does not know the queue.
-import type { DeclaredMemoryPort } from "../apply/contracts.ts";
+import type { DeclaredMemoryPort } from "../apply/apply-dependencies.ts";
 import type { MaskCache } from "../apply/mask-cache.ts";
 import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Denial, LimiterRequest, Permit } from "../core/limiter.ts";
 import type { ActivePredicate, ItemMapper } from "../feeds/mapping.ts";
-import type { ChainProgress, EnqueueTasks, FindJobStatus } from "../model/contracts.ts";
+import type { ChainProgress, EnqueueTasks, FindJobStatus } from "../model/task-processing.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { RunFigures } from "../model/unusual.ts";
