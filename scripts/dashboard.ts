@@ -69,7 +69,7 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       lines: { "{{service}} {{trouble}}": most("policies_in_trouble", "service, trouble") },
     },
     {
-      title: "In trouble for longest",
+      title: "Oldest troubles",
       unit: "dateTimeFromNow",
       type: "table",
       lines: {

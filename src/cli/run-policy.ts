@@ -7,9 +7,10 @@ import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
-import { silentLog } from "../core/event-log.ts";
+import { type EventLog, silentLog } from "../core/event-log.ts";
 import { showClock } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
+import { withoutSecrets } from "../core/secrets.ts";
 import { isGood, type Outcome } from "../model/outcome.ts";
 import { isFromMasks, runByHand, type Task, targetOf } from "../model/task.ts";
 import { findRunningSet } from "../queries/policy-set.ts";
@@ -215,12 +216,14 @@ class StandIn {
       return;
     }
     io.err("no worker is running: this process works until the outcome is there");
+    const error: EventLog["error"] = (event, fields = {}) =>
+      io.err(withoutSecrets(`${event}: ${JSON.stringify(fields)}`));
     this.#worker = await startApp({
       set: own.set,
       redis,
       roles: ["worker"],
       variables: io.settings.variables,
-      log: silentLog,
+      log: { ...silentLog, error },
       takeOverAfterMs: 60_000,
       drainMs: 25_000,
       stopSignal: io.signal,

@@ -7,10 +7,10 @@ import type { ActivePredicate } from "../feeds/mapping.ts";
 import type { Task } from "../model/task.ts";
 import { complete } from "../model/verdict.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
-import type { StartDependencies } from "./step-dependencies.ts";
 import { deferIfLimited } from "./defer.ts";
 import { endsByAnswer, sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, endRemoved, endUnsent, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
+import type { StartDependencies } from "./step-dependencies.ts";
 import { awaitAnswer, endingOf, isAnswerLost, noteCrash } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;

@@ -7,15 +7,15 @@ import { readingKeptMs } from "../apply/mask-cache.ts";
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { type DeclaredObject, objectName, parseObjectName, showObject } from "../core/declared-object.ts";
-import type { Attempt } from "../model/task-processing.ts";
 import type { Task } from "../model/task.ts";
+import type { Attempt } from "../model/task-processing.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
-import type { ApplyTaskDependencies } from "./step-dependencies.ts";
 import { deferIfLimited, stepAfterFailure } from "./defer.ts";
 import { endCancelled } from "./finish.ts";
 import { reasonOf } from "./judge.ts";
 import { endRemoved, endTooLate, endUnsent, type StepResult, type TaskEnding } from "./step.ts";
+import type { ApplyTaskDependencies } from "./step-dependencies.ts";
 
 /** Brings the object to its declared state once. */
 export async function stepApply(task: Task, deps: ApplyTaskDependencies, attempt: Attempt): Promise<StepResult> {

@@ -7,8 +7,8 @@ import { refuseNewer } from "../core/newer-version.ts";
 import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";
 import type { Task } from "../model/task.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
-import type { FollowedLists, Runtime } from "./step-dependencies.ts";
 import { feedOf, followedLists, waitForFeed } from "./followed-lists.ts";
+import type { FollowedLists, Runtime } from "./step-dependencies.ts";
 
 const baselineSchema = z.object({
   activities: z.int().nullable(),

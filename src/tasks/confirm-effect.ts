@@ -11,10 +11,10 @@ import type { SyncJob, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { StartEntry } from "../store/start-entry.ts";
-import type { StartDependencies } from "./step-dependencies.ts";
 import { noteLimited, verifyLater } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { describeOther, type StepResult } from "./step.ts";
+import type { StartDependencies } from "./step-dependencies.ts";
 
 /** How a sync job shows the effect. */
 export interface EffectPredicate {

@@ -9,9 +9,9 @@ import { waitToGoOnMsMax } from "../service/call.ts";
 import { describeDenial } from "../service/call-failure.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { Configuration, Limits, Runtime, StartDependencies } from "./step-dependencies.ts";
 import { judge } from "./judge.ts";
 import { endUnsent, type StepResult, type TaskEnding } from "./step.ts";
+import type { Configuration, Limits, Runtime, StartDependencies } from "./step-dependencies.ts";
 
 /** A task that would be too late asks once more, this long before its start-by time. */
 const lastChanceMs = 500;

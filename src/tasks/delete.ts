@@ -13,7 +13,6 @@ import type { SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
-import type { StartDependencies } from "./step-dependencies.ts";
 import { deferIfLimited, stepAfterFailure } from "./defer.ts";
 import { reasonOf } from "./judge.ts";
 import { sendAgain, sendStart, stepAgainSoon } from "./send-start.ts";
@@ -28,6 +27,7 @@ import {
   takeLease,
   withoutOutcome,
 } from "./step.ts";
+import type { StartDependencies } from "./step-dependencies.ts";
 import { awaitAnswer, endingOf, isAnswerLost, noteCrash } from "./verify.ts";
 
 /**

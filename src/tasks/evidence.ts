@@ -11,10 +11,10 @@ import type { FeedStatus } from "../store/feed-store.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
 import { type Baseline, countConflicts, parseBaseline } from "./baseline.ts";
-import type { FollowedLists, RunDependencies, StartDependencies } from "./step-dependencies.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { feedOf, waitForFeed } from "./followed-lists.ts";
 import type { TaskEnding } from "./step.ts";
+import type { FollowedLists, RunDependencies, StartDependencies } from "./step-dependencies.ts";
 
 /** The most approvals since a start that are checked, the earliest first. */
 const approvalsCheckedMax = 200;

@@ -9,11 +9,11 @@ import { judgeRun } from "../model/unusual.ts";
 import { complete } from "../model/verdict.ts";
 import type { RecordResult } from "../store/history.ts";
 import type { StartJournal } from "../store/start-journal.ts";
-import type { FinishDependencies } from "./step-dependencies.ts";
 import { pollChange } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
 import { lostWithRedis } from "./send-start.ts";
 import { type Claim, endUnsent, type StepResult, type TaskEnding } from "./step.ts";
+import type { FinishDependencies } from "./step-dependencies.ts";
 import { hasLostAnswer } from "./verify.ts";
 
 /** How often the end of an abandoned task is tried anew after it was superseded. */

@@ -3,20 +3,20 @@
 // a broken expectation ends as failed.
 
 import { type PollExpectation, parseExpectation } from "../feeds/poll-expectation.ts";
-import type { Attempt } from "../model/task-processing.ts";
 import { listNames } from "../model/feed.ts";
 import type { Outcome } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
+import type { Attempt } from "../model/task-processing.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { ServiceError } from "../service/service-error.ts";
 import type { PollMemory, PollNote, PollObservation, PollState } from "../store/poll-store.ts";
-import type { PollDependencies } from "./step-dependencies.ts";
 import { stepAfterFailure } from "./defer.ts";
 import { feedOf } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
 import { judgeList, packSeen } from "./judge-list.ts";
 import { type ListAnswer, pollItemsMax, readTogether } from "./read-together.ts";
 import { endRemoved, endTooLate, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
+import type { PollDependencies } from "./step-dependencies.ts";
 
 /** Reads and judges the list once. */
 export async function stepPoll(task: Task, deps: PollDependencies, attempt: Attempt): Promise<StepResult> {

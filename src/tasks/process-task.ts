@@ -9,19 +9,12 @@ import { stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
-import type { Attempt, ProcessTask } from "../model/task-processing.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
+import type { Attempt, ProcessTask } from "../model/task-processing.ts";
 import { complete, done, fail, retry, snooze, type Verdict } from "../model/verdict.ts";
 import type { KeptWrites } from "../store/kept-writes.ts";
 import { activationOf, stepActivate } from "./activate.ts";
 import { stepApply } from "./apply.ts";
-import type {
-  ApplyTaskDependencies,
-  FanOutDependencies,
-  FinishDependencies,
-  PollDependencies,
-  RunDependencies,
-} from "./step-dependencies.ts";
 import { stepDelete } from "./delete.ts";
 import { advanceChains, endCancelled, endCancelledStart, finish, toOutcome } from "./finish.ts";
 import { stepPoll } from "./poll.ts";
@@ -29,6 +22,13 @@ import type { Recorder } from "./recorder.ts";
 import { fanOut, releaseRun, stepRun } from "./run.ts";
 import { startFastPath, stepAgainSoon } from "./send-start.ts";
 import { type Claim, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
+import type {
+  ApplyTaskDependencies,
+  FanOutDependencies,
+  FinishDependencies,
+  PollDependencies,
+  RunDependencies,
+} from "./step-dependencies.ts";
 
 /** What the steps of all kinds of tasks need together; each takes its part. */
 export interface ProcessDependencies

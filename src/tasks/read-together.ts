@@ -10,8 +10,8 @@ import type { SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { ReadingKind, ReadingWish, ReadPage, SharedReading } from "../store/shared-readings.ts";
-import type { ReadDependencies } from "./step-dependencies.ts";
 import type { ListRead, ReadItem } from "./judge-list.ts";
+import type { ReadDependencies } from "./step-dependencies.ts";
 
 /** The most items a poll reads for an expectation over items; a longer list is not judged. */
 export const pollItemsMax = 10_000;

@@ -23,7 +23,6 @@ import { inRepository } from "../service/request-url.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { activateFirst } from "./activate.ts";
 import { takeBaseline, writeBaseline } from "./baseline.ts";
-import type { FanOutDependencies, RunDependencies } from "./step-dependencies.ts";
 import { deferIfLimited, stepAfterFailure } from "./defer.ts";
 import { appearedSince, approvalsSince, conflictChange } from "./evidence.ts";
 import { nextCheckMs } from "./follow-pace.ts";
@@ -41,6 +40,7 @@ import {
   takeLease,
   withoutOutcome,
 } from "./step.ts";
+import type { FanOutDependencies, RunDependencies } from "./step-dependencies.ts";
 import { hasLostAnswer, verifyStart } from "./verify.ts";
 
 /** Does the next step of a run. */

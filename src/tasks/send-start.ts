@@ -13,12 +13,12 @@ import type { DeleteResult, StartOptions, SyncService } from "../service/client.
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Permission } from "../store/start-entry.ts";
-import type { StartDependencies } from "./step-dependencies.ts";
 import { acquireAfterGuard, deferAfter, deferByLimiter } from "./defer.ts";
 import { receivedByMs } from "./evidence.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { doubtOf, judge, reasonOf } from "./judge.ts";
 import { type Claim, endRemoved, endTooLate, type StepResult, type TaskEnding } from "./step.ts";
+import type { StartDependencies } from "./step-dependencies.ts";
 
 /** What sending needs. `acceptedEnds`: a 200 ends the task; nothing is followed. */
 interface StartRequest {

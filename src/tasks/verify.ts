@@ -7,15 +7,16 @@
 // (`follow.appearsWithin`). Without it, only send-start.ts ends a sent request as `not-started`: it
 // surely did not arrive, or was refused.
 import type { Policy } from "../config/policy-set.ts";
+import { counted } from "../core/plain-text.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { StartDoubt, StartEntry } from "../store/start-entry.ts";
-import type { RunDependencies, StartDependencies } from "./step-dependencies.ts";
 import { noteLimited, verifyLater } from "./defer.ts";
 import { appearedSince, type FeedEvidence, lookedForUntilMs, receivedByMs } from "./evidence.ts";
 import { feedOf, waitForLists } from "./followed-lists.ts";
 import { sendAgain } from "./send-start.ts";
 import type { Claim, StepResult, TaskEnding } from "./step.ts";
+import type { RunDependencies, StartDependencies } from "./step-dependencies.ts";
 
 /** The most requests of a start that is shown to be absent. */
 const absentSendsMax = 2;
@@ -177,7 +178,10 @@ function mayYetAppear(
 
 function whatWasSeen(task: Task, appeared: FeedEvidence, window: AppearanceWindow): string {
   const { ours } = appeared;
-  if (ours.length > 0) return `${ours.length} activities of sync job ${task.target} may be of it or of another start`;
+  if (ours.length > 0) {
+    const found = counted(ours.length, "activity", "activities");
+    return `${found} of sync job ${task.target} may be of it or of another start`;
+  }
   if (!appeared.attributable)
     return "the mapping does not say whose an activity is: map syncJobId, finished and startedAt of activities";
   const { failure } = appeared.activities;

@@ -149,6 +149,8 @@ describe("run --wait", () => {
         /held back: service main at 127\.0\.0\.1:9 counts as down: .*unreachable.*`syncline doctor`/,
       ),
     );
+    // What it logs as an error while it works is told here, too.
+    expect(answers.at(-1)?.err).toMatch(/\nbreaker\.opened: \{.*"service":"main"/);
     const { app, target } = await worldForTest({ policies });
     await app.stop();
     const at = ["--prefix", target.prefix, "--redis-url", target.url];
