@@ -128,7 +128,8 @@ export async function makeCertificate(): Promise<{ cert: string; key: string; ce
  * Starts a Sentinel that watches a master under the name `main`; it acts eight seconds after the
  * master's death. A Sentinel that got no processor for two seconds does nothing for thirty (TILT),
  * and then only promotes a replica whose link has been down for no longer than ten times these
- * eight seconds: two such pauses fit in.
+ * eight seconds: two such pauses fit in. It gives up a promotion that it does not hear of within
+ * the time of a failover, and asks for news once a second.
  */
 export async function startSentinel(masterPort: number, quorum: number): Promise<number> {
   const server = await findRedisServer();
@@ -142,7 +143,7 @@ export async function startSentinel(masterPort: number, quorum: number): Promise
     `dir ${folder}`,
     `sentinel monitor main 127.0.0.1 ${masterPort} ${quorum}`,
     "sentinel down-after-milliseconds main 8000",
-    "sentinel failover-timeout main 3000",
+    "sentinel failover-timeout main 10000",
   ];
   writeFileSync(file, `${lines.join("\n")}\n`);
   // Ends with this process, however that ends: its standard input closes then.

@@ -102,11 +102,11 @@ describe("Redis behind Sentinels", () => {
     expect(await startOne(fixture.journal, "before", nowMs)).toBe("permitted");
     const changes = fixture.log.named("redis.changed").length;
     process.kill(master.pid, "SIGKILL");
-    await until(
-      () => fixture.log.named("redis.changed").length,
-      (count) => count > changes,
-      failoverMs,
-    );
+    const seen = async () => ({
+      changes: fixture.log.named("redis.changed").length,
+      sentinel: await sentinel.call("SENTINEL", "MASTER", "main"),
+    });
+    await until(seen, (now) => now.changes > changes, failoverMs);
     await until(
       () => fixture.guard.reasons(),
       (reasons) => reasons.length === 0,
