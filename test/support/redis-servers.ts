@@ -82,6 +82,19 @@ export async function until<T>(ask: () => Promise<T> | T, fits: (answer: T) => b
 }
 
 /**
+ * Waits until a replica has all that its master has written. Its link stands up to a second before
+ * the master sends it what is written from then on.
+ */
+export async function untilReplicated(masterPort: number): Promise<void> {
+  const master = clientOf(masterPort);
+  await until(
+    () => master.wait(1, 1_000),
+    (replicas) => replicas > 0,
+  );
+  master.disconnect();
+}
+
+/**
  * A port of 127.0.0.1 that was free a moment ago, below those that a system gives out: so only
  * who asks for it by its number takes it meanwhile.
  */

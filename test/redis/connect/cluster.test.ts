@@ -5,7 +5,7 @@ import { isRedisOutage } from "../../../src/core/redis-outage.ts";
 import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { aclCommands } from "../../support/redis-acl.ts";
 import { type Fixture, openFixture, useEverything, useSinks } from "../../support/redis-round-trip.ts";
-import { clientOf, ownFolder, startServer, until } from "../../support/redis-servers.ts";
+import { clientOf, ownFolder, startServer, until, untilReplicated } from "../../support/redis-servers.ts";
 
 const ranges = ["0 5460", "5461 10922", "10923 16383"];
 let masters: PrivateRedis[];
@@ -44,10 +44,7 @@ beforeAll(async () => {
     (text) => String(text).includes(String(id)),
   );
   await replica.call("CLUSTER", "REPLICATE", String(id));
-  await until(
-    () => replica.info("replication"),
-    (text) => text.includes("master_link_status:up"),
-  );
+  await untilReplicated(nodes[owner]?.port ?? 0);
   for (const client of clients)
     await until(
       () => client.call("CLUSTER", "INFO"),

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRedis } from "../../../scripts/redis.mjs";
 import { type Fixture, openFixture } from "../../support/redis-round-trip.ts";
-import { clientOf, startProxy, startServer, type TcpProxy, until } from "../../support/redis-servers.ts";
+import {
+  clientOf,
+  startProxy,
+  startServer,
+  type TcpProxy,
+  until,
+  untilReplicated,
+} from "../../support/redis-servers.ts";
 
 let master: PrivateRedis;
 let replica: PrivateRedis;
@@ -12,10 +19,7 @@ let fixture: Fixture;
 beforeAll(async () => {
   master = await startServer();
   replica = await startServer({ args: ["--replicaof", "127.0.0.1", `${master.port}`] });
-  await until(
-    () => clientOf(replica.port).info("replication"),
-    (text) => text.includes("master_link_status:up"),
-  );
+  await untilReplicated(master.port);
   front = await startProxy(master.port);
   fixture = await openFixture({ url: `redis://127.0.0.1:${front.port}`, prefix: "{syncline}" });
 }, 60_000);

@@ -5,7 +5,7 @@ import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts"
 import type { Permission } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask } from "../../support/journal-task.ts";
-import { clientOf, startProxy, startServer, until } from "../../support/redis-servers.ts";
+import { clientOf, startProxy, startServer, until, untilReplicated } from "../../support/redis-servers.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const prefix = "{syncline}";
@@ -41,10 +41,7 @@ async function ask({ store, journal }: { store: Store; journal: StartJournal }, 
 async function startPair(): Promise<{ master: PrivateRedis; replica: PrivateRedis }> {
   const master = await startServer();
   const replica = await startServer({ args: ["--replicaof", "127.0.0.1", `${master.port}`] });
-  await until(
-    () => clientOf(replica.port).info("replication"),
-    (text) => text.includes("master_link_status:up"),
-  );
+  await untilReplicated(master.port);
   return { master, replica };
 }
 
