@@ -3,9 +3,9 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
-import type { JobStatus, QueueKind } from "../model/task-processing.ts";
 import { type FeedWalk, feedId } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
+import type { JobStatus, QueueKind } from "../model/task-processing.ts";
 import type { RedisTarget } from "../store/connect.ts";
 import { feedWalkOptions, OpenQueues, queueKindOf, queueName, taskOptions } from "./queues.ts";
 

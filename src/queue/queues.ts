@@ -12,8 +12,8 @@ import {
 import { systemClock, withDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
-import type { QueueKind } from "../model/task-processing.ts";
 import type { TaskKind } from "../model/task.ts";
+import type { QueueKind } from "../model/task-processing.ts";
 import { createRedisClient, type RedisClient, type RedisTarget } from "../store/connect.ts";
 
 /** The queue of a service: `main-actions`, `main-polls`. */

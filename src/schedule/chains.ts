@@ -7,13 +7,13 @@
 //                        └─────────────────────────────────────────────────────────────────────────────────────────────┘
 import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { ChainProgress, EnqueueTasks } from "../model/task-processing.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { Pause } from "../model/pause.ts";
 import type { Follower, PredecessorState, WaitingSlot, WaitingSlotEnd } from "../model/slot-record.ts";
 import type { Task } from "../model/task.ts";
-import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./scheduler-ports.ts";
+import type { ChainProgress, EnqueueTasks } from "../model/task-processing.ts";
 import { type FollowerPlan, planFollower } from "./plan-follower.ts";
+import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./scheduler-ports.ts";
 import { tasksOf, toFollowerRecord } from "./slot-tasks.ts";
 import { scheduleText } from "./slots.ts";
 

@@ -11,15 +11,15 @@ import type { Component } from "../core/component.ts";
 import { errorText, stackOf } from "../core/errors.ts";
 import type { EventFields, EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
-import type { EnqueueTasks } from "../model/task-processing.ts";
 import { isInForce, type Pause, pauseId } from "../model/pause.ts";
 import type { Watermark } from "../model/slot-record.ts";
+import type { EnqueueTasks } from "../model/task-processing.ts";
 import { Agenda, type Entry } from "./agenda.ts";
 import type { Chains } from "./chains.ts";
-import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./scheduler-ports.ts";
 import { type PlannedEntry, planBatches } from "./plan-batches.ts";
 import { goneAfterMs } from "./plan-follower.ts";
 import type { PlanningMoment, SlotPlan } from "./plan-slots.ts";
+import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./scheduler-ports.ts";
 import { scheduleText } from "./slots.ts";
 import { startTicker, type Ticker, tickMs } from "./tick.ts";
 

@@ -1,7 +1,7 @@
 // Applying one object (src/apply/apply-object.ts) over real HTTP and a real Redis: one story each.
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { type ApplyResult, applyObject } from "../../../src/apply/apply-object.ts";
 import type { ApplyDependencies } from "../../../src/apply/apply-dependencies.ts";
+import { type ApplyResult, applyObject } from "../../../src/apply/apply-object.ts";
 import { MaskCache } from "../../../src/apply/mask-cache.ts";
 import type { DeclaredKind, DeclaredObject } from "../../../src/core/declared-object.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";

@@ -1,8 +1,8 @@
 // Whoever comes for a sync job that another task holds: when it waits, and when it takes the lease
 // over.
 import { expect, it } from "vitest";
-import type { JobStatus } from "../../../src/model/task-processing.ts";
 import type { Task } from "../../../src/model/task.ts";
+import type { JobStatus } from "../../../src/model/task-processing.ts";
 import { Leases, leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { takeLease } from "../../../src/tasks/step.ts";

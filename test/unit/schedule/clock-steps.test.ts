@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { SlotRecord } from "../../../src/model/slot-record.ts";
-import type { SlotLedgerPort } from "../../../src/schedule/scheduler-ports.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
+import type { SlotLedgerPort } from "../../../src/schedule/scheduler-ports.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const second = 1_000;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
-import type { SlotLedgerPort } from "../../../src/schedule/scheduler-ports.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
+import type { SlotLedgerPort } from "../../../src/schedule/scheduler-ports.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 // It moves the watermark of no changed schedule.
