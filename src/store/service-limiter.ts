@@ -131,8 +131,7 @@ export class ServiceLimiter implements Limiter {
   }
 
   async acquire({ isRead, resource = "" }: LimiterRequest): Promise<Permit | Denial> {
-    const view = await this.#currentView();
-    const denied = view === undefined ? undefined : this.#deniedOf(view);
+    const { view, denied } = await this.#look();
     if (denied !== undefined && (denied.waitMs > 0 || !isRead)) return this.#jittered(denied);
     const isWatched = isRead && (view?.coolDowns ?? 0) > 0;
     if (denied === undefined && !isWatched && !this.#isLimited())
@@ -155,8 +154,7 @@ export class ServiceLimiter implements Limiter {
    * What denies every request now: throttle or breaker. A breaker whose probe is due waits 0 ms.
    */
   async deniedBy(): Promise<Denial | undefined> {
-    const view = await this.#currentView();
-    const denied = view === undefined ? undefined : this.#deniedOf(view);
+    const { denied } = await this.#look();
     return denied === undefined || denied.waitMs === 0 ? denied : this.#jittered(denied);
   }
 
@@ -218,7 +216,16 @@ export class ServiceLimiter implements Limiter {
     }
   }
 
-  /** Returns a fresh view; undefined without Redis: then the limits alone decide. */
+  /** The view, and what denies every request by it. Without Redis the limits alone decide. */
+  async #look(): Promise<{ view: SeenView | undefined; denied: Denial | undefined }> {
+    const view = await this.#currentView();
+    if (view === undefined || this.#deniedOf(view) === undefined) return { view, denied: undefined };
+    // A caller sleeps for as long as it is told: another replica may have closed the breaker since.
+    const now = await this.#readView().catch(() => view);
+    return { view: now, denied: this.#deniedOf(now) };
+  }
+
+  /** Returns a recent view; undefined without Redis. */
   async #currentView(): Promise<SeenView | undefined> {
     const view = this.#view;
     if (view !== undefined && this.#ageMs(view) < viewForMs) return view;

@@ -49,6 +49,23 @@ describe("a replica that dies while it probes", () => {
   });
 });
 
+describe("a replica that has just seen an open breaker", () => {
+  it("denies nothing for its period once another replica has closed it", async () => {
+    const limits = { failuresMax: 1, probeEveryMs: 3_600_000 };
+    const [one, other] = await Promise.all([replica("closed", limits), replica("closed", limits)]);
+    const failing = await one.limiter.acquire({ isRead: true, resource: "list" });
+    if (isDenied(failing)) throw new Error("held");
+    await failing.release({ kind: "server", retryAfterMs: undefined });
+    // All failures are about one list: a read of anything else need not wait for the period.
+    const probe = await one.limiter.acquire({ isRead: true, resource: "sync job" });
+    if (isDenied(probe)) throw new Error("held");
+    expect(await other.limiter.deniedBy()).toMatchObject({ deniedBy: "breaker" });
+    await probe.release({ kind: undefined, retryAfterMs: undefined });
+    expect(await other.limiter.deniedBy()).toBeUndefined();
+    await Promise.all([one.close(), other.close()]);
+  });
+});
+
 describe("replicas whose policies differ", () => {
   it("do not forget each other's passes when one of them takes less time for a request", async () => {
     const patient = await replica("two-leases", { concurrencyMax: 1, leaseMs: 60_000 });
