@@ -99,7 +99,9 @@ it("every outcome arrives, with its id and in its order, whatever dies on the wa
   expect([...byId.values()].filter((all) => new Set(all.map(({ body }) => body)).size > 1)).toEqual([]);
   // The id goes with the task: neither has a second one.
   expect(arrived().size).toBe(byId.size);
-  expect(byId.get(held)?.map(({ status }) => status)).toEqual([0, 204]);
+  const [unanswered, ...answers] = byId.get(held)?.map(({ status }) => status) ?? [];
+  // At least once: a process that gets no time to renew its lock has it delivered by another worker.
+  expect([unanswered, new Set(answers)]).toEqual([0, new Set([204])]);
   const firstOfEach = eventsOf([...byId.values()].map(([one]) => one?.body ?? ""));
   for (const name of ["one", "two"]) {
     const at = firstOfEach.filter(({ partitionkey }) => partitionkey === name).map(({ data }) => data.finishedAt);
