@@ -131,8 +131,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const scheduler = options.roles.includes("scheduler")
     ? createScheduler(shared, { ...deps, ledger, newestSinceMs })
     : undefined;
-  // They stop side by side: in an outage of Redis each waits. Their notices go to the sinks, which
-  // stop after them.
+  // They stop side by side: in an outage of Redis each takes its whole time-out. Their notices go
+  // to the sinks, which stop after them.
   const work: Component[] = scheduler === undefined ? [] : [scheduler];
   work.push(services, sinks.deliveries);
   work.push(...createNotifier({ ...shared, options, enqueueNotices, pauses: () => readPauses(store) }));
@@ -205,6 +205,7 @@ function createScheduler(
     policies: set.policies,
     ledger,
     enqueue,
+    // Each round also lifts quarantines that no policy file asks for any more.
     pauses: createPauseReader(() => liftDroppedQuarantines(store, policy, newestSinceMs), log),
     mayPlan: () => guard.isSafe(),
     inputs: createInputReader(policy, store),

@@ -48,7 +48,7 @@ export interface ServiceConsumersOptions {
   readonly deps: ProcessDependencies;
   readonly store: Store;
   readonly producer: Producer;
-  readonly guard: Pick<RedisGuard, "whenAnother">;
+  readonly guard: Pick<RedisGuard, "whenAnotherRedis">;
   /** The policies in force now, and how their sinks get notices of new items. */
   readonly set: () => PolicySet;
   readonly enqueueNotices: EnqueueNotices;
@@ -91,7 +91,7 @@ export function createConsumers(options: ServiceConsumersOptions): (settings: Se
   const timezoneOf = (name: string) => deps.policy(name)?.timezone;
   const written = new History(store, { isNotified: isNotifiedPolicy, timezoneOf, limits });
   const history = new RecentOutcomes(written, { clock: systemClock, log });
-  guard.whenAnother((lastSeenMs) => history.restore(lastSeenMs));
+  guard.whenAnotherRedis((lastSeenMs) => history.restore(lastSeenMs));
   const recorder = createRecorder(history, log, onPublished);
   const processTask = createProcessTask(deps, recorder);
   const wakingWalk = createWakingWalk({

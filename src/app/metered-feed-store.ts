@@ -42,7 +42,7 @@ export class MeteredFeedStore extends FeedStore {
     // The walk began by Redis's clock, which agrees with this one to about a second.
     const endedAtMs = systemClock.nowMs();
     metrics.observe("syncline_feed_walk_duration_seconds", { list }, (endedAtMs - walk.startedAtMs) / 1_000);
-    const blindSinceMs = Math.max(before.readSinceMs ?? 0, before.wantedAtMs ?? 0);
+    const blindSinceMs = Math.max(before.walkBeganAtMs ?? 0, before.wantedAtMs ?? 0);
     if (blindSinceMs > 0) metrics.observe("syncline_feed_lag_seconds", { list }, (endedAtMs - blindSinceMs) / 1_000);
   }
 

@@ -78,7 +78,7 @@ export class RedisGuard implements Component {
    * Sets the one listener for another Redis that was not emptied: its newest writes may be missing.
    * `lastSeenMs`: the last tick before, by the monotonic clock. It never throws.
    */
-  whenAnother(listener: (lastSeenMs: number) => Promise<void>): void {
+  whenAnotherRedis(listener: (lastSeenMs: number) => Promise<void>): void {
     this.#onAnother = listener;
   }
 

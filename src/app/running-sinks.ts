@@ -61,7 +61,7 @@ export class RunningSinks implements Component {
   readonly #limitedLog: EventLog;
   readonly #running = new Map<string, RunningSink>();
   /** Each adds one batch at a time, so that parallel calls keep their order. */
-  readonly #lines = new Map<string, Batcher<readonly Notice[]>>();
+  readonly #batchers = new Map<string, Batcher<readonly Notice[]>>();
   readonly #background = new Set<Promise<void>>();
   readonly #isWorker: boolean;
   readonly #stopping = new AbortController();
@@ -148,8 +148,8 @@ export class RunningSinks implements Component {
       this.#limitedLog.warn("sink.not-configured", { sink: name, count: notices.length });
       await this.#sinkStore.seen([name]);
     }
-    const line = this.#lines.get(name) ?? new Batcher((groups) => this.#put(name, groups.flat()));
-    this.#lines.set(name, line);
+    const line = this.#batchers.get(name) ?? new Batcher((groups) => this.#put(name, groups.flat()));
+    this.#batchers.set(name, line);
     await line.add(notices);
   }
 

@@ -167,7 +167,10 @@ export interface Follow {
   readonly quietForMs: number;
   /** A run ends as unknown when activities or conflicts cannot be read for this long. */
   readonly unreadableForMs: number;
-  /** A run is blocked when an approval waits this long; undefined: approvals are not read. */
+  /**
+   * A run is blocked when an approval waits and nothing happens for this long; undefined: approvals
+   * are not read.
+   */
   readonly blockedAfterMs: number | undefined;
   /** Longest time until a started run shows up in the activities; undefined: not known. */
   readonly appearsWithinMs?: number;

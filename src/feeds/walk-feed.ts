@@ -118,8 +118,8 @@ export async function walkFeed(
 
 /** After a failure urgent runs wait, too: the list is not readable a moment later. */
 function earliestWalkMs(before: FeedStatus, pace: FeedPace): number {
-  const { readSinceMs = 0, walkEndedAtMs = 0, failedAtMs = 0 } = before;
-  const lastWalkMs = before.walkTookMs ?? walkEndedAtMs - readSinceMs;
+  const { walkBeganAtMs = 0, walkEndedAtMs = 0, failedAtMs = 0 } = before;
+  const lastWalkMs = before.walkTookMs ?? walkEndedAtMs - walkBeganAtMs;
   return Math.max(walkEndedAtMs + walkGapMs(pace, lastWalkMs), failedAtMs + pace.fastestMs);
 }
 
@@ -165,9 +165,9 @@ interface WalkContext extends Omit<WalkDependencies, "service" | "itemMapper"> {
  */
 async function historyOf(feed: Feed, walk: WalkContext, nowMs: number): Promise<FeedStatus | undefined> {
   const { feeds, before, mapper, log } = walk;
-  const { keyedBy, beganAtMs = nowMs, wholeSinceMs = beganAtMs } = before;
+  const { keyedBy, beganAtMs = nowMs, wholeWalkBeganAtMs = beganAtMs } = before;
   // Seen items are kept for longer than this after the last walk that has read them all.
-  const isForgotten = nowMs - wholeSinceMs > forgetAfterMs;
+  const isForgotten = nowMs - wholeWalkBeganAtMs > forgetAfterMs;
   if (keyedBy === mapper.keyedBy && !isForgotten) return before;
   if (keyedBy !== undefined) {
     if ((await walk.newestSinceMs?.()) === Number.POSITIVE_INFINITY) return undefined;
@@ -244,10 +244,10 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
 
 /** Whether a run needs the whole list, and no whole walk has begun since. */
 function isWholeWanted({
-  before: { wholeWantedAtMs = Number.NaN, wholeSinceMs = 0 },
+  before: { wholeWantedAtMs = Number.NaN, wholeWalkBeganAtMs = 0 },
   startedAtMs,
 }: WalkContext): boolean {
-  return startedAtMs >= wholeWantedAtMs && wholeSinceMs < wholeWantedAtMs;
+  return startedAtMs >= wholeWantedAtMs && wholeWalkBeganAtMs < wholeWantedAtMs;
 }
 
 /** Short lists and a poll's pages are read whole; an audit gives way to starts that wait. */

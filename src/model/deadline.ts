@@ -42,10 +42,10 @@ export function parseDeadlineState(text: string): DeadlineState {
   return parseVersioned("deadline state", stateSchema, JSON.parse(text));
 }
 
-/** A deadline was missed, or what was late is made up for at `madeMs`. */
+/** A deadline was missed, or a late policy ended well at `endedWellMs`. */
 export type DeadlineFinding =
   | { readonly finding: "late"; readonly late: Late }
-  | { readonly finding: "made-up"; readonly late: Late; readonly madeMs: number };
+  | { readonly finding: "ended"; readonly late: Late; readonly endedWellMs: number };
 
 /** What became of a policy's deadlines. */
 export interface JudgedDeadlines {

@@ -27,7 +27,7 @@ export interface ChainProgress {
 export interface Attempt {
   readonly attempt: number;
   readonly attemptsMax: number;
-  /** Aborts when the process shuts down or the task is cancelled. */
+  /** Aborts when the process shuts down. */
   readonly signal: AbortSignal;
 }
 

@@ -6,8 +6,8 @@
 //     │                                               └── breaker open, or most fail ──▶ down ── well for a while ──▶ calm
 //     └────────────── breaker open for a while ───────────────────────────────────────▶  │
 import type { Policy } from "../config/policy-set.ts";
+import type { AlertEvent } from "./alert-event.ts";
 import { freshService, namedPoliciesMax, type ServiceAlertState } from "./alert-state.ts";
-import type { AlertEvent } from "./health.ts";
 import { type AddressedNotice, serviceDownNotice, serviceUpNotice } from "./notices.ts";
 
 /** What is known of a service in this round. */
@@ -69,7 +69,7 @@ const from: Record<ServiceAlertState["phase"], typeof decideService> = {
   calm: (before, moment) => {
     const { breaker, nowMs, groupWaitMs, sinks } = moment;
     if (breaker === undefined || sinks.length === 0 || nowMs - breaker.sinceMs < groupWaitMs) return stay(before);
-    // The breaker is no older than the outage it ended: no two outages begin in one instant.
+    // An outage begins after the last one's end: its start is part of the notice's id.
     const sinceMs = Math.max(breaker.sinceMs, (before.endedMs ?? 0) + 1);
     return goDown({ ...calm(before), sinceMs, reason: breaker.failure }, moment);
   },

@@ -1,7 +1,7 @@
 // Decides which notices the end of a task or slot causes for its policy. Pure; called by
 // evaluate.ts for each event, in order.
 //
-//   ending ─▶ the target's health ─▶ is it the service's fault? ─▶ of what each sink should know
+//   ending ─▶ the target's health ─▶ is it the service's fault? ─▶ what each sink is told
 //     └─▶ a notice for each sink that was last notified of something else
 //
 // What may be the service's fault waits as its target's `outage` until decide-service.ts knows
@@ -12,6 +12,7 @@ import type { LongRun } from "../model/notify-event.ts";
 import { findingsOf, healths } from "../model/outcome.ts";
 import { targetFromMasks } from "../model/task.ts";
 import type { Unusual } from "../model/unusual.ts";
+import { type AlertEvent, didWork, type MasksRead } from "./alert-event.ts";
 import type {
   BadHealth,
   Brief,
@@ -21,7 +22,6 @@ import type {
   TargetAlertState,
 } from "./alert-state.ts";
 import { withFailure, withSignOfLife } from "./decide-service.ts";
-import { type AlertEvent, isWork, type MasksRead } from "./health.ts";
 import {
   type AddressedNotice,
   driftNotice,
@@ -61,15 +61,15 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   const updated = updateSinks(policy, after, { key: brief.key, ending: brief });
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
-  if (isWork(health)) notices.push(...noLongerStale(policy, after, brief).filter(({ sink }) => !ofPolicy.has(sink)));
+  if (didWork(health)) notices.push(...noLongerStale(policy, after, brief).filter(({ sink }) => !ofPolicy.has(sink)));
   // The notice of the outage covers it.
   const isOfOutage = mayBeOutage || before.policy.targets[brief.target]?.outage !== undefined;
   if (!(isOfOutage && news === "changed")) notices.push(...newsNotices(policy, event, notices));
-  return { service, policy: { ...updated.policy, stale: isWork(health) ? null : after.stale }, notices };
+  return { service, policy: { ...updated.policy, stale: didWork(health) ? null : after.stale }, notices };
 }
 
 /** Notifies what waited since the window began: the failures were not the service's fault. */
-export function tellOwnFailures(policy: Policy, before: PolicyAlertState, sinceMs: number): PolicyDecision {
+export function releaseOwnFailures(policy: Policy, before: PolicyAlertState, sinceMs: number): PolicyDecision {
   const released = ({ outage, ...target }: TargetAlertState): TargetAlertState =>
     outage === undefined || outage === sinceMs ? target : { ...target, outage };
   const targets = Object.entries(before.targets).map(([name, target]) => [name, released(target)]);
@@ -228,7 +228,7 @@ function badTargets(rule: NotifyRule, { targets }: PolicyAlertState): { wanted: 
   for (const own of Object.values(targets)) {
     const health = own.outage === undefined ? wantedHealth(rule, own) : undefined;
     if (health !== undefined) wanted.push({ health, own });
-    else if (!isWork(own.health)) isHidden = true;
+    else if (!didWork(own.health)) isHidden = true;
   }
   return { wanted, isHidden };
 }
@@ -248,7 +248,7 @@ function wantedHealth(rule: NotifyRule, { health, conflicts, inRow }: TargetAler
   const { conflicts: most } = rule;
   const isMany = typeof most === "number" ? conflicts > most : most === "judged" && health === "conflicts";
   const otherwise = isMany ? "conflicts" : undefined;
-  if (isWork(health)) return otherwise;
+  if (didWork(health)) return otherwise;
   if (wantsRecoveryOnly(rule)) return health;
   if (health === "failing") return inRow >= (rule.failuresInRow ?? Number.POSITIVE_INFINITY) ? health : otherwise;
   return rule[health] ? health : otherwise;
@@ -263,7 +263,7 @@ function withEvent(state: PolicyAlertState, event: AlertEvent, outage: number | 
   const { brief, health = "good", conflicts, slotMs, atMs } = event;
   const { [brief.target]: before, ...targets } = state.targets;
   // A slot that did something ends a missed slot.
-  if (isWork(health) && (targets[""]?.slotMs ?? slotMs) <= slotMs) delete targets[""];
+  if (didWork(health) && (targets[""]?.slotMs ?? slotMs) <= slotMs) delete targets[""];
   if (health !== "good" || conflicts > 0) {
     const inRow = before?.slotMs === slotMs ? before.inRow : (before?.inRow ?? 0) + 1;
     targets[brief.target] = {

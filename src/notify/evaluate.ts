@@ -3,18 +3,18 @@
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
+import { didWork, toAlertEvent, toMasksRead } from "./alert-event.ts";
 import type { PolicyAlertState, ServiceAlertState } from "./alert-state.ts";
 import {
   decideEvent,
   decideMasks,
   longRunNotices,
   type PolicyDecision,
+  releaseOwnFailures,
   removeUnnamed,
-  tellOwnFailures,
 } from "./decide.ts";
 import { decideService, outageSinks, type ServiceMoment } from "./decide-service.ts";
-import { isWork, toAlertEvent, toMasksRead } from "./health.ts";
-import { type AddressedNotice, lateNotice, madeUpNotice, staleNotice, tokenNotice } from "./notices.ts";
+import { type AddressedNotice, lateEndedNotice, lateNotice, staleNotice, tokenNotice } from "./notices.ts";
 
 /** A service's breaker; undefined while it is closed. */
 export type Breaker = ServiceMoment["breaker"];
@@ -63,7 +63,7 @@ export class Evaluation {
       const alertEvent = toAlertEvent(event, this.world.breakers.get(policy.service) !== undefined, notifyOn);
       const decision = decideEvent(policy, { policy: before, service }, alertEvent);
       this.world.services.set(policy.service, decision.service);
-      if (policy.heartbeat !== undefined && isWork(alertEvent.health)) this.heartbeats.push(policy.name);
+      if (policy.heartbeat !== undefined && didWork(alertEvent.health)) this.heartbeats.push(policy.name);
       return decision;
     });
   }
@@ -86,7 +86,7 @@ export class Evaluation {
   /** Notifies what waited for policies whose service was not down after all. */
   onOwnFailures(found: readonly OwnFailures[]): void {
     for (const { policy: name, sinceMs } of found)
-      this.#change(name, (policy, before) => tellOwnFailures(policy, before, sinceMs));
+      this.#change(name, (policy, before) => releaseOwnFailures(policy, before, sinceMs));
   }
 
   /** Forgets targets that these policies no longer name. */
@@ -118,9 +118,9 @@ export class Evaluation {
       const moment = { nowMs: this.world.nowMs, timezone: policy.timezone };
       let sinks = new Set(state.sinks);
       for (const found of findings) {
-        const isEnd = found.finding === "made-up";
+        const isEnd = found.finding === "ended";
         const notice = isEnd
-          ? madeUpNotice(policy, found.late, { ...moment, madeMs: found.madeMs })
+          ? lateEndedNotice(policy, found.late, { ...moment, endedWellMs: found.endedWellMs })
           : lateNotice(policy, found.late, moment);
         for (const { sink, late, recovery } of policy.notify ?? []) {
           if (isEnd ? !(recovery && sinks.has(sink)) : !late) continue;

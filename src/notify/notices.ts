@@ -27,7 +27,7 @@ const targetsNamedMax = 10;
 const policiesNamedMax = 20;
 
 /** After this a notice of a deadline says how late it is told itself. */
-const toldLateMs = 300_000;
+const reportedLateMs = 300_000;
 
 /** When a deadline is told, and the zone in which people read it. */
 interface LateMoment {
@@ -160,7 +160,7 @@ export function lateNotice(
   { nowMs, timezone }: LateMoment,
 ): Notice {
   const behindMs = nowMs - atMs;
-  const told = behindMs > toldLateMs ? ` (reported ${formatRoughly(behindMs, Math.round)} after the deadline)` : "";
+  const told = behindMs > reportedLateMs ? ` (reported ${formatRoughly(behindMs, Math.round)} after the deadline)` : "";
   const before = sinceMs < atMs ? `, late since ${showClock(sinceMs, timezone, atMs)}` : "";
   const title = `${name}: late for ${showClock(atMs, timezone, nowMs)}${told}${before}: ${why}`;
   const data = { deadline: toIso(atMs), from: toIso(fromMs), since: toIso(sinceMs), detail: why };
@@ -168,15 +168,18 @@ export function lateNotice(
 }
 
 /** A policy that was late has ended well. */
-export function madeUpNotice(
+export function lateEndedNotice(
   { name, service }: NoticePolicy,
   { atMs, sinceMs }: Late,
-  { madeMs, timezone }: Pick<LateMoment, "timezone"> & { readonly madeMs: number },
+  { endedWellMs, timezone }: Pick<LateMoment, "timezone"> & { readonly endedWellMs: number },
 ): Notice {
-  const behind = formatRoughly(madeMs - sinceMs, Math.round);
-  const title = `${name}: recovered, ${behind} after its deadline ${showClock(sinceMs, timezone, madeMs)} (was late)`;
+  const behind = formatRoughly(endedWellMs - sinceMs, Math.round);
+  const title = `${name}: recovered, ${behind} after its deadline ${showClock(sinceMs, timezone, endedWellMs)} (was late)`;
   const data = { before: "late", deadline: toIso(atMs), since: toIso(sinceMs) };
-  return make("recovered", { policy: name, service, at: toIso(madeMs), title }, [`late/${sinceMs}/${madeMs}`, data]);
+  return make("recovered", { policy: name, service, at: toIso(endedWellMs), title }, [
+    `late/${sinceMs}/${endedWellMs}`,
+    data,
+  ]);
 }
 
 /** A service is down: one notice for all of its policies. */

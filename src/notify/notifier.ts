@@ -98,12 +98,12 @@ const digestAgainMs = 60_000;
 /** How often a round also looks at services, tokens and stale policies. */
 const statusEveryMs = 5_000;
 const staleEveryMs = 10_000;
-const deadlineMs = 10_000;
+const deadlinesEveryMs = 10_000;
 /** Longer than replicas need to adopt new policies: alert states of unknown ones stay meanwhile. */
 const tidyMs = 120_000;
-/** An event of an unknown policy is held for so long at the most, later ones until the same end. */
+/** An event of an unknown policy waits so long at most; its later events until the same instant. */
 const unknownForMs = 120_000;
-/** So long after the first one an event is held anew: the policy may have been added again. */
+/** After this an event of that policy waits anew: it may have been added again. */
 const unknownAgainMs = 3_600_000;
 const forgetMs = 86_400_000;
 
@@ -113,7 +113,7 @@ export class Notifier implements Component {
   readonly #options: NotifierOptions;
   readonly #stopping = new AbortController();
   /** The parts that may hold notices: others are not read. */
-  readonly #mayHold = new Set<Waiting>(["outbox", "muted"]);
+  readonly #mayContain = new Set<Waiting>(["outbox", "muted"]);
   /** Unknown policies that had an event, and when the first one was met, by the monotonic clock. */
   readonly #unknown = new Map<string, number>();
   /** A waiting notice that cannot be read, and when it was met, by the monotonic clock. */
@@ -145,7 +145,7 @@ export class Notifier implements Component {
     const set = this.#options.set();
     this.#noteSet(set);
     if (!(await notifyStore.take(owner, leaseMs))) {
-      this.#mayHold.add("outbox").add("muted");
+      this.#mayContain.add("outbox").add("muted");
       return statusEveryMs;
     }
     const nowMs = await notifyStore.nowMs();
@@ -187,7 +187,7 @@ export class Notifier implements Component {
   }
 
   async #leave(): Promise<void> {
-    this.#mayHold.add("outbox").add("muted");
+    this.#mayContain.add("outbox").add("muted");
     await this.#options.notifyStore.leave(this.#options.owner);
   }
 
@@ -271,7 +271,7 @@ export class Notifier implements Component {
   async #judge({ policies }: PolicySet, nowMs: number): Promise<ReadonlyMap<string, JudgedDeadlines>> {
     const { notifyStore, judge } = this.#options;
     const watched = policies.filter(({ expect }) => expect !== undefined);
-    if (judge === undefined || watched.length === 0 || !this.#isDue("deadline", deadlineMs)) return new Map();
+    if (judge === undefined || watched.length === 0 || !this.#isDue("deadline", deadlinesEveryMs)) return new Map();
     const names = watched.map(({ name }) => name);
     return judge(watched, { texts: await notifyStore.texts("deadlines", names), nowMs });
   }
@@ -314,8 +314,8 @@ export class Notifier implements Component {
       ({ now, muted } = sortNotices(notices, muteTiming, known));
     }
     // Noted before the save: it may work although its answer is lost.
-    if (now.length > 0) this.#mayHold.add("outbox");
-    if (muted.size > 0) this.#mayHold.add("muted");
+    if (now.length > 0) this.#mayContain.add("outbox");
+    if (muted.size > 0) this.#mayContain.add("muted");
     const outbox = new Map(
       now.map((one, index) => [String(index).padStart(6, "0"), waitingText({ ...one, leftOut: 0 })]),
     );
@@ -325,10 +325,10 @@ export class Notifier implements Component {
   /** Hands over what waits, oldest first, and removes it. Returns whether it did. */
   async #handOver(part: Waiting): Promise<boolean> {
     const { notifyStore, owner, enqueueNotices, log } = this.#options;
-    if (!this.#mayHold.has(part)) return false;
+    if (!this.#mayContain.has(part)) return false;
     const { waiting, unreadable } = readWaiting(await notifyStore.texts(part));
     if (!(await this.#dropUnreadable(part, unreadable))) return false;
-    if (waiting.length === 0) this.#mayHold.delete(part);
+    if (waiting.length === 0) this.#mayContain.delete(part);
     const order = (one: (typeof waiting)[number]) => (part === "outbox" ? one.field : one.notice.at);
     const batch = waiting.sort((a, b) => (order(a) < order(b) ? -1 : 1)).slice(0, batchMax);
     if (batch.length === 0) return false;

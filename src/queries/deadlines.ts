@@ -169,8 +169,8 @@ async function wasDue(policy: Policy, { fromMs, atMs }: Deadline, store: Store):
 /** What `status --at` says of the targets that had not ended well by then. */
 async function whyLate(policy: Policy, { fromMs, atMs }: Deadline, known: Ends, store: Store): Promise<string> {
   const open = known.targets.filter((target) => {
-    const madeMs = madeAt(fromMs, [target], known.ends);
-    return madeMs === undefined || madeMs > atMs;
+    const endedWellMs = madeAt(fromMs, [target], known.ends);
+    return endedWellMs === undefined || endedWellMs > atMs;
   });
   const { action } = policy;
   const narrowed =
@@ -193,9 +193,9 @@ export async function describeDeadline(
   const clock = (instantMs: number) => showClock(instantMs, policy.timezone, slotMs);
   const head = `expected ${describeExpectation(policy.expect)}, so by ${clock(atMs)}`;
   const { targets, ends } = await readEnds(policy, { fromMs, toMs: nowMs }, store);
-  const madeMs = madeAt(fromMs, targets, ends);
-  if (madeMs !== undefined && madeMs <= atMs) return `${head}: kept at ${clock(madeMs)}`;
+  const endedWellMs = madeAt(fromMs, targets, ends);
+  if (endedWellMs !== undefined && endedWellMs <= atMs) return `${head}: kept at ${clock(endedWellMs)}`;
   if (nowMs <= atMs) return `${head}: ${formatRoughly(atMs - nowMs)} left`;
   const late = `${head}: late, ${await whyLate(policy, deadline, { targets, ends }, store)}`;
-  return madeMs === undefined ? late : `${late}; made up for ${formatRoughly(madeMs - atMs)} later`;
+  return endedWellMs === undefined ? late : `${late}; made up for ${formatRoughly(endedWellMs - atMs)} later`;
 }

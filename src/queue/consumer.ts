@@ -68,7 +68,8 @@ export function createConsumer(given: ConsumerOptions): Consumer {
     listen: (worker) => {
       worker.on("stalled", (id) => given.log.warn("task.stalled", { queue, taskId: id }));
       worker.on("failed", (job, error) => {
-        // Every failed attempt comes here. Only the last one ends a task without an outcome.
+        // Every failed attempt comes here. After ItemFailed there is an outcome, after any other
+        // last failure none.
         if (job?.finishedOn === undefined || error instanceof ItemFailed) return;
         const failed = (reason: unknown) => log.error("task.abandoned", { queue, message: String(reason) });
         abandoned(job.data, error.message).then(

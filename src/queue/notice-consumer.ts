@@ -16,7 +16,7 @@ import { type ConsumerBase, createWorker } from "./worker.ts";
 /** What a consumer needs. */
 export interface NoticeConsumerOptions extends ConsumerBase {
   readonly sink: string;
-  readonly queues: Pick<NoticeQueues, "hold" | "inOneLine">;
+  readonly queues: Pick<NoticeQueues, "hold" | "oneAtATime">;
   /** Makes one try. */
   readonly process: (delivery: Delivery, attempt: DeliveryTry) => Promise<DeliveryVerdict>;
   /** A delivery went to the failed list. */
@@ -46,7 +46,7 @@ export function createNoticeConsumer(given: NoticeConsumerOptions): Component {
       graceMs,
       options: { concurrency: 1, maxStalledCount, limiter: noLimit, maximumRateLimitDelay: holdCheckMs },
       // First of all: without it two workers would deliver side by side.
-      before: () => queues.inOneLine(sink),
+      before: () => queues.oneAtATime(sink),
       process: async (job, { signal, isStopping }) => {
         const verdict: DeliveryVerdict = isStopping
           ? { verdict: "back" }

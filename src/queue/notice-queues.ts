@@ -54,7 +54,7 @@ export class NoticeQueues {
   }
 
   /** Allows one delivery at a time, over all replicas, as long as the queue exists. */
-  async inOneLine(sink: string): Promise<void> {
+  async oneAtATime(sink: string): Promise<void> {
     await this.#call(sink, (queue) => queue.setGlobalConcurrency(1));
   }
 

@@ -58,6 +58,7 @@ export function backendParts(
 /** How tasks are kept: longer than a replica may be late, since their id drops a second enqueue. */
 export const taskOptions = {
   attempts: 8,
+  // The wait of a `retry` verdict (consumer.ts).
   backoff: { type: "verdict" },
   removeOnComplete: { age: 2 * 86_400, count: 50_000 },
   removeOnFail: { age: 7 * 86_400, count: 50_000 },

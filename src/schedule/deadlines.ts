@@ -137,16 +137,16 @@ export function judgeDeadlines(
   const timezone = policy.timezone;
   let { late } = before;
   const endLate = (untilMs: number) => {
-    const madeMs = late === null ? undefined : made(late);
-    if (late === null || madeMs === undefined || madeMs > untilMs) return;
-    findings.push({ finding: "made-up", late, madeMs });
+    const endedWellMs = late === null ? undefined : made(late);
+    if (late === null || endedWellMs === undefined || endedWellMs > untilMs) return;
+    findings.push({ finding: "ended", late, endedWellMs });
     late = null;
   };
   for (const deadline of deadlines) {
     const { fromMs, atMs } = deadline;
     endLate(atMs);
-    const madeMs = made(deadline);
-    if (madeMs !== undefined && madeMs <= atMs) continue;
+    const endedWellMs = made(deadline);
+    if (endedWellMs !== undefined && endedWellMs <= atMs) continue;
     const known: Late | null = late;
     const isTold = known !== null && localDate(known.toldMs, timezone) === localDate(atMs, timezone);
     late = {

@@ -5,7 +5,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { PlannedSlots } from "../model/slot-record.ts";
 import type { Entry } from "./agenda.ts";
-import { catchUpWindowMs, type PlanningMoment, planSkip, planSlots, type SlotPlan } from "./plan-slots.ts";
+import { latenessMaxMs, type PlanningMoment, planSkip, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
 import { dueSlots, type SlotSource, slotsPerRoundMax } from "./slots.ts";
 
@@ -83,7 +83,7 @@ function newerThan(afterMs: number, policy: Policy, source: SlotSource, moment: 
   const { nowMs } = moment;
   if (policy.catchUp === "none") return [];
   if (policy.catchUp === "all") return source.due(afterMs, nowMs);
-  const sinceMs = Math.max(afterMs, nowMs - catchUpWindowMs(policy) - 1);
+  const sinceMs = Math.max(afterMs, nowMs - latenessMaxMs(policy) - 1);
   // From now back, in longer and longer spans: mostly the first one has an open slot.
   let [toMs, spanMs] = [nowMs, firstSpanMs];
   while (toMs > sinceMs) {

@@ -104,7 +104,7 @@ function staleInputOf(
 }
 
 /** How late a slot may start. */
-export function catchUpWindowMs(policy: Policy): number {
+export function latenessMaxMs(policy: Policy): number {
   return policy.catchUp === "none" ? onTimeMs : Math.max(policy.catchUpWindowMs, onTimeMs);
 }
 
@@ -113,7 +113,7 @@ function planOpen(
   slots: readonly number[],
   { nowMs, newer }: { readonly nowMs: number; readonly newer: readonly number[] },
 ): SlotPlan[] {
-  const windowMs = catchUpWindowMs(policy);
+  const windowMs = latenessMaxMs(policy);
   const isInWindow = (slotMs: number) => nowMs - slotMs <= windowMs;
   const inWindow = slots.filter(isInWindow);
   if (policy.catchUp === "latest") return planLatest(slots, newer.findLast(isInWindow) ?? inWindow.at(-1));

@@ -36,11 +36,11 @@ export interface SchedulerOptions {
   readonly mayPlan?: () => boolean;
   /** How often Redis has lost writes; each loss renews all watermarks. Default: 0. */
   readonly losses?: () => number;
-  /** Since when no replica has newer policies; Infinity, the default: one may have. */
+  /** When this replica's policies became the newest; Infinity, the default: others may be newer. */
   readonly newestSinceMs?: () => Promise<number>;
   /** Resolves the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;
-  /** Deletes other records of removed policies. Called once an hour. */
+  /** Deletes other records of removed policies. Called every ten minutes. */
   readonly alsoTidy?: () => Promise<void>;
   /** Called after each complete round. */
   readonly onRound?: () => void;
@@ -201,7 +201,7 @@ export class Scheduler implements Component {
     this.#agenda.adopt([...wanted.values(), ...owing], watermarks, nowMs);
   }
 
-  /** With the newest policies, takes back after a while what another replica planned. */
+  /** If no replica has newer policies, plans again, after a minute, what it had left to another. */
   async #takeBack(nowMs: number): Promise<void> {
     if (this.#superseded.size === 0 || nowMs < this.#takeBackAtMs) return;
     this.#takeBackAtMs = nowMs + leftOutForMs;
@@ -280,7 +280,7 @@ export class Scheduler implements Component {
   }
 
   /**
-   * After Redis lost writes, a policy without a watermark has the one that this process knows.
+   * After Redis lost writes, a policy without a watermark gets the one that this process knows.
    * Slots that may have been started since then end as unknown (store/redis-watch.ts).
    */
   async #renewWatermarks(nowMs: number): Promise<void> {

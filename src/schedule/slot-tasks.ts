@@ -8,7 +8,7 @@ import type { FollowerPlan } from "./plan-follower.ts";
 import type { SlotPlan } from "./plan-slots.ts";
 import { scheduleText } from "./slots.ts";
 
-/** A task may start until this long after its slot, or for a longer catch-up window. */
+/** A task may start so long after its slot, or for its catch-up window if that is longer. */
 const startWithinMs = 3_600_000;
 
 /** One ledger record for each planned slot. */

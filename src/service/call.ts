@@ -326,14 +326,14 @@ const waitInPlaceMsMax = 2_000;
  * Follow-up requests wait this long for the limiter. If they gave up, the first request would come
  * again and take the permit, and a tight limit would never let the second one out.
  */
-export const waitToGoOnMsMax = 15_000;
+export const followUpWaitMsMax = 15_000;
 
 /** How long a request may wait in place for the limiter, in milliseconds. */
 function waitForLimiterMsMax(
   { isRead, isFollowUp }: { readonly isRead: boolean; readonly isFollowUp: boolean },
   deniedBy: DeniedBy,
 ): number {
-  if (isFollowUp && isOwnLimit(deniedBy)) return waitToGoOnMsMax;
+  if (isFollowUp && isOwnLimit(deniedBy)) return followUpWaitMsMax;
   return isRead ? waitInPlaceMsMax : 0;
 }
 

@@ -40,7 +40,7 @@ export class ServiceError extends Error {
   declare readonly status: number | undefined;
   /** How long the service or the limiter asks to wait, 0 to 900,000 ms. */
   declare readonly retryAfterMs: number | undefined;
-  /** Which of our own limits denied the request; undefined when none did. */
+  /** Why the limiter denied the request; undefined when it did not. */
   declare readonly deniedBy: DeniedBy | undefined;
   /** The id of the exchange in the service's own log. */
   declare readonly correlationId: string | undefined;

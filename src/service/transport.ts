@@ -96,7 +96,7 @@ interface Held {
   connection?: Connection;
   stream?: Request;
   socket?: Socket;
-  /** The answer, when it was a status that is none. */
+  /** The answer, when it was a 1xx that ends no request. */
   refused?: ExchangeResult;
 }
 

@@ -197,12 +197,12 @@ export class DeadlineMeter {
 }
 
 function judgeOne(policy: Policy, { fromMs, atMs }: Deadline, { slots, ends, targets }: Facts, totals: Totals): void {
-  const madeMs = madeAt(fromMs, targetsOf(policy.action) ?? [...targets], ends);
-  const isKept = madeMs !== undefined && madeMs <= atMs;
+  const endedWellMs = madeAt(fromMs, targetsOf(policy.action) ?? [...targets], ends);
+  const isKept = endedWellMs !== undefined && endedWellMs <= atMs;
   totals.addDeadline(policy, isKept);
   if (isKept) return;
   const by = showClock(atMs, policy.timezone, fromMs);
-  const later = madeMs === undefined ? "" : `, but ${formatRoughly(madeMs - atMs)} later`;
+  const later = endedWellMs === undefined ? "" : `, but ${formatRoughly(endedWellMs - atMs)} later`;
   const slotMs = slots.findLast((slot) => slot >= fromMs && slot <= atMs) ?? atMs;
   totals.addProblem({ policy, slotMs, target: undefined, problem: "late", why: `has not ended well by ${by}${later}` });
 }

@@ -69,13 +69,13 @@ export interface FeedStatus {
   /** How many items the list had at the last walk. */
   readonly count: number;
   readonly walks: number;
-  /** The last complete walk: all that it read was read after the first instant; when it ended. */
-  readonly readSinceMs: number | undefined;
+  /** When the last complete walk began (a resumed one: with its first page), and when it ended. */
+  readonly walkBeganAtMs: number | undefined;
   readonly walkEndedAtMs: number | undefined;
   /** How long that walk took, without the part that it resumed. */
   readonly walkTookMs?: number | undefined;
   /** The last walk of the whole list, and when a task last asked for one. */
-  readonly wholeSinceMs?: number | undefined;
+  readonly wholeWalkBeganAtMs?: number | undefined;
   readonly wholeWantedAtMs?: number | undefined;
   /** Walks in a row that cost more than needed, since when, and why the last one did. */
   readonly costlyWalks?: number | undefined;
@@ -235,10 +235,10 @@ export class FeedStore {
       shapeChangedAtMs: instant("shapeChangedAtMs"),
       count: Number(fields["count"] ?? 0),
       walks: Number(fields["walks"] ?? 0),
-      readSinceMs: instant("readSinceMs"),
+      walkBeganAtMs: instant("walkBeganAtMs"),
       walkEndedAtMs: instant("walkEndedAtMs"),
       walkTookMs: instant("walkTookMs"),
-      wholeSinceMs: instant("wholeSinceMs"),
+      wholeWalkBeganAtMs: instant("wholeWalkBeganAtMs"),
       wholeWantedAtMs: instant("wholeWantedAtMs"),
       costlyWalks: instant("costlyWalks"),
       costlySinceMs: instant("costlySinceMs"),

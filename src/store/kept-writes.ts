@@ -53,7 +53,9 @@ export class KeptWrites implements Component {
     for (const one of this.#kept.splice(0)) this.#giveUp(one, new Error("the process ends"));
   }
 
-  /** Writes now, or in an outage later as well: `write` must allow that. @throws also then. */
+  /**
+   * Writes now. In an outage of Redis it throws, and writes again later: `write` must allow that.
+   */
   async write<Answer>(subject: WriteSubject, write: () => Promise<Answer>): Promise<Answer> {
     try {
       return await write();

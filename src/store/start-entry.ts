@@ -43,7 +43,7 @@ export interface StartEntry {
   readonly baseline: string | undefined;
   /** How far the feed had been read before a request that waited for no walk. */
   readonly knownSeq: number | undefined;
-  /** Why the start is in doubt, as the first worker noted it; undefined when it is not. */
+  /** Why the start is in doubt (lua/start/note-doubt.lua); undefined when it is not. */
   readonly doubt: StartDoubt | undefined;
   /** Since when nothing but its baseline stands before the request. */
   readonly readyAtMs: number | undefined;
@@ -68,7 +68,7 @@ export interface StartEntry {
 export interface StartDoubt {
   readonly kind: "server" | "contract" | "answer-lost" | "crash";
   readonly detail: string;
-  /** When a worker noticed it, milliseconds UTC by Redis. A run of that request began earlier. */
+  /** When a worker noticed it, by Redis. The service took the request by then, or never. */
   readonly atMs?: number | undefined;
 }
 

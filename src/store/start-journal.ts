@@ -280,12 +280,12 @@ export class StartJournal {
   }
 
   /** Notes that nothing blocks the start any more; answers since when. */
-  async ready(taskId: string): Promise<number> {
+  async noteReady(taskId: string): Promise<number> {
     return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["readyAtMs", ""]));
   }
 
   /** Takes that note back: what was known then is too old to use. */
-  async notReady(taskId: string): Promise<void> {
+  async forgetReady(taskId: string): Promise<void> {
     await this.#store.redis.hdel(this.#key(taskId), "readyAtMs");
   }
 
@@ -297,10 +297,10 @@ export class StartJournal {
   }
 
   /**
-   * Notes a check that could have been the last; answers when the first such one was. The patience
-   * with what cannot be read starts there.
+   * Notes the first check after the window, and answers when it was: the patience with lists that
+   * cannot be read starts there.
    */
-  async firstFinalCheck(taskId: string, nowMs: number): Promise<number> {
+  async noteWindowOver(taskId: string, nowMs: number): Promise<number> {
     return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["finalCheckAtMs", nowMs]));
   }
 

@@ -11,7 +11,7 @@ import { sendWithinMs } from "./follow-pace.ts";
 export interface StartFacts {
   readonly taskId: string;
   readonly sentAtMs: number;
-  /** When it was answered, or when the worker noticed that no answer would come. */
+  /** Until when the service can have accepted the newest request (evidence.ts). */
   readonly decidedAtMs: number;
   /** The service said that it accepted the one request. */
   readonly isAnswered: boolean;

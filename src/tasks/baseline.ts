@@ -45,7 +45,7 @@ export function parseBaseline(text: string | undefined): Baseline {
 export interface TakenBaseline {
   readonly baseline: Baseline;
   /** False while a walk is worth waiting for. */
-  readonly isReady: boolean;
+  readonly isTaken: boolean;
   /** False without a fresh walk of activities and conflicts: then the run may end as unknown. */
   readonly isComplete: boolean;
 }
@@ -61,14 +61,14 @@ export async function takeBaseline(
     follow.blockedAfterMs === undefined ? undefined : approvalsBefore(task, deps, readyAtMs),
   ]);
   const isComplete = read.activities !== null && read.conflictDetails !== null;
-  if (!isComplete) return { baseline: read, isReady: false, isComplete };
+  if (!isComplete) return { baseline: read, isTaken: false, isComplete };
   const conflicts = await conflictsBefore(task, deps, read);
   const baseline: Baseline = {
     ...read,
     ...(conflicts === undefined ? {} : { conflictsBefore: conflicts }),
     ...(typeof approvals === "number" ? { approvals } : {}),
   };
-  return { baseline, isReady: approvals !== "awaited", isComplete };
+  return { baseline, isTaken: approvals !== "awaited", isComplete };
 }
 
 /** The sequence of both feeds, from walks that began after `sinceMs`. */
@@ -86,7 +86,7 @@ export async function baselineSince(
 }
 
 function seqSince(status: FeedStatus | undefined, sinceMs: number): number | null {
-  return status?.readSinceMs !== undefined && status.readSinceMs >= sinceMs ? status.seq : null;
+  return status?.walkBeganAtMs !== undefined && status.walkBeganAtMs >= sinceMs ? status.seq : null;
 }
 
 /** The feed's sequence; `awaited` while a walk may bring it; undefined if it cannot be read. */
@@ -96,8 +96,8 @@ async function approvalsBefore(
   sinceMs: number,
 ): Promise<number | "awaited" | undefined> {
   const feed = feedOf(task, "approvals");
-  const { readSinceMs = 0, seq, failingSinceMs } = await deps.feeds.status(feed);
-  if (readSinceMs >= sinceMs) return seq;
+  const { walkBeganAtMs = 0, seq, failingSinceMs } = await deps.feeds.status(feed);
+  if (walkBeganAtMs >= sinceMs) return seq;
   // Also while it fails: only another walk shows that it works again.
   await waitForFeed(feed, task, deps, { nowMs: await deps.nowMs(), hurry: true });
   return failingSinceMs === undefined ? "awaited" : undefined;
@@ -127,7 +127,7 @@ export async function countConflicts(
   const first = await feeds.totals(feed, fields);
   const status = await feeds.status(feed);
   // A walk may have ended in between: then its totals are there now.
-  const totals = first?.atMs === status.readSinceMs ? first : await feeds.totals(feed, fields);
-  if (totals === undefined || totals.atMs !== status.readSinceMs || totals.seq !== status.seq) return undefined;
+  const totals = first?.atMs === status.walkBeganAtMs ? first : await feeds.totals(feed, fields);
+  if (totals === undefined || totals.atMs !== status.walkBeganAtMs || totals.seq !== status.seq) return undefined;
   return { seq: status.seq, conflicts: { of, count: totals.counts[0] ?? 0 } };
 }

@@ -88,7 +88,7 @@ export async function confirmEffect(task: Task, { deps, entry, predicate }: Effe
       });
       // Patience starts with the first read that could have been final: all workers may have been
       // down for hours before it.
-      const sinceMs = nowMs < inTimeMs ? inTimeMs : await deps.journal.firstFinalCheck(task.id, nowMs);
+      const sinceMs = nowMs < inTimeMs ? inTimeMs : await deps.journal.noteWindowOver(task.id, nowMs);
       const readableAtMs = Math.max(sinceMs, Math.min(limitedUntilMs, sinceMs + limitedForMsMax));
       const patientUntilMs = isLasting === true ? inTimeMs : readableAtMs + unreadableForMs;
       if (nowMs >= patientUntilMs) return observation;

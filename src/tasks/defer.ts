@@ -5,7 +5,7 @@ import { systemClock } from "../core/clock.ts";
 import { type Denial, isDenied, isOwnLimit, type Permit, resourceKey } from "../core/limiter.ts";
 import type { Task } from "../model/task.ts";
 import { complete, retry, snooze } from "../model/verdict.ts";
-import { waitToGoOnMsMax } from "../service/call.ts";
+import { followUpWaitMsMax } from "../service/call.ts";
 import { describeDenial } from "../service/call-failure.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
@@ -128,7 +128,7 @@ export async function acquireAfterGuard(
     const answer = await deps.acquire(task.service, { isRead: false, resource });
     if (!isDenied(answer)) return answer;
     waitedMs += Math.max(answer.waitMs, 1);
-    const isLong = waitedMs > waitToGoOnMsMax || !isOwnLimit(answer.deniedBy);
+    const isLong = waitedMs > followUpWaitMsMax || !isOwnLimit(answer.deniedBy);
     if (isLong || deps.stopping.aborted) return answer;
     await systemClock.sleep(answer.waitMs, deps.stopping);
   }

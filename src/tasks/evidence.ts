@@ -25,8 +25,8 @@ export interface FeedEvidence extends Attribution {
   readonly activities: FeedStatus;
   readonly conflictDetails: FeedStatus;
   /**
-   * True when the mapping names an activity's sync job and whether it is final, and what is older
-   * than the start can be told apart: by its baseline, or by sequence and `startedAt`.
+   * True when the mapping names an activity's sync job and whether it is finished, and what is
+   * older than the start can be told apart: by its baseline, or by sequence and `startedAt`.
    */
   readonly attributable: boolean;
   /** An activity of the sync job appeared that could be of this start, whatever the clocks say. */
@@ -51,7 +51,7 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
     readSince(feedOf(task, "activities"), deps.feeds, activitiesSeq),
     readSince(feedOf(task, "conflictDetails"), deps.feeds, written.conflictDetails ?? written.conflictsKnown),
   ]);
-  const baseline = ofPresentHistory(written, {
+  const baseline = withoutRestartedLists(written, {
     activities: activities.status,
     conflictDetails: conflictDetails.status,
   });
@@ -75,7 +75,7 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
 }
 
 /** The baseline without the sequence of a list that has begun anew since: all of it is new now. */
-function ofPresentHistory(
+function withoutRestartedLists(
   { conflictsKnown, ...baseline }: Baseline,
   lists: Pick<FeedEvidence, "activities" | "conflictDetails">,
 ): Baseline {

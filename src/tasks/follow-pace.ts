@@ -51,7 +51,8 @@ export interface FollowedRun {
   /** When it was first observed finished; undefined if never. */
   readonly finishSeenAtMs: number | undefined;
   /**
-   * Activities name their sync job and whether they are final: a walk that sees its end wakes it.
+   * Activities name their sync job and whether they are finished: a walk that sees its end wakes
+   * it.
    */
   readonly attributable: boolean;
   /** The shortest time after which unreadable feeds or a waiting approval settle the run. */

@@ -17,6 +17,7 @@ interface Meaning {
   readonly start: FailureAction;
   readonly delete: FailureAction;
   readonly repeatable: FailureAction;
+  /** Of the outcome, unless the start was verified (verify.ts). */
   readonly reason: OutcomeReason;
 }
 

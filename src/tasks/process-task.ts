@@ -74,6 +74,7 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
 
 /** Takes the next step: on the fast path if possible, else by the task's kind. */
 async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult> {
+  // This process has an answer that Redis lacks: nothing may be decided before it is written.
   const isAnswerKept = [task, activationOf(task)].some(({ id }) => deps.keptWrites.keeps(id));
   if (isAnswerKept) return stepAgainSoon(await deps.nowMs());
   const unknown = await awaitPolicy(task, deps);
@@ -127,6 +128,7 @@ async function toVerdict(task: Task, result: StepResult, work: Work): Promise<Ve
       return result;
     case "retry":
       return retryOrFail(task, result, work);
+    // No step says `fail`: only the last attempt and a bug do.
     default:
       return result.ending === undefined
         ? endWithoutOutcome(task, work)
@@ -172,7 +174,7 @@ async function conclude(
     : record());
   if (recorded === "superseded") return snooze((await deps.nowMs()) + supersededPauseMs);
   const verdict = end(ending.status);
-  // The write may be a repeat after Redis died before its answer: then it may be unpublished.
+  // An earlier try may have written it without publishing it: Redis died before its answer.
   return recorded === "already-recorded" ? oncePublished(task, verdict, recorder) : verdict;
 }
 

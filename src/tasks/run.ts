@@ -88,7 +88,7 @@ async function prepare(
   const deferred = await deferIfLimited(task, deps, { nowMs, claimant });
   if (deferred !== undefined) {
     // No feed is read meanwhile: the wait for the baseline starts afterwards.
-    await deps.journal.notReady(task.id);
+    await deps.journal.forgetReady(task.id);
     return deferred;
   }
   if (policy.overlap !== "allow") {
@@ -113,9 +113,9 @@ async function startFollowed(
   policy: Policy,
   { deps, claim, nowMs }: { readonly deps: RunDependencies; readonly claim: Claim; readonly nowMs: number },
 ): Promise<StepResult> {
-  const readyAtMs = await deps.journal.ready(task.id);
-  const { baseline, isReady, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow: policy.follow });
-  if (!isReady && nowMs - readyAtMs < deps.timing.baselineWithinMs) {
+  const readyAtMs = await deps.journal.noteReady(task.id);
+  const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow: policy.follow });
+  if (!isTaken && nowMs - readyAtMs < deps.timing.baselineWithinMs) {
     await waitForLists(task, deps, { nowMs, hurry: true });
     return snooze(nowMs + 250);
   }
@@ -141,7 +141,7 @@ async function followRun(
   if (policy.follow.until === "accepted")
     return complete({ ...(await acceptedEnding(task, deps, entry)), status: "accepted", ...sent });
   const deadlineMs = sentAtMs + policy.follow.deadlineMs;
-  // It ends by a reading after its deadline (settle.ts).
+  // Past its deadline a run ends only by a walk that began after it (settle.ts).
   await waitForLists(task, deps, { nowMs, hurry: nowMs >= deadlineMs });
   const appeared = await appearedSince(task, deps, entry);
   const finished = finishedActivities(appeared);

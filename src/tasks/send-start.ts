@@ -55,7 +55,7 @@ const sendsMax = 3;
 const sentAgainMs = 5_000;
 /** How often a start of a silent sender is looked at, before it is sent again. */
 const silentStepMs = 5_000;
-/** A baseline older than this is read anew. */
+/** After a longer wait than this, a deferred start takes its baseline anew. */
 const baselineForMs = 30_000;
 
 /** Whether the service's answer is the end of a start. */
@@ -273,7 +273,7 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
       return retry(500, { ...ending, from: { state: "claimed", claimant } });
     case "defer":
       if (sends > 1) return snooze(sentAtMs + (error.retryAfterMs ?? sentAgainMs));
-      if ((error.retryAfterMs ?? 0) > baselineForMs) await deps.journal.notReady(task.id);
+      if ((error.retryAfterMs ?? 0) > baselineForMs) await deps.journal.forgetReady(task.id);
       return deferAfter(task, error, { nowMs: await deps.nowMs(), claimant });
     case "resume":
       return snooze(sentAtMs + sentAgainMs);

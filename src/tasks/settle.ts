@@ -1,7 +1,7 @@
 // Settling: did the run end, and how? Pure: from what the feeds show now to an ending, or to "not
 // yet". Called by run.ts. Direct evidence needs a mapping that names an activity's sync job and
-// says whether it is final. Without one, a list that grew and then stayed quiet settles the run by
-// inference (docs/outcomes.md). A waiting approval ends it as blocked.
+// says whether it is finished. Without one, a list that grew and then stayed quiet settles the run
+// by inference (docs/outcomes.md). A waiting approval ends it as blocked.
 import type { Follow, Policy } from "../config/policy-set.ts";
 import { counted } from "../core/plain-text.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
@@ -49,14 +49,14 @@ function settle(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | u
 
 type OwnActivities = Pick<RunEvidence, "ours" | "mayBeOurs" | "confidence">;
 
-/** A hash of the activities that ended the run; undefined while one of them is not final. */
+/** A hash of the activities that ended the run; undefined while one of them is not finished. */
 export function finishedActivities(evidence: OwnActivities & Pick<RunEvidence, "attributable">): string | undefined {
   if (!isFinished(evidence)) return undefined;
   const ids = judgedOf(evidence).map(({ id }) => id);
   return hashText(canonicalJson(ids.toSorted()));
 }
 
-/** True when every activity that is or may be of the run is final. */
+/** True when every activity that is or may be of the run is finished. */
 function isFinished(evidence: OwnActivities & Pick<RunEvidence, "attributable">): boolean {
   const { attributable, ours } = evidence;
   return attributable && ours.length > 0 && judgedOf(evidence).every(({ finished }) => finished === true);
@@ -69,7 +69,7 @@ function judgedOf({ ours, mayBeOurs, confidence }: OwnActivities): readonly Seen
 
 function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   if (!isFinished(evidence) || evidence.finishSeenAtMs === undefined) return undefined;
-  const conflictsRead = (evidence.conflictDetails.readSinceMs ?? 0) >= evidence.finishSeenAtMs;
+  const conflictsRead = (evidence.conflictDetails.walkBeganAtMs ?? 0) >= evidence.finishSeenAtMs;
   if (!conflictsRead) return undefined;
   const { newConflicts, confidence } = evidence;
   const isSure = confidence !== "ambiguous";
@@ -100,7 +100,7 @@ function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnd
   if (!evidence.grew) return undefined;
   const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
   // Until the last walk of both, not until now: an unread list is not quiet.
-  const readUntilMs = Math.min(activities.readSinceMs ?? 0, conflictDetails.readSinceMs ?? 0);
+  const readUntilMs = Math.min(activities.walkBeganAtMs ?? 0, conflictDetails.walkBeganAtMs ?? 0);
   if (readUntilMs - grewAtMs < follow.quietForMs) return undefined;
   return judgeConflicts(follow, evidence, "inferred");
 }
@@ -146,7 +146,7 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
   const deadlineMs = sentAtMs + follow.deadlineMs;
   if (nowMs < deadlineMs) return undefined;
   const lists = [evidence.activities, evidence.conflictDetails];
-  const readUntilMs = Math.min(...lists.map(({ readSinceMs = 0 }) => readSinceMs));
+  const readUntilMs = Math.min(...lists.map(({ walkBeganAtMs = 0 }) => walkBeganAtMs));
   // A finished run is settled once its conflicts are read and no activity of it may yet begin.
   if (readUntilMs >= deadlineMs && !isFinished(evidence)) {
     const seen = [whatWasSeen(evidence), describeWaiting(evidence.approvals)].filter(Boolean).join("; ");
@@ -164,10 +164,10 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
 
 /** Whether an activity of this run may still appear, as far as the list was read. */
 function mayYetBegin({ confidence, activities, mayBeginUntilMs }: RunEvidence): boolean {
-  return confidence === "ambiguous" && (activities.readSinceMs ?? 0) < mayBeginUntilMs;
+  return confidence === "ambiguous" && (activities.walkBeganAtMs ?? 0) < mayBeginUntilMs;
 }
 
-/** Whether an activity is final that may be this run's or another start's. */
+/** Whether an activity is finished that may be this run's or another start's. */
 function mayHaveEnded({ attributable, confidence, ours, mayBeOurs }: RunEvidence): boolean {
   const isSure = confidence === "certain" || confidence === "likely";
   return attributable && !isSure && [...ours, ...mayBeOurs].some(({ finished }) => finished === true);
@@ -177,7 +177,9 @@ function whatWasSeen(evidence: RunEvidence): string {
   const { attributable, ours } = evidence;
   if (!attributable) return "nothing in the feeds shows whether it ended";
   if (mayHaveEnded(evidence)) return "an activity finished that may be of it or of another start";
-  return ours.length > 0 ? `${describeActivities(ours.length)} appeared, not all final` : "no activity of it was seen";
+  return ours.length > 0
+    ? `${describeActivities(ours.length)} appeared, not all finished`
+    : "no activity of it was seen";
 }
 
 function describeActivities(count: number): string {
@@ -196,7 +198,7 @@ export function judgeBlocked({ blockedAfterMs }: Follow, evidence: BlockingEvide
   const isSure = approvals.ofSyncJob && evidence.attributable;
   const progress = isSure ? ours.map(({ seenAtMs = 0 }) => seenAtMs) : [activities.grewAtMs ?? 0];
   const sinceMs = Math.max(sentAtMs, first.seenAtMs ?? 0, ...progress);
-  const seenUntilMs = Math.min(approvals.readAtMs, activities.readSinceMs ?? 0);
+  const seenUntilMs = Math.min(approvals.readAtMs, activities.walkBeganAtMs ?? 0);
   if (seenUntilMs - sinceMs < blockedAfterMs) return undefined;
   const whose = isSure ? "" : "; it may be of another sync job";
   return {

@@ -97,7 +97,7 @@ export async function verifyStart(
   const limitedUntilMs = await noteLimited(task, deps, { nowMs, limitedUntilMs: entry.limitedUntilMs });
   // Patience starts with the first check that could have been final: all workers may have been down
   // for hours before it. Time blocked by limits does not count, up to the run's deadline.
-  const sinceMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.firstFinalCheck(task.id, nowMs);
+  const sinceMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.noteWindowOver(task.id, nowMs);
   const readableAtMs = Math.max(sinceMs, Math.min(limitedUntilMs, sentAtMs + policy.follow.deadlineMs));
   const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
   if (mayYetAppear(appeared, window, { nowMs, patientUntilMs })) {
@@ -145,8 +145,8 @@ function wasWindowRead(
   { activities, attributable }: FeedEvidence,
   { untilMs, provesAbsence }: AppearanceWindow,
 ): boolean {
-  const { readSinceMs = 0, wholeSinceMs = 0 } = activities;
-  return attributable && (provesAbsence ? wholeSinceMs : readSinceMs) >= untilMs;
+  const { walkBeganAtMs = 0, wholeWalkBeganAtMs = 0 } = activities;
+  return attributable && (provesAbsence ? wholeWalkBeganAtMs : walkBeganAtMs) >= untilMs;
 }
 
 /** Only an activity that is hardly another start's confirms a start in doubt. */

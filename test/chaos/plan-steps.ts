@@ -30,9 +30,9 @@ const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
   limitedUntil: [lostAnswers, { kind: "429", operation: "GetActivities", every: 1, times: 12, retryAfterSeconds: 3 }],
   notSent: [{ kind: "429", operation: "RunSyncJob", every: 2, times: 4 }],
   // Longer than what was read before the start is good for.
-  notReady: [{ kind: "503", operation: "RunSyncJob", key: "11", times: 1, retryAfterSeconds: 31 }],
+  forgetReady: [{ kind: "503", operation: "RunSyncJob", key: "11", times: 1, retryAfterSeconds: 31 }],
   // Not found where it would have to be by then.
-  firstFinalCheck: [{ kind: "500-before", operation: "RunSyncJob", key: "1", times: 2 }],
+  noteWindowOver: [{ kind: "500-before", operation: "RunSyncJob", key: "1", times: 2 }],
   beginSendingAgain: [{ kind: "500-before", operation: "EnableSyncJobById", key: "41", times: 2 }],
 };
 

@@ -100,7 +100,7 @@ it("every outcome arrives, with its id and in its order, whatever dies on the wa
   // The id goes with the task: neither has a second one.
   expect(arrived().size).toBe(byId.size);
   const [unanswered, ...answers] = byId.get(held)?.map(({ status }) => status) ?? [];
-  // At least once: a process that gets no time to renew its lock has it delivered by another worker.
+  // At least once: who gets no time to renew its lock has it delivered by another worker, too.
   expect([unanswered, new Set(answers)]).toEqual([0, new Set([204])]);
   const firstOfEach = eventsOf([...byId.values()].map(([one]) => one?.body ?? ""));
   for (const name of ["one", "two"]) {

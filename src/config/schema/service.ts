@@ -90,7 +90,7 @@ const identitySchema = z.strictObject({
 const itemMappingSchema = z.strictObject({
   id: optional(expressionSchema, "The item's unique id. Default: a fingerprint of the whole item.", "item.activityId"),
   syncJobId: optional(expressionSchema, "The sync job that the item belongs to. Default: unknown.", "item.syncJobId"),
-  startedAt: optional(expressionSchema, "When it started. Default: when Syncline first saw it.", "item.startedAt"),
+  startedAt: optional(expressionSchema, "When it started. Default: unknown.", "item.startedAt"),
   finished: optional(expressionSchema, "True when it has ended. Default: inferred from quiet.", "item.endedAt != null"),
   succeeded: optional(expressionSchema, "True when it has ended well. Default: unknown.", 'item.state == "Finished"'),
   label: optional(expressionSchema, "Its name for people. Default: its id.", "item.name"),

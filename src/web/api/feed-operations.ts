@@ -39,7 +39,7 @@ export const feedOperations: readonly ApiOperation[] = [
         newSinceYesterday: fresh.count,
         lastRead: toIso(note.walkEndedAtMs),
         tookMs: note.walkTookMs ?? null,
-        lastReadWhole: toIso(note.wholeSinceMs),
+        lastReadWhole: toIso(note.wholeWalkBeganAtMs),
         readWholeBecause: whole,
         failingSince: toIso(note.failingSinceMs),
         failure: note.failure ?? null,

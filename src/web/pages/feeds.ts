@@ -48,7 +48,7 @@ export function feedsPage({ nowMs, lines, leftOut, open }: FeedsView): Html {
       `${fresh.count}${fresh.isMore ? "+" : ""}`,
       when(walkEndedAtMs, nowMs),
       tookText(walkTookMs),
-      when(note.wholeSinceMs, nowMs),
+      when(note.wholeWalkBeganAtMs, nowMs),
     ];
   });
   const columns = [

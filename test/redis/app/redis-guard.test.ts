@@ -103,7 +103,7 @@ describe("a Redis that is as it should be", () => {
 
   it("is reported to a writer when it is another Redis, not when it was emptied", async () => {
     const told: number[] = [];
-    guard.whenAnother(async (lastSeenMs) => void told.push(lastSeenMs));
+    guard.whenAnotherRedis(async (lastSeenMs) => void told.push(lastSeenMs));
     await guard.start();
     await admin.flushall();
     await log.until(({ event, kind }) => event === "redis.loss-detected" && kind === "flushed");

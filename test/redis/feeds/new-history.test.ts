@@ -74,7 +74,7 @@ it("forgets a list as a whole that could not be read for long, and says so", asy
   expect(found()).toEqual(["4"]);
   // What Redis has dropped by then.
   await store.redis.unlink(await bucketKeys(feed));
-  await store.redis.hset(statusKey(feed), "wholeSinceMs", Date.now() - 41 * dayMs);
+  await store.redis.hset(statusKey(feed), "wholeWalkBeganAtMs", Date.now() - 41 * dayMs);
   await walk(feed, 5);
   expect(begun()).toEqual(["it was not read whole for 40 days"]);
   await walk(feed, 6);

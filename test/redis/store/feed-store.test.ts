@@ -124,7 +124,7 @@ describe("the feed book", () => {
     expect(await book.status(one)).toMatchObject({
       seq: 0,
       walks: 0,
-      readSinceMs: undefined,
+      walkBeganAtMs: undefined,
       failingSinceMs: undefined,
     });
     await book.failed(one, "unreachable: refused");
@@ -136,7 +136,7 @@ describe("the feed book", () => {
     expect(await book.status(one)).toMatchObject({
       walks: 1,
       count: 3,
-      readSinceMs: 5,
+      walkBeganAtMs: 5,
       failingSinceMs: undefined,
       failedAtMs: undefined,
       failure: undefined,
@@ -146,8 +146,8 @@ describe("the feed book", () => {
   it("knows the age and duration of a whole read that was continued from a page", async () => {
     const one = feed("went-on");
     await book.walked(one, { startedAtMs: Date.now() - 1_000, sinceMs: 5, count: 3, whole: true });
-    const { readSinceMs, walkTookMs } = await book.status(one);
-    expect(readSinceMs).toBe(5);
+    const { walkBeganAtMs, walkTookMs } = await book.status(one);
+    expect(walkBeganAtMs).toBe(5);
     expect(walkTookMs).toBeGreaterThanOrEqual(1_000);
     expect(walkTookMs).toBeLessThan(900_000);
   });

@@ -102,11 +102,11 @@ describe("taking a permission back", () => {
   it("forgets the blocked time: the next request gets its whole time", async () => {
     await sent("patient");
     await journal.limitedUntil("patient", 1_000);
-    await journal.firstFinalCheck("patient", 1_000);
+    await journal.noteWindowOver("patient", 1_000);
     await journal.notSent(task("patient"), "me");
     await sent("patient", "me again");
     expect((await journal.entry("patient"))?.limitedUntilMs).toBeUndefined();
-    expect(await journal.firstFinalCheck("patient", 2_000)).toBe(2_000);
+    expect(await journal.noteWindowOver("patient", 2_000)).toBe(2_000);
   });
 });
 

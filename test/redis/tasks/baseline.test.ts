@@ -80,8 +80,8 @@ const follow = { ...testPolicy().follow, ...followWaits, blockedAfterMs: 5 };
 async function startAfter(task: Task, lists: Readonly<Record<List, readonly ItemFacts[]>>, deps = partsFor()) {
   const readyAtMs = await redisTimeMs(store);
   for (const list of ["activities", "conflictDetails", "approvals"] as const) await walk(task, list, lists[list]);
-  const { baseline, isReady, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow });
-  expect([isReady, isComplete]).toEqual([true, true]);
+  const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow });
+  expect([isTaken, isComplete]).toEqual([true, true]);
   await journal.claim(task.id, "me");
   await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline: writeBaseline(baseline) });
   return journal.claim(task.id, "me");
@@ -186,10 +186,10 @@ describe("approvals that appeared since a start", () => {
     const task = taskOf("unreadable");
     const readyAtMs = await redisTimeMs(store);
     for (const list of ["activities", "conflictDetails"] as const) await walk(task, list, []);
-    expect((await takeBaseline(task, partsFor(), { readyAtMs, follow })).isReady).toBe(false);
+    expect((await takeBaseline(task, partsFor(), { readyAtMs, follow })).isTaken).toBe(false);
     await book.failed(feedOf(task, "approvals"), "server: 500");
-    const { baseline, isReady, isComplete } = await takeBaseline(task, partsFor(), { readyAtMs, follow });
-    expect([isReady, isComplete, baseline.approvals]).toEqual([true, true, undefined]);
+    const { baseline, isTaken, isComplete } = await takeBaseline(task, partsFor(), { readyAtMs, follow });
+    expect([isTaken, isComplete, baseline.approvals]).toEqual([true, true, undefined]);
     // Somebody reads them all the same, or nobody would notice when they can be read again.
     expect(await book.waiting(feedOf(task, "approvals"), await redisTimeMs(store))).toBe(1);
   });

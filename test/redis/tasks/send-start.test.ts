@@ -120,7 +120,7 @@ it.each([
   ["31", false],
 ])("what was read before a request is of use after a wait of %s s: %s", async (seconds, isOfUse) => {
   const { permitted, journal, task } = await fixture({ posts: [status(429, "", { "retry-after": seconds })] });
-  await journal.ready(task.id);
+  await journal.noteReady(task.id);
   expect(told(await permitted(1))).toBe("snooze");
   expect((await store.redis.hexists(store.key("start", task.id), "readyAtMs")) === 1).toBe(isOfUse);
 });

@@ -13,7 +13,7 @@ const nothingRead: FeedStatus = {
   shape: undefined,
   count: 0,
   walks: 0,
-  readSinceMs: undefined,
+  walkBeganAtMs: undefined,
   walkEndedAtMs: undefined,
   grewAtMs: undefined,
   wantedAtMs: undefined,

@@ -47,7 +47,7 @@ const nothing: FeedStatus = {
   shape: undefined,
   count: 0,
   walks: 1,
-  readSinceMs: undefined,
+  walkBeganAtMs: undefined,
   walkEndedAtMs: undefined,
   grewAtMs: undefined,
   wantedAtMs: undefined,
@@ -211,8 +211,8 @@ describe("the audit of a list that is read from its end", () => {
   it("comes at once where absence must be known, unless a whole walk has begun since", async () => {
     const wholeWantedAtMs = nowMs - 1_000;
     expect(await isAudited(60_000, true, { wholeWantedAtMs })).toBe(true);
-    expect(await isAudited(60_000, false, { wholeWantedAtMs, wholeSinceMs: wholeWantedAtMs - 1 })).toBe(true);
-    expect(await isAudited(60_000, false, { wholeWantedAtMs, wholeSinceMs: wholeWantedAtMs })).toBe(false);
+    expect(await isAudited(60_000, false, { wholeWantedAtMs, wholeWalkBeganAtMs: wholeWantedAtMs - 1 })).toBe(true);
+    expect(await isAudited(60_000, false, { wholeWantedAtMs, wholeWalkBeganAtMs: wholeWantedAtMs })).toBe(false);
     expect(await isAudited(60_000, false, { wholeWantedAtMs: nowMs + 1 })).toBe(false);
   });
 });

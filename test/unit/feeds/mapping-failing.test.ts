@@ -144,7 +144,7 @@ describe("a walk of a list on which the mapping fails", () => {
 const nothingRead: Omit<FeedStatus, "seq" | "generation" | "count" | "walks"> = {
   knowledge: undefined,
   shape: undefined,
-  readSinceMs: undefined,
+  walkBeganAtMs: undefined,
   walkEndedAtMs: undefined,
   grewAtMs: undefined,
   wantedAtMs: undefined,

@@ -19,7 +19,7 @@ const neverRead: FeedStatus = {
   shape: undefined,
   count: 0,
   walks: 0,
-  readSinceMs: undefined,
+  walkBeganAtMs: undefined,
   walkEndedAtMs: undefined,
   grewAtMs: undefined,
   wantedAtMs: undefined,

@@ -33,7 +33,7 @@ describe("a feed whose items change their shape", () => {
       generation: 0,
       count: 0,
       walks: 1,
-      readSinceMs: undefined,
+      walkBeganAtMs: undefined,
       walkEndedAtMs: undefined,
       grewAtMs: undefined,
       wantedAtMs: undefined,

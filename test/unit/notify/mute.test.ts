@@ -80,7 +80,10 @@ describe("mute timing", () => {
     const atMs = fixture.nowMs;
     const late = { sinceMs: atMs, fromMs: atMs - hourMs, atMs, toldMs: atMs, why: "sync job 42 failed" };
     const state: DeadlineState = { v: 1, expect: "1h", judgedMs: atMs, late: null, sinks: [] };
-    const findings = [{ finding: "late", late } as const, { finding: "made-up", late, madeMs: atMs + 60_000 } as const];
+    const findings = [
+      { finding: "late", late } as const,
+      { finding: "ended", late, endedWellMs: atMs + 60_000 } as const,
+    ];
     fixture.judged = new Map([["a", { state, findings }]]);
     await fixture.after(60_000);
     await fixture.after(8 * hourMs);

@@ -127,7 +127,7 @@ describe("judging deadlines", () => {
     const doneMs = untilMs ?? deadlines.at(-1)?.atMs ?? 0;
     const judged = judgeDeadlines(policy, before, { deadlines, doneMs }, made);
     const told = judged.findings.map((one) =>
-      one.finding === "late" ? `late ${short(one.late.atMs)}` : `made up ${short(one.madeMs)}`,
+      one.finding === "late" ? `late ${short(one.late.atMs)}` : `made up ${short(one.endedWellMs)}`,
     );
     return { ...judged, told };
   };

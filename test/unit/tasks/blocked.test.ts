@@ -13,7 +13,7 @@ const activities: FeedStatus = {
   seq: 1,
   count: 1,
   walks: 5,
-  readSinceMs: 20 * minute,
+  walkBeganAtMs: 20 * minute,
   walkEndedAtMs: 20 * minute,
   grewAtMs: 11 * minute,
   wantedAtMs: 0,
@@ -84,7 +84,7 @@ describe("a run of which nothing has finished while an approval waits", () => {
     expect(judged({}, 8 * minute + 1)).toBeUndefined();
     expect(judged(approvals({ readAtMs: 17 * minute }))).toBeDefined();
     expect(judged(approvals({ readAtMs: 17 * minute - 1 }))).toBeUndefined();
-    expect(judged({ activities: { ...activities, readSinceMs: 17 * minute - 1 } })).toBeUndefined();
+    expect(judged({ activities: { ...activities, walkBeganAtMs: 17 * minute - 1 } })).toBeUndefined();
   });
 
   it("is not blocked while its own activities appear; others' count if unattributed", () => {

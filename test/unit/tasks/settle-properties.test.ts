@@ -19,7 +19,7 @@ const status: fc.Arbitrary<FeedStatus> = fc.record({
   shape: fc.constant(undefined),
   count: fc.integer({ min: 0, max: 9 }),
   walks: fc.integer({ min: 0, max: 9 }),
-  readSinceMs: maybe(instant),
+  walkBeganAtMs: maybe(instant),
   walkEndedAtMs: maybe(instant),
   grewAtMs: maybe(instant),
   wantedAtMs: maybe(instant),
@@ -86,7 +86,7 @@ describe("whatever the feeds show of a run", () => {
         if (ending?.status !== "succeeded" && ending?.status !== "conflicts") return;
         const isFinal = evidence.ours.length > 0 && evidence.ours.every(({ finished }) => finished === true);
         const lists = [evidence.activities, evidence.conflictDetails];
-        const readUntilMs = Math.min(...lists.map(({ readSinceMs = 0 }) => readSinceMs));
+        const readUntilMs = Math.min(...lists.map(({ walkBeganAtMs = 0 }) => walkBeganAtMs));
         const stayedQuiet = evidence.grew && readUntilMs - sentAtMs >= follow.quietForMs;
         expect(isFinal || stayedQuiet).toBe(true);
         expect(ending.evidence).not.toBe("none");
@@ -117,7 +117,7 @@ describe("whatever the feeds show of a run", () => {
         const [first] = waiting;
         expect(waiting.length).toBeGreaterThan(0);
         expect(evidence.ours.some(({ finished }) => finished === true)).toBe(false);
-        const readUntilMs = Math.min(readAtMs, evidence.activities.readSinceMs ?? 0);
+        const readUntilMs = Math.min(readAtMs, evidence.activities.walkBeganAtMs ?? 0);
         const sinceMs = Math.max(sentAtMs, first?.seenAtMs ?? 0);
         expect(readUntilMs - sinceMs).toBeGreaterThanOrEqual(follow.blockedAfterMs ?? Number.POSITIVE_INFINITY);
         expect(ending.detail).toContain(first?.label ?? first?.id);
@@ -183,8 +183,8 @@ describe("whatever the feeds show of a run", () => {
     fc.assert(
       fc.property(follows, evidences, (follow, evidence) => {
         if (settleRun(follow, evidence)?.status !== "timed-out") return;
-        for (const { readSinceMs } of [evidence.activities, evidence.conflictDetails])
-          expect(readSinceMs).toBeGreaterThanOrEqual(sentAtMs + follow.deadlineMs);
+        for (const { walkBeganAtMs } of [evidence.activities, evidence.conflictDetails])
+          expect(walkBeganAtMs).toBeGreaterThanOrEqual(sentAtMs + follow.deadlineMs);
       }),
       runs,
     );

@@ -11,7 +11,7 @@ const status: FeedStatus = {
   seq: 1,
   count: 1,
   walks: 1,
-  readSinceMs: 2_000,
+  walkBeganAtMs: 2_000,
   walkEndedAtMs: 2_100,
   grewAtMs: 1_500,
   wantedAtMs: 0,
@@ -57,8 +57,8 @@ function settled(changes: Partial<RunEvidence>) {
 }
 
 describe("a run of which only the growth of a list tells", () => {
-  const readUntil = (readSinceMs: number): Partial<RunEvidence> => {
-    const read = { ...status, readSinceMs };
+  const readUntil = (walkBeganAtMs: number): Partial<RunEvidence> => {
+    const read = { ...status, walkBeganAtMs };
     return { attributable: false, activities: read, conflictDetails: read, nowMs: 900_000 };
   };
 
@@ -140,7 +140,7 @@ describe("a run whose activities may be of another start too", () => {
     const running = { ...activity("b", true), finished: false, succeeded: undefined };
     const both = { ours: [activity("a", true)], mayBeOurs: [running], confidence } as const;
     expect(settled(both)).toBeUndefined();
-    const read = { ...status, readSinceMs: 61_000 };
+    const read = { ...status, walkBeganAtMs: 61_000 };
     const overdue = { ...both, nowMs: 61_001, activities: read, conflictDetails: read };
     const unknown = {
       status: "unknown",
@@ -186,8 +186,8 @@ describe("a run that only an activity confirms, since no good answer came", () =
 
 describe("a run whose deadline has passed", () => {
   const running = { ...activity("a", true), finished: false, succeeded: undefined };
-  const readAt = (readSinceMs: number | undefined, more: Partial<FeedStatus> = {}) => {
-    const read = { ...status, readSinceMs, ...more };
+  const readAt = (walkBeganAtMs: number | undefined, more: Partial<FeedStatus> = {}) => {
+    const read = { ...status, walkBeganAtMs, ...more };
     return { ours: [running], activities: read, conflictDetails: read };
   };
 
@@ -201,7 +201,7 @@ describe("a run whose deadline has passed", () => {
   it("is not timed out once it was seen finished: its conflicts are waited for", () => {
     const finished = { ...readAt(61_000), ours: [activity("a", true)], finishSeenAtMs: 61_500 };
     expect(settled({ ...finished, nowMs: 62_000 })).toBeUndefined();
-    const conflictDetails = { ...status, readSinceMs: 61_500 };
+    const conflictDetails = { ...status, walkBeganAtMs: 61_500 };
     expect(settled({ ...finished, conflictDetails, nowMs: 62_000 })).toMatchObject({ status: "succeeded" });
     expect(settled({ ...finished, nowMs: 361_000 })).toMatchObject({ status: "unknown" });
   });
@@ -261,7 +261,7 @@ describe("a run beside another one of the same seconds", () => {
   const ambiguous = { confidence: "ambiguous", ours: [activity("1", false)], mayBeginUntilMs: 20_000 } as const;
 
   it("is not judged by its first activity while another may begin, maybe its own", () => {
-    const walkedAt = (readSinceMs: number) => ({ activities: { ...status, readSinceMs }, nowMs: 30_000 });
+    const walkedAt = (walkBeganAtMs: number) => ({ activities: { ...status, walkBeganAtMs }, nowMs: 30_000 });
     expect(settled({ ...ambiguous, ...walkedAt(19_999) })).toBeUndefined();
     expect(settled({ ...ambiguous, ...walkedAt(20_000) })).toMatchObject({ status: "failed", evidence: "inferred" });
   });

@@ -9,9 +9,9 @@ local sinceMs, count, keptMs, isWhole, wholeWalksMin, generationMs = unpack(ARGV
 local startedAtMs, cost, reason = unpack(ARGV, 7, 9)
 --- @include "now"
 --- @include "mark-logged"
-redis.call('HSET', statusKey, 'count', count, 'readSinceMs', sinceMs)
+redis.call('HSET', statusKey, 'count', count, 'walkBeganAtMs', sinceMs)
 redis.call('HSET', statusKey, 'walkEndedAtMs', now, 'walkTookMs', now - startedAtMs)
-if isWhole == '1' then redis.call('HSET', statusKey, 'wholeSinceMs', sinceMs) end
+if isWhole == '1' then redis.call('HSET', statusKey, 'wholeWalkBeganAtMs', sinceMs) end
 redis.call('HINCRBY', statusKey, 'walks', 1)
 redis.call('HSETNX', statusKey, 'generationSinceMs', now)
 local wholeWalks = redis.call('HINCRBY', statusKey, 'wholeWalks', isWhole)

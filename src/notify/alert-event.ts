@@ -57,8 +57,8 @@ const aliveReasons: ReadonlySet<string> = new Set<OutcomeReason>([
 
 const detailCharactersMax = 500;
 
-/** Whether the policy did its work, whatever it found. */
-export function isWork(health: Health | undefined): health is "good" | "conflicts" {
+/** Whether the policy did its work, whatever that found. */
+export function didWork(health: Health | undefined): health is "good" | "conflicts" {
   return health === "good" || health === "conflicts";
 }
 
