@@ -102,9 +102,13 @@ const waitingSlotSchema = z.object({
   after: z.string().min(1),
   followers: z.int(),
   openedMs: z.int(),
+  isLeftOut: z.literal(true).exactOptional(),
 });
 
-/** `after`: the predecessor when it was opened. `followers`: policies that follow this directly. */
+/**
+ * `after`: the predecessor when it was opened. `followers`: policies that follow this directly.
+ * `isLeftOut`: a replica with other policies had planned the predecessor's slot without this one.
+ */
 export type WaitingSlot = Readonly<z.infer<typeof waitingSlotSchema>> & {
   readonly policy: string;
   readonly slotMs: number;

@@ -87,7 +87,7 @@ export class Chains implements ChainProgress {
         now.map((slot) => policy(slot.policy)),
         this.#options.inputs,
       );
-      const isOther = now.some((slot) => policy(slot.policy)?.after?.policy !== slot.after);
+      const isOther = now.some((slot) => slot.isLeftOut === true || policy(slot.policy)?.after?.policy !== slot.after);
       const newestSinceMs = isOther ? await this.#options.newestSinceMs() : 0;
       const states = await Promise.all(now.map((slot) => chainStore.predecessorOf(slot)));
       for (const [index, slot] of now.entries()) {

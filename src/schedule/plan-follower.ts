@@ -3,6 +3,7 @@
 //
 //   policy gone ─▶ skipped (removed)      predecessor did not start, or ended otherwise ─▶ skipped (predecessor)
 //   later than within ─▶ missed           predecessor not at its end ─▶ wait
+//   left out, and nothing known of its predecessor's end ─▶ missed
 //   closed or paused when the predecessor ended ─▶ skipped                  else ─▶ started
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
@@ -15,7 +16,7 @@ import { type PlanningMoment, planSkip, type SkipPlan } from "./plan-slots.ts";
 export type FollowerPlan = { readonly note: string } & (
   | { readonly state: "started"; readonly detail: "followed" }
   | { readonly state: "skipped"; readonly detail: "predecessor" | "removed" | SkipPlan["reason"] }
-  | { readonly state: "missed"; readonly detail: "after-within" }
+  | { readonly state: "missed"; readonly detail: "after-within" | "left-out" }
 );
 
 /**
@@ -37,7 +38,7 @@ const releasedWithinMs = 5_000;
 /** Plans a waiting slot; undefined while it waits. */
 export function planFollower(input: FollowerInput): FollowerPlan | undefined {
   const { policy, slot, predecessor, newestSinceMs = 0, ...moment } = input;
-  const { after, slotMs, openedMs } = slot;
+  const { after, slotMs, openedMs, isLeftOut = false } = slot;
   const { nowMs } = moment;
   if (policy?.after?.policy !== after) {
     const note = `${slot.policy} does not follow ${after} any more`;
@@ -45,6 +46,9 @@ export function planFollower(input: FollowerInput): FollowerPlan | undefined {
       ? undefined
       : { state: "skipped", detail: "removed", note };
   }
+  // Newer policies may not have it any more.
+  if (isLeftOut && newestSinceMs === Number.POSITIVE_INFINITY) return undefined;
+  if (isLeftOut && predecessor.state === "nothing") return planLeftOut(policy, slotMs, moment);
   const stop = stopOf(slot, predecessor, policy.after.on);
   if (stop !== undefined) return { state: "skipped", detail: "predecessor", note: stop };
   if (nowMs - slotMs > policy.after.withinMs)
@@ -56,6 +60,13 @@ export function planFollower(input: FollowerInput): FollowerPlan | undefined {
   const skip = planSkip(policy, endedMs, moment);
   if (skip !== undefined) return { state: "skipped", detail: skip.reason, note: skip.note };
   return { state: "started", detail: "followed", note: `${after} ended: ${countsOf(endings)}` };
+}
+
+/** Its predecessor may have started, but no replica noted its end for followers. */
+function planLeftOut(policy: Policy, slotMs: number, moment: PlanningMoment): FollowerPlan {
+  const skip = planSkip(policy, slotMs, moment);
+  if (skip !== undefined) return { state: "skipped", detail: skip.reason, note: skip.note };
+  return { state: "missed", detail: "left-out", note: "a replica with other policies planned first" };
 }
 
 /** Why the predecessor keeps the slot from starting, as soon as that is certain. */

@@ -316,7 +316,7 @@ function statusOf({ action, follow }: Policy, isOverInTime: boolean): OutcomeSta
 function toSimulatedPlan(slotMs: number, plan: FollowerPlan, predecessor: PredecessorState): SimulatedPlan {
   const { state, detail, note } = plan;
   if (state === "started") return { slotMs, state, covers: [] };
-  if (state === "missed") return { slotMs, state, reason: detail, note };
+  if (state === "missed") return { slotMs, state, reason: "after-within", note };
   return { slotMs, state, reason: detail, note, isProblem: detail === "predecessor" && predecessor.state === "ended" };
 }
 

@@ -107,7 +107,7 @@ export class ChainStore {
     nowMs: number,
   ): Promise<number | undefined> {
     const { key } = this.#store;
-    const { policy, slotMs, after, followers } = slot;
+    const { policy, slotMs, after, followers, isLeftOut = false } = slot;
     const { slotMs: _, ...fields } = record;
     const day = slotDay(this.#store, { policy, timezone, slotMs, state: record.state });
     const counters = [joinCounterKey(this.#store, policy, slotMs), joinCounterKey(this.#store, after, slotMs)];
@@ -123,7 +123,7 @@ export class ChainStore {
     ];
     const kept = [slotRecordsMax, slotMs - slotRecordsForMs];
     const written = [JSON.stringify(fields), nowMs, JSON.stringify(tasks), followers, isNotified === true ? 1 : 0];
-    const args = [...kept, policy, fieldOf(slot), slotMs, ...written, day?.change ?? ""];
+    const args = [...kept, policy, fieldOf(slot), slotMs, ...written, day?.change ?? "", isLeftOut ? 1 : 0];
     return endWaitingScript(this.#store, [this.#waiting, ...keys], args);
   }
 

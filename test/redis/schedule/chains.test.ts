@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
+import type { Pause } from "../../../src/model/pause.ts";
 import type { Task } from "../../../src/model/task.ts";
 import type { Store } from "../../../src/store/redis.ts";
-import { joinCounterKey } from "../../../src/store/slot-ledger.ts";
+import { joinCounterKey, slotRecordsMax } from "../../../src/store/slot-ledger.ts";
 import { readTroubles } from "../../../src/store/troubles.ts";
 import { ChainFixture, chainStart, followerPolicy } from "../../support/chain-fixture.ts";
 import { testPolicy } from "../../support/policies.ts";
@@ -31,6 +32,28 @@ async function houseWith(policies: readonly Policy[]) {
   await fixture.inspect(scheduler, 0, 5);
   return { fixture, scheduler, store: own };
 }
+
+/** Both sets of policies are in force at once, after second 6: each on a replica of its own. */
+async function rolloutOf(before: readonly Policy[], after: readonly Policy[]) {
+  const house = await houseWith(before);
+  house.fixture.policies = after;
+  const knowing = house.fixture.scheduler();
+  await house.fixture.inspect(knowing, 6);
+  return { ...house, knowing, unknowing: house.scheduler };
+}
+
+const leftOut = (second: number) => [second, "missed", "left-out", "a replica with other policies planned first"];
+
+const pauseOfFirst = (second: number): Pause => ({
+  v: 1,
+  scope: "policy",
+  name: "first",
+  note: "move",
+  actor: "ada",
+  sinceMs: chainStart + second * 1_000,
+  untilMs: null,
+  endedBy: null,
+});
 
 const taskAt = (tasks: readonly Task[], index: number): Task => {
   const task = tasks[index];
@@ -163,18 +186,7 @@ describe("a policy that follows another", () => {
 
   it("is skipped at once when the predecessor's slot is skipped, missed or coalesced", async () => {
     const { fixture, scheduler } = await houseWith([first([1]), second(), third()]);
-    fixture.pauses = [
-      {
-        v: 1,
-        scope: "policy",
-        name: "first",
-        note: "move",
-        actor: "ada",
-        sinceMs: chainStart + 6_000,
-        untilMs: null,
-        endedBy: null,
-      },
-    ];
+    fixture.pauses = [pauseOfFirst(6)];
     await fixture.inspect(scheduler, 10);
     expect((await fixture.records("second")).at(-1)).toEqual([
       10,
@@ -266,18 +278,83 @@ describe("a chain in a reload", () => {
     expect(await fixture.audit(second())).toEqual({ slots: 1, findings: [] });
   });
 
-  it("does not call slots lost that a replica planned which did not know it yet", async () => {
-    const { fixture } = await houseWith([first([1]), second()]);
-    const knowing = fixture.scheduler();
-    await fixture.inspect(knowing, 6);
-    fixture.policies = [first([1])];
-    const unknowing = fixture.scheduler();
+  it("misses what a replica planned that did not know it yet, and says so", async () => {
+    const { fixture, knowing, unknowing, store: own } = await rolloutOf([first([1])], [first([1]), second()]);
     await fixture.inspect(unknowing, 7, 10);
-    fixture.policies = [first([1]), second()];
-    await fixture.inspect(knowing, 11, 15);
-    await fixture.end(taskAt(fixture.tasksOf("first"), 2));
-    expect((await fixture.records("second")).map(([slot]) => slot)).toEqual([15]);
+    await fixture.inspect(knowing, 11);
     expect(await fixture.audit(second())).toEqual({ slots: 1, findings: [] });
+    await fixture.inspect(knowing, 15);
+    await fixture.end(taskAt(fixture.tasksOf("first"), 2));
+    await fixture.chains().sweep();
+    expect(await fixture.records("second")).toEqual([leftOut(10), [15, "started", "followed", expect.any(String)]]);
+    expect(await readTroubles(own)).toEqual([{ trouble: "missed", policy: "second", atMs: fixture.nowMs }]);
+    expect(await fixture.audit(second())).toEqual({ slots: 2, findings: [] });
+  });
+
+  it("misses the same when it followed another policy until now", async () => {
+    const root = { name: "other", schedule: { kind: "every", everyMs: 5_000, spreadMs: 0 } } as const;
+    const other = testPolicy({ name: "other" });
+    const before = second({ after: following({ policy: "other", root }) });
+    const { fixture, knowing, unknowing } = await rolloutOf([first([1]), other, before], [first([1]), other, second()]);
+    await fixture.inspect(knowing, 6);
+    await fixture.inspect(unknowing, 10);
+    await fixture.inspect(knowing, 15);
+    await fixture.chains().sweep();
+    expect((await fixture.records("second")).filter(([slot]) => slot === 10)).toEqual([leftOut(10)]);
+    expect(await fixture.audit(second())).toEqual({ slots: 2, findings: [] });
+  });
+
+  it("misses what others planned while the only replica that knew it restarted", async () => {
+    const { fixture, unknowing } = await rolloutOf([first([1])], [first([1]), second(), third()]);
+    await fixture.inspect(unknowing, 10);
+    fixture.pauses = [pauseOfFirst(11)];
+    await fixture.inspect(unknowing, 15);
+    fixture.pauses = [];
+    await fixture.inspect(fixture.scheduler(), 16, 20);
+    await fixture.chains().sweep();
+    const noStart = (text: string) => expect.stringContaining(`did not start: ${text}`);
+    expect(await fixture.records("second")).toEqual([
+      leftOut(10),
+      [15, "skipped", "predecessor", noStart("skipped (paused)")],
+    ]);
+    expect(await fixture.records("third")).toEqual([
+      [10, "skipped", "predecessor", noStart("missed (left-out)")],
+      [15, "skipped", "predecessor", noStart("skipped (predecessor)")],
+    ]);
+    expect(await fixture.audit(third())).toEqual({ slots: 3, findings: [] });
+  });
+
+  it("starts late what was left out where its predecessor has another follower", async () => {
+    const other = followerPolicy("other", "first", { root: "first" });
+    const { fixture, knowing, unknowing } = await rolloutOf([first([1]), other], [first([1]), other, second()]);
+    await fixture.inspect(unknowing, 10);
+    await fixture.inspect(knowing, 11);
+    fixture.policies = [first([1]), second()];
+    await fixture.end(taskAt(fixture.tasksOf("first"), 1));
+    fixture.policies = [first([1]), other];
+    await fixture.chains().sweep();
+    for (const name of ["other", "second"])
+      expect(await fixture.records(name)).toEqual([[10, "started", "followed", "first ended: 1 succeeded"]]);
+  });
+
+  it("is left out of no more slots than its predecessor has records", async () => {
+    const { fixture, knowing, unknowing } = await rolloutOf([first([1])], [first([1]), second()]);
+    await fixture.inspect(unknowing, 5_000, 5_500);
+    await fixture.inspect(knowing, 5_501);
+    await fixture.chains().sweep();
+    const [records, waiting] = [await fixture.records("second"), await fixture.book.waitingOf("second")];
+    expect(records.length + waiting.length).toBe(slotRecordsMax);
+    expect(await fixture.audit(second())).toEqual({ slots: slotRecordsMax, findings: [] });
+  });
+
+  it("leaves what was left out to the newest policies, which may have removed it", async () => {
+    const { fixture, knowing, unknowing } = await rolloutOf([first([1])], [first([1]), second()]);
+    await fixture.inspect(unknowing, 10);
+    fixture.newestSinceMs = Number.POSITIVE_INFINITY;
+    await fixture.inspect(knowing, 11);
+    await fixture.chains().sweep();
+    expect(await fixture.records("second")).toEqual([]);
+    expect((await fixture.book.waitingOf("second")).map(({ slotMs }) => (slotMs - chainStart) / 1_000)).toEqual([10]);
   });
 });
 

@@ -16,6 +16,9 @@ describe("what a record means", () => {
     expect(tell("missed", "outside-window")).toBe(
       "not started: noticed later than its catch-up window allows (now 5s)",
     );
+    expect(tell("missed", "left-out")).toBe(
+      "not started: while replicas had different policies, one without this chain planned its predecessor's slot",
+    );
   });
 });
 

@@ -76,6 +76,14 @@ describe("a slot that waits", () => {
     expect(plan({ predecessor: { state: "nothing" } })?.detail).toBe("predecessor");
   });
 
+  it("is missed when it was left out and its predecessor's end is not known", () => {
+    const about = { slot: { ...slot, isLeftOut: true }, predecessor: { state: "nothing" } } as const;
+    expect(plan(about)).toMatchObject({ state: "missed", detail: "left-out" });
+    expect(plan({ ...about, newestSinceMs: Number.POSITIVE_INFINITY })).toBeUndefined();
+    expect(plan({ ...about, policy: closedAt("40 1 * * *") })?.detail).toBe("blackout");
+    expect(plan({ ...about, predecessor: ended() })?.detail).toBe("followed");
+  });
+
   it("is skipped in a blackout over its predecessor's end, not over its slot", () => {
     const late = ended({ endedMs: slotMs + 30 * minute });
     const wide = { ...policy, after: { ...policy.after, withinMs: 90 * minute } as NonNullable<Policy["after"]> };

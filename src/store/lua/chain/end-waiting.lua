@@ -3,11 +3,12 @@
 -- counter, event stream, troubles, month of the day summary when it counts the slot
 -- ARGV: most records, oldest slot kept, policy, field in waiting, slot, record, at (now), tasks,
 -- number of followers, '1' to notify sinks of a missed slot, change of the day's summary ('' for
--- none)
+-- none), '1' when the predecessor's join counter does not count the slot
 -- Answers the watermark of its tasks in the outbox; nothing when the slot waits no more.
 local waitingKey, outboxKey, keptSinceKey, slotsKey, indexKey, ownKey, predecessorKey, streamKey, troublesKey, daysKey =
   unpack(KEYS)
-local most, oldest, policy, waitingField, slot, record, at, tasks, followers, isNotified, change = unpack(ARGV)
+local most, oldest, policy, waitingField, slot, record, at, tasks, followers, isNotified, change, isLeftOut =
+  unpack(ARGV)
 --- @include "slot-record"
 --- @include "join-counter"
 --- @include "day-summary"
@@ -20,6 +21,7 @@ while redis.call('HEXISTS', outboxKey, policy .. '/' .. watermark) == 1 do water
 if tasks ~= '[]' then redis.call('HSET', outboxKey, policy .. '/' .. watermark, tasks) end
 openJoinCounter(ownKey, record, tonumber(followers))
 trimRecords(slotsKey, indexKey, keptSinceKey, policy, most, oldest)
+if isLeftOut == '1' then return watermark end
 if redis.call('EXISTS', predecessorKey) == 1 and redis.call('HINCRBY', predecessorKey, 'waiting', -1) <= 0 then
   redis.call('DEL', predecessorKey)
 end

@@ -1,6 +1,6 @@
 -- Records planned slots, each policy on its own: only if its watermark is where the plan expects
 -- it, and its schedule in force. A follower's slot waits only from its own watermark on, which
--- moves along.
+-- moves along. Slots that another replica planned without the follower wait as left out.
 -- KEYS: watermarks, schedules, outbox, kept-since, waiting, event stream, troubles, changed
 -- policies; then for each policy slots, slot-index, the join counter of each slot when it has
 -- followers, and the month of each slot that the day summaries count
@@ -18,6 +18,23 @@ local most, retentionMs = unpack(ARGV, 1, 2)
 --- @include "slot-record"
 --- @include "join-counter"
 --- @include "day-summary"
+-- Opens the slots of one follower, up to this one, that another replica planned without it. The
+-- join counters of their predecessors do not count them.
+local function openLeftOut(plan, followed, upTo)
+  local follower, schedule, waitingSlot = unpack(followed)
+  local begun = redis.call('HGET', watermarksKey, follower)
+  if not begun or tonumber(begun) >= tonumber(upTo) then return end
+  if redis.call('HGET', schedulesKey, follower) ~= schedule then return end
+  -- The predecessor's oldest records may be dropped.
+  local since = redis.call('HGET', keptSinceKey, plan.policy)
+  if since and tonumber(since) > tonumber(begun) then redis.call('HSET', keptSinceKey, follower, since) end
+  local leftOut = string.gsub(waitingSlot, '}$', ',"isLeftOut":true}')
+  for _, slot in ipairs(redis.call('ZRANGEBYSCORE', plan.indexKey, '(' .. begun, upTo)) do
+    redis.call('HSET', waitingKey, follower .. '/' .. slot, leftOut)
+  end
+  redis.call('HSET', watermarksKey, follower, upTo)
+end
+
 -- Opens the waiting slots of one follower; `waits` counts the direct followers of each record.
 local function openWaiting(plan, followed, waits)
   local follower, schedule, waitingSlot = unpack(followed)
@@ -29,8 +46,6 @@ local function openWaiting(plan, followed, waits)
     return
   end
   if redis.call('HGET', schedulesKey, follower) ~= schedule then return end
-  -- A replica that did not know the follower yet planned the slots before.
-  if tonumber(begun) < tonumber(plan.expected) then redis.call('HSET', keptSinceKey, follower, plan.expected) end
   local isDirect = cjson.decode(waitingSlot).after == plan.policy
   for i, slot in ipairs(plan.slots) do
     if tonumber(slot) > tonumber(begun) then
@@ -47,7 +62,10 @@ local function record(plan)
     if isNew and plan.daysKeys[i] then addToDay(plan.daysKeys[i], plan.changes[i]) end
   end
   local waits = {}
-  for i, follower in ipairs(plan.followers) do openWaiting(plan, follower, waits) end
+  for i, follower in ipairs(plan.followers) do
+    openLeftOut(plan, follower, plan.expected)
+    openWaiting(plan, follower, waits)
+  end
   for i, text in ipairs(plan.records) do
     if waits[i] then openJoinCounter(plan.counterKeys[i], text, waits[i]) end
   end
@@ -62,7 +80,11 @@ local function run(plan)
   local watermark = redis.call('HGET', watermarksKey, plan.policy)
   local isInForce = plan.schedule == '' or redis.call('HGET', schedulesKey, plan.policy) == plan.schedule
   if watermark and not isInForce then return { 'superseded', watermark, '' } end
-  if watermark ~= plan.expected then return { 'moved', watermark or '', '' } end
+  if watermark ~= plan.expected then
+    -- What fails here is opened with the next plan, which says why.
+    for _, follower in ipairs(watermark and plan.followers or {}) do pcall(openLeftOut, plan, follower, watermark) end
+    return { 'moved', watermark or '', '' }
+  end
   local isDone, why = pcall(record, plan)
   if not isDone then return { 'fault', plan.expected, type(why) == 'table' and why.err or tostring(why) } end
   hasRecorded = true
