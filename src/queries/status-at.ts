@@ -10,7 +10,7 @@ import { History, type OutcomePlace, type Span } from "../store/history.ts";
 import { readPolicyStates, type TargetState } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
-import { SlotLedger } from "../store/slot-ledger.ts";
+import { SlotLedger, slotRecordsMax } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import { targetWords } from "./task-words.ts";
 
@@ -40,7 +40,7 @@ export async function readStatusAt(
   const found = new Map<string, PolicyAt>();
   for (const [span, group] of Map.groupBy(policies, spanOf)) {
     const groupNames = group.map(({ name }) => name);
-    const slots = await ledger.newestRecords(groupNames, span.toMs);
+    const slots = await readSlots(ledger, groupNames, span);
     const states = await readPolicyStates(store, groupNames);
     const outcomes = Map.groupBy(await readNewest(history, groupNames, span), ({ policy }) => policy);
     for (const policy of group) {
@@ -51,7 +51,7 @@ export async function readStatusAt(
       const since = { outcomesSinceMs: keptSince.get(name), slotsSinceMs: ledgerSince.get(name) };
       const facts = {
         span,
-        slot: slot === undefined || slot.slotMs < span.fromMs ? undefined : slot,
+        slot,
         named: targetsOf(policy.action) ?? (await namedByMasks(newestId, store)),
         lastEnds,
         ...since,
@@ -60,6 +60,20 @@ export async function readStatusAt(
     }
   }
   return policies.flatMap(({ name }) => found.get(name) ?? []);
+}
+
+/** The newest slot of each policy in the span; a closed one only where all that are kept are. */
+async function readSlots(ledger: SlotLedger, policies: readonly string[], { fromMs, toMs }: Span) {
+  const newest = [...(await ledger.newestRecords(policies, toMs))].filter(([, { slotMs }]) => slotMs >= fromMs);
+  const slots = new Map<string, SlotRecord>(newest);
+  for (const batch of batchesOf(newest.filter(([, slot]) => isClosed(slot)))) {
+    const read = batch.map(([name, { slotMs }]) => ledger.slots(name, slotRecordsMax, { fromMs, toMs: slotMs - 1 }));
+    for (const [index, older] of (await Promise.all(read)).entries()) {
+      const open = older.find((slot) => !isClosed(slot));
+      if (open !== undefined) slots.set(batch[index]?.[0] ?? "", open);
+    }
+  }
+  return slots;
 }
 
 /** The newest outcomes of each target that ended in the span, of slots that began in it. */
@@ -84,7 +98,7 @@ interface Facts {
   readonly span: Span;
   /** The sync jobs, lists or objects of the policy, as far as they are known. */
   readonly named: readonly string[] | undefined;
-  /** The newest slot of the span that a scheduler recorded. */
+  /** The newest slot of the span that a scheduler recorded, a closed one only where all are. */
   readonly slot: SlotRecord | undefined;
   /** How each target ended last, also after the span. */
   readonly lastEnds: readonly TargetState[];

@@ -101,6 +101,20 @@ describe("syncline status --at", () => {
         ends: [],
       },
       { policy: nightly("closed"), slots: [{ hour: 2, state: "skipped", detail: "holiday" }], ends: [] },
+      {
+        policy: nightly("missed-then-closed"),
+        slots: [
+          { hour: 1 },
+          { hour: 2, state: "missed", detail: "outside-window" },
+          { hour: 3, state: "skipped", detail: "blackout" },
+        ],
+        ends: [{ slotHour: 1, hour: 1.5 }],
+      },
+      {
+        policy: nightly("open-then-closed"),
+        slots: [...twoAt, ...[3, 4].map((hour) => ({ hour, state: "skipped", detail: "holiday" }) as const)],
+        ends: [],
+      },
       { policy: nightly("unplanned"), slots: [], ends: [] },
       { policy: atEight("evening"), slots: [{ hour: 20 }], ends: [{ slotHour: 20, hour: 21 }] },
       { policy: testPolicy({ name: "by-hand", schedule: undefined }), slots: [], ends: [] },
@@ -134,7 +148,7 @@ describe("syncline status --at", () => {
     const six = await status("--at", "yesterday 06:00");
     expect([six.code, six.err]).toEqual([1, ""]);
     expect(six.out).toMatch(
-      /^at \S+ 06:00:00 UTC, since the midnight before: 3 of 14 policies due had succeeded; 4 policies had nothing due; 1 policy is planned only since later\n/,
+      /^at \S+ 06:00:00 UTC, since the midnight before: 3 of 16 policies due had succeeded; 4 policies had nothing due; 1 policy is planned only since later\n/,
     );
     const rows = six.out
       .split("\n")
@@ -148,6 +162,8 @@ describe("syncline status --at", () => {
       conflicts: "sync job 42 conflicts (new-conflicts)",
       overlapped: "sync job 42 skipped (overlap)",
       missed: "slot 02:00 UTC missed (outside-window)",
+      "missed-then-closed": "slot 02:00 UTC missed (outside-window)",
+      "open-then-closed": "slot 02:00 UTC had not ended",
       paused: "slot 02:00 UTC skipped (paused): migration",
       unplanned: "slot 02:00 UTC was not planned",
       "half-masks": "sync job 8 had not ended",
