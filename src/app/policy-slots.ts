@@ -2,7 +2,7 @@
 // have the same calendar. Called by metric-gauges.ts and create-notifier.ts.
 import type { Policy } from "../config/policy-set.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
-import { createClosedTimes } from "../schedule/closed-times.ts";
+import { nextOpen } from "../schedule/closed-times.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import { readLastSuccesses } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
@@ -34,8 +34,6 @@ export async function readSuccesses(
 
 /** With the third slot after a success, two whole intervals have passed without one. */
 const slotsAfter = 3;
-/** A search for an open slot ends after so many closed times: such a policy hardly starts. */
-const closedMax = 400;
 
 /** What the third slot is used for. Each is cached by its own instant, which seldom changes. */
 type ThirdSlotUse = "stale" | "failing" | "conflicts";
@@ -92,16 +90,4 @@ export class PolicySlots {
     this.#known.set(policy, known);
     return known;
   }
-}
-
-/** Steps over a closed time at once: it may close thousands of slots. */
-function nextOpen(policy: Policy, source: SlotSource | undefined, afterMs: number): number | undefined {
-  const closedAt = createClosedTimes(policy);
-  let atMs = source?.next(afterMs);
-  for (let count = 0; atMs !== undefined && count < closedMax; count += 1) {
-    const closed = closedAt(atMs);
-    if (closed === undefined) return atMs;
-    atMs = source?.next(Math.max(atMs, closed.untilMs - 1));
-  }
-  return undefined;
 }

@@ -13,7 +13,8 @@ import { silentLog } from "../core/event-log.ts";
 import { showBoth } from "../core/instant.ts";
 import { shellWord } from "../core/plain-text.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
-import { createSlotSource, dueSlots } from "../schedule/slots.ts";
+import { nextOpen } from "../schedule/closed-times.ts";
+import { createSlotSource } from "../schedule/slots.ts";
 import { defaultPrefix } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { serve } from "./serve.ts";
@@ -127,9 +128,7 @@ function welcome(set: PolicySet, environment: Readonly<Record<string, string>>, 
 }
 
 function nextSlot(policy: Policy): string {
-  const source = createSlotSource(policy);
-  const [slotMs] =
-    source === undefined ? [] : dueSlots(source, systemClock.nowMs() + readyWithinMs, Number.POSITIVE_INFINITY, 1);
+  const slotMs = nextOpen(policy, createSlotSource(policy), systemClock.nowMs() + readyWithinMs);
   if (slotMs === undefined) return policy.after === undefined ? "only by hand" : `after ${policy.after.policy}`;
   const { schedule } = policy;
   return showBoth(slotMs, schedule === undefined || schedule.kind === "every" ? "UTC" : schedule.timezone);

@@ -8,6 +8,7 @@ import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { readTimeLine } from "../queries/time-line.ts";
+import { createClosedTimes, describeSkip } from "../schedule/closed-times.ts";
 import { type DstDay, dstDays } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
@@ -248,15 +249,17 @@ function toJson({ policy, slots, dstDays, expectedMs, deleted }: PolicyPlan): ob
 function toText(plans: readonly PolicyPlan[], screen: Screen): string {
   const rows = plans.flatMap(({ policy, slots, expectedMs }) => {
     const about = expectedMs === undefined ? "" : `about ${showInstant(expectedMs)}`;
+    const closedAt = createClosedTimes(policy);
     if (slots.length === 0) return [[policy.name, policy.action.kind, whenElse(policy), about]];
-    return slots.map((slotMs, index) => [
-      index === 0 ? policy.name : "",
-      index === 0 ? policy.action.kind : "",
-      showInstant(slotMs, zoneOf(policy)),
-      showInstant(slotMs),
-    ]);
+    return slots.map((slotMs, index) => {
+      const closed = closedAt(slotMs);
+      const name = index === 0 ? [policy.name, policy.action.kind] : ["", ""];
+      const times = [showInstant(slotMs, zoneOf(policy)), showInstant(slotMs)];
+      return [...name, ...times, ...(closed === undefined ? [] : [`skipped: ${describeSkip(closed)}`])];
+    });
   });
-  const slots = toTable(["policy", "kind", "local", "utc"], rows, screen);
+  const columns = ["policy", "kind", "local", "utc"];
+  const slots = toTable(rows.some((row) => row.length > columns.length) ? [...columns, "note"] : columns, rows, screen);
   const affected = plans.flatMap(({ policy, dstDays }) => (dstDays === undefined ? [] : [{ policy, dstDays }]));
   return affected.length === 0 ? slots : `${slots}\n\n${dstDaysToText(affected, screen)}`;
 }

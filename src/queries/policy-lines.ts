@@ -10,6 +10,7 @@ import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { parseTaskId } from "../model/task.ts";
 import { unusualWords } from "../model/unusual.ts";
+import { nextOpen } from "../schedule/closed-times.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import {
@@ -88,6 +89,7 @@ export interface PolicyLine {
   /** Whether it has other sync jobs, lists or objects than that. */
   readonly isOfSeveral: boolean;
   readonly usualMs: number | undefined;
+  /** The next slot that no pause, blackout or holiday will skip, as far as these are known. */
   readonly nextMs: number | undefined;
   /** The slot whose run has not ended, where the service is down: it waits for the service. */
   readonly waitingMs: number | undefined;
@@ -217,6 +219,7 @@ function toLine(
   const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
   const source = createChainSource(policy);
   const dueMs = policy.schedule === undefined || plannedMs === undefined ? undefined : source?.next(plannedMs);
+  const nextAfterMs = dueMs !== undefined && dueMs > nowMs ? dueMs - 1 : nowMs;
   const known = state?.targets.map(({ target }) => target) ?? [];
   const counted = totals && openConflictsOf(policy, known, totals);
   const isWaiting = isServiceDown && pauses.length === 0;
@@ -226,12 +229,7 @@ function toLine(
     endedMs: state?.targets[0]?.newest.finishedMs,
     isOfSeveral: (state?.targets.length ?? 0) > 1,
     usualMs: state === undefined ? undefined : usualDurationMs(state),
-    nextMs:
-      pauses.length > 0
-        ? nextAfterPauses(source, pauses)
-        : dueMs !== undefined && dueMs > nowMs
-          ? dueMs
-          : source?.next(nowMs),
+    nextMs: pauses.length > 0 ? nextAfterPauses(policy, source, pauses) : nextOpen(policy, source, nextAfterMs),
     waitingMs: isWaiting ? unendedMs : undefined,
     underWayMs: isWaiting ? undefined : unendedMs,
     pauses,
@@ -253,7 +251,8 @@ function toLine(
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
   const acknowledged = acknowledgementOf(health, state?.acknowledged, { missedMs, late, open: found.open });
   const line = { ...found, troubled, health, acknowledged };
-  const untilMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, line.nextMs ?? Number.POSITIVE_INFINITY);
+  const comingMs = source?.next(nextAfterMs) ?? Number.POSITIVE_INFINITY;
+  const untilMs = Math.min(dueMs ?? comingMs, comingMs);
   if (state !== undefined && late === undefined && !isServiceDown)
     keptLines.set(state, { line, missedMs, totals, pausesKey, untilMs });
   return line;
@@ -306,10 +305,10 @@ interface PlanningState {
   readonly nowMs: number;
 }
 
-/** The first slot that no pause keeps from starting; undefined where one has no end. */
-function nextAfterPauses(source: SlotSource | undefined, pauses: readonly Pause[]): number | undefined {
+/** The first slot that no pause and no closed time keeps from starting; undefined: none is known. */
+function nextAfterPauses(policy: Policy, source: SlotSource | undefined, pauses: readonly Pause[]): number | undefined {
   const endMs = Math.max(...pauses.map(({ untilMs }) => untilMs ?? Number.POSITIVE_INFINITY));
-  return Number.isFinite(endMs) ? source?.next(endMs - 1) : undefined;
+  return Number.isFinite(endMs) ? nextOpen(policy, source, endMs - 1) : undefined;
 }
 
 /**

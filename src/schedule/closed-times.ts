@@ -5,6 +5,7 @@ import { formatDuration } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { createCalendar } from "./calendar.ts";
 import { dayMs } from "./calendar-recurrence.ts";
+import type { SlotSource } from "./slots.ts";
 import { parseWallTime } from "./zone.ts";
 
 /**
@@ -25,6 +26,26 @@ export function describeSkip({ reason, note }: { readonly reason: string; readon
 type ClosedAt = (instantMs: number) => Closure | undefined;
 
 const remembered = new WeakMap<object, ClosedAt>();
+
+/** A search for an open slot ends after so many closed times: such a policy hardly starts. */
+const closedMax = 400;
+
+/** The first slot after an instant that no closed time will skip; undefined: none is in sight. */
+export function nextOpen(
+  policy: Pick<Policy, "closed" | "timezone">,
+  source: Pick<SlotSource, "next"> | undefined,
+  afterMs: number,
+): number | undefined {
+  const closedAt = createClosedTimes(policy);
+  let atMs = source?.next(afterMs);
+  for (let count = 0; atMs !== undefined && count < closedMax; count += 1) {
+    const closed = closedAt(atMs);
+    if (closed === undefined) return atMs;
+    // A closed time may close thousands of slots: the search steps over all at once.
+    atMs = source?.next(Math.max(atMs, closed.untilMs - 1));
+  }
+  return undefined;
+}
 
 /** Tells whether the policy is closed at an instant; cheapest when asked in order. */
 export function createClosedTimes(policy: Pick<Policy, "closed" | "timezone">): ClosedAt {

@@ -34,6 +34,18 @@ async function took(policy: string, ...minutes: number[]): Promise<void> {
 const plan = async (...args: string[]) => (await commandHere(["plan", ...args, ...where])).text;
 const night = ["--from", "2026-12-01 20:00", "--to", "06:00"];
 
+it("the next slots of a policy show which of them a closed time skips", async () => {
+  await keepPolicies(store, policies);
+  const first = ["--from", "2026-12-01 20:00", "--count", "1"];
+  const rowsOf = async (name: string) =>
+    (await plan(name, ...first)).split("\n").map((line) => line.replaceAll(/ {2,}/g, " | "));
+  expect(await rowsOf("closed")).toEqual([
+    "policy | kind | local | utc | note",
+    "closed | run | 2026-12-01 22:00:00 CET | 2026-12-01 21:00:00Z | skipped: blackout (0 22 * * * for 1h)",
+  ]);
+  expect((await rowsOf("held"))[0]).toBe("policy | kind | local | utc");
+});
+
 describe("the plan of a night", () => {
   it("is one time line, with ends and collisions by how long runs really took", async () => {
     await keepPolicies(store, policies);

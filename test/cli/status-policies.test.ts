@@ -141,6 +141,29 @@ describe("syncline status", () => {
     expect(await status("--watch")).toMatchObject({ code: 2, err: expect.stringMatching(/draws on a terminal/) });
   });
 
+  it("tells the next slot that no holiday closes, also after a pause", async () => {
+    const { store, status } = await storeOf("closed");
+    const nowMs = await redisTimeMs(store);
+    const dayMs = 24 * hourMs;
+    const dateIn = (days: number) => new Date(nowMs + days * dayMs).toISOString().slice(0, 10);
+    const closed = { blackouts: [], holidays: [0, 1, 2].map(dateIn) };
+    const names = ["new", "planned", "paused"];
+    await keepSet(store, [...names.map((name) => hourly(name, { closed })), hourly("open")]);
+    await liveProcess(store);
+    await new SlotLedger(store).watermarks(
+      names.slice(1).map((policy) => ({ policy, schedule: "x" })),
+      nowMs,
+    );
+    const pause = { scope: "policy", name: "paused", note: "migration", actor: "ann@host" } as const;
+    await new Pauses(store).set({ ...pause, untilMs: nowMs + dayMs });
+    const { policies } = JSON.parse((await status("--json")).out);
+    const next = new Map<string, string>(
+      policies.map(({ policy, next: at }: { policy: string; next: string }) => [policy, at]),
+    );
+    for (const name of names) expect([name, next.get(name)]).toEqual([name, `${dateIn(3)}T00:00:00.000Z`]);
+    expect(Date.parse(next.get("open") ?? "") - nowMs).toBeLessThanOrEqual(hourMs + 60_000);
+  });
+
   it("says which processes run other policies, or reject newer files", async () => {
     const { store, status } = await storeOf("config");
     await keepSet(store, [testPolicy({ schedule: undefined })]);

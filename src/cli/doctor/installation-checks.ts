@@ -10,6 +10,7 @@ import { isAbout, type Pause, showSubject } from "../../model/pause.ts";
 import { showFeed, showPresence } from "../../queries/service-words.ts";
 import { isStuck } from "../../queries/sinks.ts";
 import { describeRejected, type RunningConfig, type Status } from "../../queries/status.ts";
+import { nextOpen } from "../../schedule/closed-times.ts";
 import { createSlotSource } from "../../schedule/slots.ts";
 import { foreignOwner, type Owners, type Presence } from "../../store/redis.ts";
 import { cureOf, type DeletedTarget, tellDeleted } from "../deleted-targets.ts";
@@ -132,7 +133,7 @@ function judgeSinks({ sinks, nowMs }: Status): readonly Finding[] {
 const shownMax = 3;
 const firstOf = (names: readonly string[]) => someNames(names, undefined, shownMax);
 
-/** A policy's next slot; undefined: its schedule has none any more. */
+/** A policy's next slot that no closed time skips; undefined: none is in sight. */
 export interface NextSlot {
   readonly policy: string;
   readonly slotMs: number | undefined;
@@ -142,7 +143,7 @@ export interface NextSlot {
 export function nextSlots({ policies }: PolicySet, nowMs: number): readonly NextSlot[] {
   return policies
     .filter(({ schedule }) => schedule !== undefined)
-    .map((policy) => ({ policy: policy.name, slotMs: createSlotSource(policy)?.next(nowMs) }))
+    .map((policy) => ({ policy: policy.name, slotMs: nextOpen(policy, createSlotSource(policy), nowMs) }))
     .sort((a, b) => (a.slotMs ?? Number.POSITIVE_INFINITY) - (b.slotMs ?? Number.POSITIVE_INFINITY));
 }
 
@@ -181,7 +182,9 @@ function checkSlots(slots: readonly NextSlot[]): readonly Finding[] {
   const cure = "change the schedule, or remove the policy; `syncline plan` shows what a schedule gives";
   const never = slots
     .filter(({ slotMs }) => slotMs === undefined)
-    .map(({ policy }) => findingFor("next slots", policy).warning("its schedule has no slot any more", cure));
+    .map(({ policy }) =>
+      findingFor("next slots", policy).warning("its schedule has no slot any more that would start", cure),
+    );
   const coming = slots.flatMap(({ policy, slotMs }) =>
     slotMs === undefined ? [] : [`${policy} ${showInstant(slotMs)}`],
   );

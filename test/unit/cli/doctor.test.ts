@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Finding, stageOf, withinLines } from "../../../src/cli/doctor/finding.ts";
-import { judgePresence } from "../../../src/cli/doctor/installation-checks.ts";
+import { judgePresence, nextSlots } from "../../../src/cli/doctor/installation-checks.ts";
+import { testPolicy } from "../../support/policies.ts";
 
 describe("the step to a service that failed", () => {
   it.each([
@@ -30,6 +31,15 @@ describe("who is alive", () => {
     expect(levels(0, 0)).toEqual(["warning"]);
     expect(levels(0, 0, true)).toEqual(["problem"]);
   });
+});
+
+it("the next slot of a policy is the first that no holiday closes", () => {
+  const schedule = { kind: "every", everyMs: 3_600_000, spreadMs: 0 } as const;
+  const closed = { blackouts: [], holidays: ["2026-12-25"] };
+  const [policy, nowMs] = [testPolicy({ schedule, closed, timezone: "UTC" }), Date.parse("2026-12-25T06:30:00Z")];
+  expect(nextSlots({ policies: [policy] } as never, nowMs)).toEqual([
+    { policy: policy.name, slotMs: Date.parse("2026-12-26T00:00:00Z") },
+  ]);
 });
 
 describe("many findings of one kind", () => {
