@@ -9,11 +9,13 @@ import { isFromMasks } from "../model/task.ts";
 import { parseWallTime } from "../schedule/zone.ts";
 import { type DaySums, readSpans, toSums } from "../store/day-summaries.ts";
 import { History } from "../store/history.ts";
-import { redisTimeMs } from "../store/redis.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
+import { readFanOuts } from "../store/start-entry.ts";
+import { entryRetentionMs } from "../store/start-journal.ts";
 import type { QueryContext } from "./query-context.ts";
 
-/** What became of a slot. `started`: at least one of its tasks has no outcome here. */
+/** What became of a slot. `started`: at least one of its tasks has no outcome here, or no longer. */
 export type SlotEnding = OutcomeStatus | "coalesced" | "started";
 
 /** One slot. `durationMs`: of its longest task. `note`: why it was skipped or missed. */
@@ -43,6 +45,9 @@ const worstFirst: readonly SlotEnding[] = [
 /** Outcomes read of one policy, and of each of several: slots beyond are left out. */
 const [outcomesMax, stripOutcomesMax] = [2_000, 400];
 
+/** Says of a started slot that its outcomes may have been dropped. */
+const droppedNote = "no outcome yet, or no longer kept";
+
 /** Reads the newest `count` slots of each policy, oldest first. */
 export async function readSlotStrips(
   context: QueryContext,
@@ -71,28 +76,44 @@ export async function readSlots(
   tasksMax = outcomesMax,
 ): Promise<{ readonly slots: readonly EndedSlot[]; readonly isAll: boolean }> {
   const records = await new SlotLedger(store).slots(policy, count + 1, span);
-  const read: { readonly record: SlotRecord; readonly ids: readonly string[] }[] = [];
+  const read: ReadSlot[] = [];
   let total = 0;
-  for (const record of records.slice(0, count)) {
-    const ids = tasksOf(policy, record);
-    total += ids.length;
+  for (const slot of await withTasks(store, policy, records.slice(0, count))) {
+    total += slot.ids.length;
     if (total > tasksMax && read.length > 0) break;
-    read.push({ record, ids });
+    read.push(slot);
   }
   const ids = read.flatMap((slot) => slot.ids);
-  const outcomes = await new History(store).outcomes(policy, ids);
-  return { slots: read.map((slot) => toSlot(slot, outcomes)), isAll: read.length === records.length };
+  const history = new History(store);
+  const outcomes = await history.outcomes(policy, ids);
+  const slots = read.map((slot) => toSlot(slot, outcomes));
+  const isAll = read.length === records.length;
+  if (!slots.some(({ ending }) => ending === "started")) return { slots, isAll };
+  // Asked after the outcomes: some may be dropped in between. The journal forgets fan-outs, too.
+  const [keptSinceMs = 0, nowMs] = await Promise.all([history.keptSinceMs(policy), redisTimeMs(store)]);
+  const knownSinceMs = Math.max(keptSinceMs, nowMs - entryRetentionMs);
+  const isDropped = ({ slotMs, ending }: EndedSlot) => ending === "started" && slotMs <= knownSinceMs;
+  return { slots: slots.map((slot) => (isDropped(slot) ? { ...slot, note: droppedNote } : slot)), isAll };
 }
 
-function tasksOf(policy: string, record: SlotRecord): string[] {
-  if (record.state !== "started") return [];
-  return tasksOfSlot(policy, record).flatMap((task) => (isFromMasks(task) ? [] : [task.id]));
+interface ReadSlot {
+  readonly record: SlotRecord;
+  readonly ids: readonly string[];
 }
 
-function toSlot(
-  { record, ids }: { readonly record: SlotRecord; readonly ids: readonly string[] },
-  outcomes: Awaited<ReturnType<History["outcomes"]>>,
-): EndedSlot {
+/** Adds the tasks of started slots; in place of one over masks, those that it fanned out into. */
+async function withTasks(store: Store, policy: string, records: readonly SlotRecord[]): Promise<readonly ReadSlot[]> {
+  const slots = records.map((record) => ({
+    record,
+    tasks: record.state === "started" ? tasksOfSlot(policy, record) : [],
+  }));
+  const overMasks = slots.flatMap(({ tasks }) => tasks.filter(isFromMasks).map(({ id }) => id));
+  const into = await readFanOuts(store, overMasks);
+  const fanOuts = new Map(overMasks.map((id, index) => [id, into[index]]));
+  return slots.map(({ record, tasks }) => ({ record, ids: tasks.flatMap(({ id }) => fanOuts.get(id) ?? [id]) }));
+}
+
+function toSlot({ record, ids }: ReadSlot, outcomes: Awaited<ReturnType<History["outcomes"]>>): EndedSlot {
   const { slotMs, state, detail, note } = record;
   if (state !== "started") return { slotMs, ending: state, durationMs: undefined, note: note ?? detail };
   const ended = ids.flatMap((id) => outcomes.get(id) ?? []);

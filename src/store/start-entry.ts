@@ -4,7 +4,7 @@ import { refuseNewer } from "../core/newer-version.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { Store } from "./redis.ts";
-import { asList, asTexts, batchesOf, createScript, pairsOf } from "./script.ts";
+import { asList, asTexts, batchesOf, createScript, pairsOf, readFields } from "./script.ts";
 
 const readInFlight = createScript("start/in-flight", (answer) => asList(answer).map(asTexts));
 
@@ -108,6 +108,12 @@ export function toEntry(fields: readonly string[]): StartEntry {
     targets: toTexts(entry.get("targets")),
     cancelled: entry.get("cancelled"),
   };
+}
+
+/** What replaces each of these tasks, as `StartJournal.fannedOutInto` answers, in few commands. */
+export async function readFanOuts(store: Store, taskIds: readonly string[]) {
+  const keys = taskIds.map((id) => entryKey(store, id));
+  return (await readFields(store, keys, ["fannedOutInto"])).map(([into]) => toTexts(into));
 }
 
 /** Reads a list of texts; undefined when there is none. */

@@ -65,7 +65,7 @@ export function legend(): Html {
     ["missed", "missed"],
     ["skipped", "skipped"],
     ["coalesced", "coalesced"],
-    ["started", "no outcome yet"],
+    ["started", "no outcome yet, or no longer kept"],
   ];
   const items = kinds.map(
     ([ending, words]) =>

@@ -3,10 +3,13 @@
 import { expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import type { SlotRecord } from "../../../src/model/slot-record.ts";
 import { taskId } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
 import { keepPolicySet } from "../../../src/store/kept-policies.ts";
 import { Pauses } from "../../../src/store/pauses.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { runHere } from "../../support/commands-here.ts";
 import { testOutcome } from "../../support/outcomes.ts";
@@ -25,6 +28,7 @@ const story: Story = {
   prices: { endings: ["ok", "conflicts"] },
   stock: { endings: ["ok", "ok"], more: { labels: { team: "sales" } } },
   pulse: { endings: [], more: { schedule: every(2_000) } },
+  masks: { endings: [], more: { action: { kind: "run", fromMasks: { name: "*" } } } },
   rare: { endings: [], more: { schedule: cron("50 2 * * *") } },
 };
 const set = setOfStory(story);
@@ -72,7 +76,7 @@ it("the filter for what is paused finds also what needs a person for another rea
   await new Pauses(web.store).set(pause);
   expect(await textOf("/policies?health=conflicts")).toContain("prices");
   expect(await textOf("/policies?health=paused")).toMatch(
-    /1 of 6 policies.*prices.* paused by ana: books close before: conflicts/,
+    /1 of 7 policies.*prices.* paused by ana: books close before: conflicts/,
   );
   expect(await textOf("/")).toContain(" 1 paused ");
 });
@@ -135,6 +139,47 @@ it("the first good run of each sync job is compared with no run of another", asy
     await new History(web.store).record(testOutcome({ taskId: id, policy: "rare", target, ...times }));
     expect(await textOf(`/tasks/${id}`)).toContain("It is the only good run so far");
   }
+});
+
+it("a slot over masks ends as its sync jobs do, or as the lookup of the masks", async () => {
+  const hour = Math.floor(Date.now() / hourMs);
+  const slotOf = (back: number) => (hour - back) * hourMs;
+  const tasks = (back: number, ...targets: string[]) => {
+    const named = { policy: "masks", kind: "run", slotMs: slotOf(back), origin: "schedule" } as const;
+    return targets.map((target) => taskId({ ...named, target }));
+  };
+  const record = (back: number): SlotRecord => {
+    return { slotMs: slotOf(back), state: "started", detail: "on-time", kind: "run", targets: ["masks"] };
+  };
+  const ledger = new SlotLedger(web.store);
+  await ledger.watermarks([{ policy: "masks", schedule: "every hour" }], slotOf(9));
+  const records = [5, 4, 3, 2, 1].map(record);
+  const marks = { expectedWatermarkMs: slotOf(9), newWatermarkMs: slotOf(-2) };
+  await ledger.record([{ policy: "masks", ...marks, records, tasks: [] }]);
+  const journal = new StartJournal(web.store);
+  for (const back of [3, 1])
+    await journal.fannedOut(tasks(back, "masks")[0] ?? "", tasks(back, ...(back === 3 ? ["7", "8"] : ["7"])));
+  const end = (back: number, target: string, changes: object = {}) => {
+    const at = { slot: new Date(slotOf(back)).toISOString(), finishedAt: new Date(slotOf(back) + 1).toISOString() };
+    const [id = ""] = tasks(back, target);
+    return new History(web.store).record(testOutcome({ taskId: id, policy: "masks", target, ...at, ...changes }));
+  };
+  await end(4, "masks", { status: "not-started", reason: "masks-unread" });
+  await end(3, "7");
+  await end(3, "8", { status: "failed", reason: "run-failed" });
+  await end(1, "7");
+  const path = "/api/v1/policies/masks/slots?limit=5";
+  const endings = async () => {
+    const { items } = JSON.parse(
+      await (await web.ask(path, { headers: { authorization: `Bearer ${boss.token}` } })).text(),
+    );
+    return items.map(({ ending, note }: Record<string, string>) => (ending === "started" ? [ending, note] : ending));
+  };
+  const stillOpen = ["started", ""];
+  expect(await endings()).toEqual(["succeeded", stillOpen, "failed", "not-started", stillOpen]);
+  await web.store.redis.hset(web.store.key("outcomes-kept"), "masks", slotOf(4));
+  const dropped = ["started", "no outcome yet, or no longer kept"];
+  expect(await endings()).toEqual(["succeeded", stillOpen, "failed", "not-started", dropped]);
 });
 
 it("an audit of no slot proves nothing", async () => {
