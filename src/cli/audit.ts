@@ -4,7 +4,6 @@ import type { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
-import { counted } from "../core/plain-text.ts";
 import {
   type AuditFinding,
   type AuditReport,
@@ -12,6 +11,8 @@ import {
   auditStates,
   auditSum,
   auditToJson,
+  describeDropped,
+  notesFor,
   readAudits,
 } from "../queries/audit-policy.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
@@ -110,12 +111,8 @@ function show(
   for (const line of lines.slice(0, linesMax)) io.out(line);
   if (lines.length > linesMax) io.out(`and ${lines.length - linesMax} more like these; --json lists all`);
   printMissed(reports, io);
-  const shortened = reports.filter(({ outcomesSinceMs }) => outcomesSinceMs !== undefined).length;
-  if (shortened > 0)
-    io.err(
-      `of ${counted(shortened, "policy", "policies")} older outcomes are no longer kept (see its row): tasks of those slots were not looked for`,
-    );
   if (isWhole) io.out(auditSum(reports, off));
+  else for (const line of describeDropped(reports)) io.err(line);
   io.err("a slot is a key of its policy's ledger, so none can be recorded twice");
 }
 
@@ -141,11 +138,11 @@ function printMissed(reports: readonly AuditReport[], io: CommandIo): void {
     io.out(`and ${newest.length - missedLinesMax} older missed slots; --json lists all`);
 }
 
-function toRow({ policy, audit, outcomesSinceMs, inFlight, notes, findings }: AuditReport): string[] {
-  if (audit === undefined) return [policy, "", "", "0", ...auditStates.map(() => ""), "", "0", notes.join("; ")];
+function toRow(report: AuditReport): string[] {
+  const { policy, audit, inFlight, findings } = report;
+  if (audit === undefined) return [policy, "", "", "0", ...auditStates.map(() => ""), "", "0", notesFor(report)];
   const counts = auditStates.map((state) => String(audit.states[state]));
   const interval = [showInstant(audit.afterMs + 1), showInstant(audit.toMs)];
-  const kept = outcomesSinceMs === undefined ? [] : [`outcomes are kept since ${showInstant(outcomesSinceMs)}`];
-  const tail = [String(inFlight), String(findings.length), [...notes, ...kept].join("; ")];
+  const tail = [String(inFlight), String(findings.length), notesFor(report)];
   return [policy, ...interval, String(audit.slots), ...counts, ...tail];
 }

@@ -3,7 +3,7 @@
 
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
-import { toIso } from "../core/instant.ts";
+import { showInstant, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
 import { isFromMasks, type Task, targetOf } from "../model/task.ts";
@@ -238,13 +238,29 @@ export function auditSum(reports: readonly AuditReport[], off: number): string {
     ...(pending === 0 ? [] : [`${pending} of the last ${formatDuration(onTimeMs)} are not planned yet`]),
     ...(waiting === 0 ? [] : [`${waiting} wait for their predecessor`]),
   ];
-  if (off > 0) return [`${off} of ${slots} slots are off`, ...open].join("; ");
+  const unknown = describeDropped(reports);
+  if (off > 0) return [`${off} of ${slots} slots are off`, ...open, ...unknown].join("; ");
   const inFlight = reports.reduce((total, report) => total + report.inFlight, 0);
-  const ended = inFlight === 0 ? "none without an outcome" : `none without an outcome but ${inFlight} in flight`;
+  const but = inFlight === 0 ? "" : ` but ${inFlight} in flight`;
+  const ended = [`none without an outcome${but}`, ...unknown].join("; ");
   if (slots === 0) return "no slot was due there: nothing was checked";
   if (open.length === 0) return `planned = recorded: ${slots} slots, none lost, ${ended}`;
   const recorded = slots - pending - waiting;
   return `${recorded} of ${slots} slots are recorded, none lost, ${ended}; ${open.join("; ")}: look again`;
+}
+
+/** Of how many policies the tasks of older slots were not looked for; empty: all were. */
+export function describeDropped(reports: readonly AuditReport[]): readonly string[] {
+  const dropped = reports.filter(({ outcomesSinceMs }) => outcomesSinceMs !== undefined).length;
+  if (dropped === 0) return [];
+  const of = counted(dropped, "policy", "policies");
+  return [`of ${of} older outcomes are no longer kept: tasks of those slots were not looked for`];
+}
+
+/** The notes of a report, with since when its outcomes are kept, where that matters. */
+export function notesFor({ notes, outcomesSinceMs }: AuditReport): string {
+  const kept = outcomesSinceMs === undefined ? [] : [`outcomes are kept since ${showInstant(outcomesSinceMs)}`];
+  return [...notes, ...kept].join("; ");
 }
 
 /** A report for machines, without its findings. */

@@ -1,6 +1,14 @@
 // The audit "planned = recorded": per policy, were all slots of a span recorded, and only those?
 import { html } from "hono/html";
-import { type AuditReport, auditedMax, auditMeaning, auditStates, auditSum } from "../../queries/audit-policy.ts";
+import {
+  type AuditReport,
+  auditedMax,
+  auditMeaning,
+  auditStates,
+  auditSum,
+  describeDropped,
+  notesFor,
+} from "../../queries/audit-policy.ts";
 import { type Html, mark, tag } from "./marks.ts";
 import { fullTime, nothing, pageLinks, policyLink, section, slotPath, table } from "./parts.ts";
 
@@ -53,7 +61,7 @@ export function auditPage(reports: readonly AuditReport[], filter: AuditFilter, 
     findings.length > 0
       ? tag("bad", "cross", "off")
       : reports.some(({ audit }) => (audit?.slots ?? 0) > 0)
-        ? mark("ok", "proved")
+        ? mark("ok", describeDropped(reports).length > 0 ? "recorded" : "proved")
         : mark("new", "nothing to check");
   const of = pages > 1 ? html` <span class="quiet">of the policies on this page</span>` : "";
   return html`<h1>Audit</h1>
@@ -104,17 +112,20 @@ function findingTable(findings: readonly (AuditReport["findings"][number] & { re
 }
 
 function reportTable(reports: readonly AuditReport[]): Html {
-  const rows = reports.map(({ policy, audit, inFlight, findings, notes }) => [
-    policyLink(policy),
-    audit === undefined ? nothing : fullTime(audit.afterMs + 1, "UTC"),
-    `${audit?.slots ?? 0}`,
-    ...auditStates.map((state) =>
-      audit === undefined || audit.states[state] === 0 ? nothing : `${audit.states[state]}`,
-    ),
-    inFlight === 0 ? nothing : `${inFlight}`,
-    findings.length === 0 ? nothing : tag("bad", "cross", `${findings.length}`),
-    notes.join("; "),
-  ]);
+  const rows = reports.map((report) => {
+    const { policy, audit, inFlight, findings } = report;
+    return [
+      policyLink(policy),
+      audit === undefined ? nothing : fullTime(audit.afterMs + 1, "UTC"),
+      `${audit?.slots ?? 0}`,
+      ...auditStates.map((state) =>
+        audit === undefined || audit.states[state] === 0 ? nothing : `${audit.states[state]}`,
+      ),
+      inFlight === 0 ? nothing : `${inFlight}`,
+      findings.length === 0 ? nothing : tag("bad", "cross", `${findings.length}`),
+      notesFor(report),
+    ];
+  });
   const numbers = ["slots", ...auditStates, "in flight", "off"].map((label) => [label, "num"] as const);
   const columns = ["policy", "checked from", ...numbers, ["note", "wide"] as const];
   return table("Audit by policy", columns, rows, { none: "No policy of this name." });

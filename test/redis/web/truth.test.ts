@@ -186,3 +186,14 @@ it("an audit of no slot proves nothing", async () => {
   expect(await textOf("/audit?from=2020-01-01&to=2020-01-02")).not.toContain("proved");
   expect(await textOf("/audit?policy=stock")).toContain("proved");
 });
+
+it("an audit proves nothing of tasks whose outcomes are no longer kept", async () => {
+  const kept = [web.store.key("outcomes-kept"), "stock"] as const;
+  await web.store.redis.hset(...kept, Math.floor(Date.now() / hourMs) * hourMs);
+  const text = await textOf("/audit?policy=stock");
+  const unknown = "of 1 policy older outcomes are no longer kept: tasks of those slots were not looked for";
+  expect(text).toContain(`none without an outcome; ${unknown}`);
+  expect(text).toMatch(/outcomes are kept since \d{4}-/);
+  expect(text).not.toContain("proved");
+  expect(await command("audit", "stock")).toContain(unknown);
+});
