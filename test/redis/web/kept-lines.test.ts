@@ -24,7 +24,10 @@ const history = new History(store);
 const notes = new NotifyStore(store);
 const schedule = { kind: "every", everyMs: hourMs, spreadMs: 0 } as const;
 const expectation = { by: "06:00" } as never;
-let policies = ["one", "two", "three"].map((name) => testPolicy({ name, schedule, expect: expectation }));
+const closed = { blackouts: [], holidays: ["2026-11-21"] };
+let policies = ["one", "two", "three"].map((name) =>
+  testPolicy({ name, schedule, expect: expectation, ...(name === "two" ? { closed } : {}) }),
+);
 let nowMs = beginMs + 60_000;
 let pauses: Pause[] = [];
 let breaker: "open" | "closed" = "closed";
