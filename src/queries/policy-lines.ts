@@ -305,7 +305,7 @@ interface PlanningState {
   readonly nowMs: number;
 }
 
-/** The first slot that no pause and no closed time keeps from starting; undefined: none is known. */
+/** The first slot that no pause and no closed time keeps from starting; undefined: none known. */
 function nextAfterPauses(policy: Policy, source: SlotSource | undefined, pauses: readonly Pause[]): number | undefined {
   const endMs = Math.max(...pauses.map(({ untilMs }) => untilMs ?? Number.POSITIVE_INFINITY));
   return Number.isFinite(endMs) ? nextOpen(policy, source, endMs - 1) : undefined;

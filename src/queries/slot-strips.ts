@@ -15,7 +15,7 @@ import { readFanOuts } from "../store/start-entry.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
 import type { QueryContext } from "./query-context.ts";
 
-/** What became of a slot. `started`: at least one of its tasks has no outcome here, or no longer. */
+/** What became of a slot. `started`: at least one of its tasks has no outcome, or none any more. */
 export type SlotEnding = OutcomeStatus | "coalesced" | "started";
 
 /** One slot. `durationMs`: of its longest task. `note`: why it was skipped or missed. */
