@@ -11,7 +11,9 @@ export interface AlertEvent {
   readonly brief: Brief;
   /** undefined: the event says nothing about the policy's health. */
   readonly health: Health | undefined;
+  /** New ones; `stillConflicts`: those from before that are open, 0 where that is not known. */
   readonly conflicts: number;
+  readonly stillConflicts: number;
   readonly slotMs: number;
   readonly atMs: number;
   /** Whether it may be the service's fault: `while-down` only while it is down or suspected. */
@@ -80,6 +82,7 @@ export function toAlertEvent(event: EndingEvent, isBreakerOpen: boolean, notifyO
     brief: { key, at, status, reason, detail: cutText(detail, detailCharactersMax), target, slot, newConflicts },
     health,
     conflicts: newConflicts ?? 0,
+    stillConflicts: outcome.stillConflicts ?? 0,
     slotMs: Date.parse(slot),
     atMs: Date.parse(at),
     outage: !isBad ? "no" : isSure || isOfBreaker ? "yes" : whileDown,
@@ -95,7 +98,7 @@ function toMissed({ policy, slotMs, detail: reason, id }: Extract<NotifyEvent, {
   const key = `${policy}/${slot}`;
   const brief = { key, at: atOf(id), status: "missed", reason, detail, target: "", slot, newConflicts: null };
   return {
-    ...{ brief, health: "missed", conflicts: 0, slotMs, atMs: Date.parse(brief.at) },
+    ...{ brief, health: "missed", conflicts: 0, stillConflicts: 0, slotMs, atMs: Date.parse(brief.at) },
     ...{ outage: "no", isSignOfLife: false, outcome: undefined, news: undefined },
   };
 }

@@ -23,6 +23,8 @@ const briefSchema = z.object({
 /** What a notice says of an ending. `key`: its id, the same whenever it is read. */
 export type Brief = Readonly<z.infer<typeof briefSchema>>;
 
+const leftSchema = z.object({ conflicts: z.int(), sinceMs: z.int(), brief: briefSchema });
+
 const targetSchema = z.object({
   health: z.enum(healths),
   conflicts: z.int(),
@@ -30,12 +32,15 @@ const targetSchema = z.object({
   sinceMs: z.int(),
   inRow: z.int(),
   outage: z.int().exactOptional(),
+  left: leftSchema.exactOptional(),
   brief: briefSchema,
 });
 
 /**
- * One target of a policy, by its last ending (`brief`). `sinceMs`: since when it ends so. `inRow`:
- * in how many slots in a row it failed. `outage`: the start of the outage that it counts to.
+ * One target of a policy, by its last ending (`brief`); of conflicts that are open, by the one that
+ * left them. `sinceMs`: since when it ends so. `inRow`: in how many slots in a row it failed.
+ * `outage`: the start of the outage that it counts to. `left`: the conflicts that it left before it
+ * became worse.
  */
 export type TargetAlertState = Readonly<z.infer<typeof targetSchema>>;
 

@@ -57,7 +57,8 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
     const isNew = !isPartOf(policy.name, before.policy, service);
     service = withFailure(service, { policy: policy.name, event, isNew });
   } else if (event.isSignOfLife) service = withSignOfLife(service, atMs);
-  const after = withEvent(before.policy, event, mayBeOutage ? service.sinceMs : undefined);
+  const conflictsMax = policy.follow.conflictsMax ?? 0;
+  const after = withEvent(before.policy, event, { conflictsMax, outage: mayBeOutage ? service.sinceMs : undefined });
   const updated = updateSinks(policy, after, { key: brief.key, ending: brief });
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
@@ -259,21 +260,37 @@ function wantsRecoveryOnly(rule: NotifyRule): boolean {
   return recovery && failuresInRow === undefined && conflicts === undefined && !blocked && !unknown && !missed;
 }
 
-function withEvent(state: PolicyAlertState, event: AlertEvent, outage: number | undefined): PolicyAlertState {
-  const { brief, health = "good", conflicts, slotMs, atMs } = event;
+function withEvent(
+  state: PolicyAlertState,
+  event: AlertEvent,
+  { conflictsMax, outage }: { readonly conflictsMax: number; readonly outage: number | undefined },
+): PolicyAlertState {
+  const { brief, health = "good", conflicts, stillConflicts, slotMs, atMs } = event;
   const { [brief.target]: before, ...targets } = state.targets;
   // A slot that did something ends a missed slot.
   if (didWork(health) && (targets[""]?.slotMs ?? slotMs) <= slotMs) delete targets[""];
-  if (health !== "good" || conflicts > 0) {
+  const left = before === undefined ? undefined : leftBy(before);
+  const open = conflicts + stillConflicts;
+  // As many as a sink was notified of, while they are open.
+  const most = Math.max(conflicts, Math.min(left?.conflicts ?? 0, open));
+  if (health === "good" && left !== undefined && stillConflicts > 0 && open > conflictsMax) {
+    targets[brief.target] = { ...left, health: "conflicts", conflicts: most, slotMs, inRow: 0 };
+  } else if (health !== "good" || conflicts > 0) {
     const inRow = before?.slotMs === slotMs ? before.inRow : (before?.inRow ?? 0) + 1;
     targets[brief.target] = {
-      ...{ health, conflicts, slotMs, brief },
+      ...{ health, conflicts: health === "conflicts" ? most : conflicts, slotMs, brief },
       sinceMs: before?.health === health ? before.sinceMs : atMs,
       inRow: health === "failing" ? Math.max(1, inRow) : 0,
       ...(outage === undefined ? {} : { outage }),
+      ...(didWork(health) || left === undefined ? {} : { left }),
     };
   }
   return { ...state, targets };
+}
+
+/** The conflicts that a target left at its last end that was no worse. */
+function leftBy({ health, conflicts, sinceMs, brief, left }: TargetAlertState): TargetAlertState["left"] {
+  return health === "conflicts" ? { conflicts, sinceMs, brief } : left;
 }
 
 /** Whether a policy counts to this outage already. */

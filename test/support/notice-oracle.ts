@@ -18,6 +18,8 @@ export interface StoryOutcome {
   readonly status: string;
   readonly reason: string;
   readonly newConflicts: number;
+  /** Those from before that are open. */
+  readonly stillConflicts?: number;
 }
 
 /**
@@ -71,6 +73,10 @@ interface Bad {
   readonly outcome: StoryOutcome;
   readonly sinceMs: number;
   readonly row: number;
+  /** So many of its conflicts are open. */
+  readonly open: number;
+  /** What it was before it became worse than conflicts. */
+  readonly left: Bad | undefined;
   /** It may be the service's doing: not told before the window closes. */
   isHeld: boolean;
 }
@@ -153,7 +159,7 @@ class Oracle {
   }
 
   #end(outcome: StoryOutcome): void {
-    const { policy, target, status, reason, slotMs, atMs, newConflicts } = outcome;
+    const { policy, target, status, reason, slotMs, atMs, newConflicts, stillConflicts = 0 } = outcome;
     for (const [sink, rule] of Object.entries(this.#story.rules[policy] ?? {}))
       if (rule === "every") this.#say({ sink, kind: "outcome", state: "", outcome });
     if (status === "skipped") return;
@@ -163,7 +169,11 @@ class Oracle {
     const missed = all.get("");
     if (isGood && missed !== undefined && missed.outcome.slotMs <= slotMs) all.delete("");
     all.delete(target);
-    if (status !== "succeeded" || newConflicts > 0) {
+    const left = before?.outcome.status === "conflicts" ? before : before?.left;
+    const open = Math.max(newConflicts, Math.min(left?.open ?? 0, newConflicts + stillConflicts));
+    if (status === "succeeded" && stillConflicts > 0 && left !== undefined) {
+      all.set(target, { ...left, open });
+    } else if (status !== "succeeded" || newConflicts > 0) {
       const isSame = before !== undefined && stateOf(before.outcome) === stateOf(outcome);
       const isFailing = stateOf(outcome) === "failing";
       if (reason === "unreachable") this.#windowMs ??= atMs;
@@ -171,6 +181,8 @@ class Oracle {
       all.set(target, {
         outcome,
         sinceMs: isSame ? before.sinceMs : atMs,
+        open: status === "conflicts" ? open : newConflicts,
+        left: isGood ? undefined : left,
         row: isFailing ? (isSame ? before.row : 0) + 1 : 0,
         isHeld: this.#windowMs !== undefined && isVague,
       });
@@ -304,10 +316,10 @@ function stateOf({ status }: StoryOutcome): State | undefined {
 }
 
 /** As what a sink hears of it, by its rule. */
-function heardAs(rule: StoryRule, { outcome, row }: Bad): State | undefined {
+function heardAs(rule: StoryRule, { outcome, row, open }: Bad): State | undefined {
   const state = stateOf(outcome);
   if (rule === "change") return state;
   if (rule === "ends") return state === "conflicts" ? undefined : state;
   if (rule === "three") return state === "failing" && row >= 3 ? state : undefined;
-  return outcome.newConflicts > 2 ? "conflicts" : undefined;
+  return open > 2 ? "conflicts" : undefined;
 }

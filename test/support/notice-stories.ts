@@ -175,7 +175,8 @@ class Planner {
     this.#busyUntilMs.set(target, atMs);
     const [status, reason] = endings[phase];
     const newConflicts = phase === "conflict" || random.chance(0.05) ? random.integer(1, 4) : 0;
-    this.#ended({ atMs, policy, target, slotMs, status, reason, newConflicts });
+    const stillConflicts = (phase === "well" || phase === "conflict") && random.chance(0.5) ? random.integer(0, 3) : 0;
+    this.#ended({ atMs, policy, target, slotMs, status, reason, newConflicts, stillConflicts });
   }
 
   /** What a sync job does for some slots now. */
@@ -252,9 +253,9 @@ async function play(story: Story, fixture: StoryFixture, step: StoryStep): Promi
   else if (step.kind === "masks") await fixture.masksRead(step.policy, step.syncJobs);
   else if (step.kind === "outcome" && step.target === "") await fixture.missed(step.policy);
   else if (step.kind === "outcome") {
-    const { policy, target, task: taskId, reason, newConflicts, slotMs } = step;
+    const { policy, target, task: taskId, reason, newConflicts, stillConflicts = 0, slotMs } = step;
     const status = step.status as Outcome["status"];
-    const said = { status, reason, newConflicts, detail: `the detail of ${taskId}` };
+    const said = { status, reason, newConflicts, stillConflicts, detail: `the detail of ${taskId}` };
     await fixture.ended(policy, { taskId, target, slot: new Date(slotMs).toISOString(), ...said });
   } else if (step.kind === "look") {
     fixture.diesBeforeSave = step.dies;

@@ -44,6 +44,56 @@ describe("what a sink is told by a bare name", () => {
     ]);
   });
 
+  it("is no recovery while the conflicts are open, also after something worse", async () => {
+    const found = { status: "conflicts", reason: "new-conflicts", newConflicts: 3 } as const;
+    const still = (stillConflicts: number) => ({ newConflicts: 0, stillConflicts });
+    expect(await storyOf(changeRule, [found, still(3), still(1), still(0), still(0)])).toEqual([
+      "nightly: conflicts (3 new), sync job 42",
+      "nightly: recovered after 3m (was conflicts)",
+    ]);
+    // Not known how many are left.
+    expect(await storyOf(changeRule, [found, {}])).toHaveLength(2);
+    expect(await storyOf(changeRule, [found, failed, failed, still(3), still(0)])).toEqual([
+      "nightly: conflicts (3 new), sync job 42",
+      "nightly: failing (run-failed), sync job 42",
+      "nightly: conflicts (3 new), sync job 42",
+      "nightly: recovered after 4m (was conflicts)",
+    ]);
+    // They were there before the first run: this one brought none.
+    expect(await storyOf(changeRule, [still(3), failed, still(3)])).toEqual([
+      "nightly: failing (run-failed), sync job 42",
+      "nightly: recovered after 1m (was failing)",
+    ]);
+  });
+
+  it("is no recovery by an outage that ends while the conflicts are open", async () => {
+    const fixture = new NotifyFixture([notifiedPolicy("nightly"), notifiedPolicy("other")]);
+    fixture.ended("nightly", { status: "conflicts", reason: "new-conflicts", newConflicts: 3 });
+    await fixture.after(60_000);
+    for (const policy of ["nightly", "other"]) fixture.ended(policy, unreachable);
+    await fixture.after(60_000);
+    for (const policy of ["nightly", "other"]) fixture.ended(policy, { newConflicts: 0, stillConflicts: 3 });
+    await fixture.after(60_000);
+    expect(fixture.published()).toEqual([
+      "ops failing nightly",
+      "ops service-down service:main",
+      "ops service-up service:main",
+    ]);
+  });
+
+  it("takes as many open conflicts as the policy does", async () => {
+    const policy = notifiedPolicy("nightly");
+    const fixture = new NotifyFixture([{ ...policy, follow: { ...policy.follow, conflictsMax: 2 } }]);
+    fixture.ended("nightly", { status: "conflicts", reason: "new-conflicts", newConflicts: 3 });
+    await fixture.after(60_000);
+    fixture.ended("nightly", { newConflicts: 1, stillConflicts: 2 });
+    await fixture.after(60_000);
+    expect(fixture.published()).toEqual(["ops failing nightly"]);
+    fixture.ended("nightly", { newConflicts: 0, stillConflicts: 2 });
+    await fixture.after(60_000);
+    expect(fixture.titles().slice(1)).toEqual(["nightly: recovered after 2m (was conflicts)"]);
+  });
+
   it("is a change by hand that an apply policy corrected, once each, in any state", async () => {
     const drift = { reason: "drift-corrected", target: "syncJob-4" } as const;
     expect(await storyOf(changeRule, [{}, drift, {}, drift])).toEqual([
@@ -258,11 +308,16 @@ describe("the single rules", () => {
 
   it("conflicts N tells above the number, whatever the outcome is called", async () => {
     const found = (newConflicts: number) => ({ newConflicts });
+    const judged = { status: "conflicts", reason: "new-conflicts" } as const;
     expect(await storyOf({ conflicts: 10 }, [found(10), found(11), found(12), found(0), found(11)])).toEqual([
       "nightly: conflicts (11 new), sync job 42",
       "nightly: conflicts (11 new), sync job 42",
     ]);
     expect(await storyOf({ conflicts: "judged" }, [found(11)])).toEqual([]);
+    const rule = { conflicts: 10, recovery: true };
+    const left = (newConflicts: number, stillConflicts: number) => ({ ...judged, newConflicts, stillConflicts });
+    expect(await storyOf(rule, [left(11, 0), left(1, 11), { newConflicts: 0, stillConflicts: 12 }])).toHaveLength(1);
+    expect(await storyOf(rule, [left(11, 0), { newConflicts: 0, stillConflicts: 9 }])).toHaveLength(2);
   });
 
   it.each([
