@@ -96,7 +96,7 @@ export interface PolicyLine {
   /** The slot whose run has not ended, of a policy that is late for no such outage. */
   readonly underWayMs: number | undefined;
   readonly pauses: readonly Pause[];
-  /** When a slot was last missed, if that was after the last outcome. */
+  /** When a slot was last missed, if no task ended since, apart from skipped ones. */
   readonly missedMs: number | undefined;
   /** The slot that is due and not planned. */
   readonly unplannedMs: number | undefined;
@@ -235,7 +235,8 @@ function toLine(
     pauses,
     late,
     unusual: state?.targets.find(({ target, last }) => last.findings.length > 0 && isCurrent?.(target) !== false),
-    missedMs: missedMs > (worst?.newest.finishedMs ?? 0) ? missedMs : undefined,
+    missedMs:
+      missedMs > lastEndMs(state?.targets.filter(({ target }) => isCurrent?.(target) !== false)) ? missedMs : undefined,
     unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
     open: counted !== undefined && counted.count > (policy.follow.conflictsMax ?? 0) ? counted : undefined,
   };
@@ -256,6 +257,14 @@ function toLine(
   if (state !== undefined && late === undefined && !isServiceDown)
     keptLines.set(state, { line, missedMs, totals, pausesKey, untilMs });
   return line;
+}
+
+/** When a task last ended that was not skipped: one that was skipped makes up for no slot. */
+function lastEndMs(targets: readonly TargetState[] = []): number {
+  const ends = targets.map(({ newest, lastGoodMs = 0, lastBadMs = 0 }) =>
+    newest.status === "skipped" ? Math.max(lastGoodMs, lastBadMs) : newest.finishedMs,
+  );
+  return Math.max(0, ...ends);
 }
 
 const slotsSeenMax = 100;

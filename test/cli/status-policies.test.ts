@@ -164,6 +164,50 @@ describe("syncline status", () => {
     expect(Date.parse(next.get("open") ?? "") - nowMs).toBeLessThanOrEqual(hourMs + 60_000);
   });
 
+  it("takes a missed slot as made up for by a run, not by one that was skipped", async () => {
+    const { store, status } = await storeOf("skipped");
+    const nowMs = await redisTimeMs(store);
+    const jobs = { kind: "run", syncJobs: [42, 7] } as const;
+    const names = ["one", "made-up", "several", "bad"];
+    await keepSet(
+      store,
+      names.map((name) => hourly(name, name === "several" ? { action: jobs } : {})),
+    );
+    await liveProcess(store);
+    const ledger = new SlotLedger(store);
+    const hoursAgo = (hours: number) => nowMs - hours * hourMs;
+    const missed = { slotMs: hoursAgo(2), state: "missed", detail: "catch-up-none" } as const;
+    for (const policy of names) {
+      await ledger.watermarks([{ policy, schedule: "x" }], hoursAgo(3));
+      const plan = { policy, tasks: [] };
+      await ledger.record([
+        { ...plan, expectedWatermarkMs: hoursAgo(3), newWatermarkMs: missed.slotMs, records: [missed] },
+      ]);
+      await ledger.record([{ ...plan, expectedWatermarkMs: missed.slotMs, newWatermarkMs: nowMs, records: [] }]);
+    }
+    const end = async (policy: string, hours: number, change: Partial<Outcome> = {}) => {
+      const at = new Date(hoursAgo(hours)).toISOString();
+      const named = { taskId: `${policy}__run__42__${hours}`, policy, slot: at, finishedAt: at };
+      await new History(store).record(testOutcome({ ...named, ...change }));
+    };
+    const skipped = { status: "skipped", reason: "overlap" } as const;
+    for (const policy of names) await end(policy, 3);
+    await end("made-up", 1);
+    await end("several", 1, { target: "7", taskId: "several__run__7__1" });
+    await end("bad", 1, failed);
+    for (const policy of names) await end(policy, 0, skipped);
+    const { policies, counts } = JSON.parse((await status("--json")).out);
+    expect(counts).toEqual({ failing: 1, missed: 1, ok: 2 });
+    expect(policies.map(({ policy, state }: Record<string, unknown>) => `${policy} ${state}`)).toEqual([
+      "bad failing",
+      "one missed",
+      "made-up ok",
+      "several ok",
+    ]);
+    expect((await status("one")).code).toBe(1);
+    expect((await status("made-up")).code).toBe(0);
+  });
+
   it("says which processes run other policies, or reject newer files", async () => {
     const { store, status } = await storeOf("config");
     await keepSet(store, [testPolicy({ schedule: undefined })]);
