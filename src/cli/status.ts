@@ -7,6 +7,7 @@ import { errorText, UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
+import { listItems, mustBeActedOn } from "../queries/attention.ts";
 import { needsPerson, readPolicyLines, withSlots } from "../queries/policy-lines.ts";
 import { isInstallationWell, readStatus } from "../queries/status.ts";
 import { type PolicyAt, readStatusAt } from "../queries/status-at.ts";
@@ -41,8 +42,8 @@ const clearScreen = "\u001b[H\u001b[2J";
 const help = `
 One line a policy, the worst first: quarantined, failing, unknown (a start that may have happened), missed (a slot was), late (for its deadline), unplanned (due, and no scheduler has planned it), blocked, conflicts; then service-down (its breaker is open: nothing starts), paused, new (nothing ended yet), ok. "failed ×3": three in a row.
 What \`syncline acknowledge\` names stands below the rest that needs a person.
-Then services, processes and the policies that they run, lists that cost too much, sinks, the last digests.
-Exit code 1 when something needs a person: a policy in one of the states up to conflicts, a role without a process, an open breaker, a service that throttles, newer files rejected, processes with different policies for 5 minutes, a second owner, a sink stuck for 15 minutes, a last digest that a sink did not take.
+Then services, processes and the policies that they run, lists that cost too much or cannot be read, sinks, the last digests.
+Exit code 1 when something needs a person: a policy in one of the states up to conflicts, a role without a process, an open breaker, a service that throttles, newer files rejected, processes with different policies for 5 minutes, a second owner, a list that cannot be read, a sink stuck for 15 minutes, a last digest that a sink did not take.
 With --at (06:00, yesterday 06:00, 2026-12-01T06:00) exit code 1 when a policy that was due from the midnight before had not succeeded by then.
 
 Examples:
@@ -91,7 +92,8 @@ async function showStatus(options: StatusOptions, { store, target, io }: Parts):
   const status = await readStatus(set, store, target);
   const lines = await readPolicyLines(set.policies, store, status);
   const shown = await withSlots(options.json ? lines : lines.slice(0, options.limit), store, status.nowMs);
-  const isWell = isInstallationWell(status) && !lines.some(({ health }) => needsPerson[health]);
+  const isBad = lines.some(({ health }) => needsPerson[health]) || listItems(status).some(mustBeActedOn);
+  const isWell = isInstallationWell(status) && !isBad;
   const full: FullStatus = { status, lines, shown, isWell };
   io.exitCode = isWell ? 0 : 1;
   if (options.json) return io.out(statusToJson(full));

@@ -84,11 +84,21 @@ export async function readAttention({
       needsPerson[line.health] && !isToldByOutage(line, services) ? [policyItem(line, nowMs)] : [],
     ),
     ...sinkItems(status),
-    ...status.feeds.flatMap((feed) => (isListOfOutage(feed, services) ? [] : [listItem(feed)])),
+    ...listItems(status),
     ...lines.flatMap(unusualItem),
   ];
   const isNew = ({ acknowledged }: AttentionItem) => acknowledged === undefined;
   return { nowMs, items: [...items.filter(isNew), ...items.filter((item) => !isNew(item))], counts, lines, status };
+}
+
+/** Whether a person must act on it: it does not heal, and more than a look is needed. */
+export function mustBeActedOn({ state, heals }: Pick<AttentionItem, "state" | "heals">): boolean {
+  return !heals && state !== "unusual" && state !== "costly";
+}
+
+/** Lists that are costly, or cannot be read and are not told by the outage of their service. */
+export function listItems({ feeds, services }: Pick<Status, "feeds" | "services">): AttentionItem[] {
+  return feeds.flatMap((feed) => (isListOfOutage(feed, services) ? [] : [listItem(feed)]));
 }
 
 function listItem({ feed, what, cure, sinceMs, reason }: ExpensiveFeed): AttentionItem {

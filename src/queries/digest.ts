@@ -10,7 +10,7 @@ import { hashText } from "../core/stable-hash.ts";
 import { hasLabels } from "../model/label.ts";
 import type { Notice } from "../model/notice.ts";
 import { showSubject } from "../model/pause.ts";
-import { type AttentionItem, readAttention } from "./attention.ts";
+import { type AttentionItem, mustBeActedOn, readAttention } from "./attention.ts";
 import { plainEnd, plainHealths, plainTime, troubleOf } from "./plain-troubles.ts";
 import { countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
@@ -123,13 +123,14 @@ function titleOf(lines: readonly PolicyLine[], items: readonly AttentionItem[], 
   const all = counted(lines.length, "policy", "policies");
   const fresh = items.filter(({ acknowledged }) => acknowledged === undefined);
   const unusual = fresh.filter(({ state }) => state === "unusual").length;
-  const bad = fresh.filter(({ state, heals }) => state !== "unusual" && !(state === "throttled" && heals));
-  const needy = bad.filter(({ heals }) => !heals).length;
+  const needy = fresh.filter(mustBeActedOn).length;
+  const isBad = needy > 0 || fresh.some(({ state, heals }) => heals && state !== "throttled");
   const isWell = items.length === 0 && lines.every(({ health }) => health === "ok");
   const worst = needy === 0 ? "Not fine" : `Not fine, ${needy === 1 ? "1 needs" : `${needy} need`} a person`;
-  const verdict = bad.length > 0 ? worst : fresh.length < items.length ? "Nothing new is wrong" : "No trouble";
+  const verdict = isBad ? worst : fresh.length < items.length ? "Nothing new is wrong" : "No trouble";
   const down = items.flatMap(({ about, state, name }) => (about === "service" && state === "down" ? [name] : []));
-  const others = items.filter(({ about }) => about !== "policy").length - down.length;
+  const costly = items.filter(({ state }) => state === "costly").length;
+  const others = items.filter(({ about }) => about !== "policy").length - down.length - costly;
   const downNames = someNames(down, undefined, 3);
   const isTold = lines.some(({ health }) => health === "service-down");
   const words = { ...plainHealths, "service-down": `waiting for ${downNames} (down)` };
@@ -137,6 +138,7 @@ function titleOf(lines: readonly PolicyLine[], items: readonly AttentionItem[], 
   const parts = [
     lines.length === 0 ? "No policy" : isWell ? `All well: ${all}` : `${verdict}: ${counts} of ${all}`,
     ...(down.length === 0 || isTold ? [] : [`${downNames} down`]),
+    ...(costly === 0 ? [] : [counted(costly, "costly list")]),
     ...(others === 0 ? [] : [counted(others, "other trouble")]),
   ];
   return `${parts.join(", ")}${label === "" ? "" : ` (${label})`}`;

@@ -74,11 +74,18 @@ describe("syncline status", () => {
       const book = new FeedStore(store);
       // An audit in between says nothing of the cost.
       for (const because of ["audit", "links-not-kept"] as const) await walked(book, because);
-      await book.failed({ ...feed, list: "conflictDetails" }, "server: it answered 500");
       await new RedisWatch(store, { roles: ["scheduler", "worker"] }).check();
     });
+    expect((await command("status")).code).toBe(0);
+    expect((await command("digest")).out).toMatch(/^No trouble: 1 not run yet of 1 policy, 1 costly list\n/);
+    await fixture.inStore(prefix, (store) =>
+      new FeedStore(store).failed({ ...feed, list: "conflictDetails" }, "server: it answered 500"),
+    );
     const status = await command("status");
-    expect(status.code).toBe(0);
+    expect(status.code).toBe(1);
+    expect((await command("digest")).out).toMatch(
+      /^Not fine, 1 needs a person: 1 not run yet of 1 policy, 1 costly list, 1 other trouble\n/,
+    );
     expect(status.out).toMatch(
       /activities of main +all 50 pages are read at each walk since \S+ \S+, 3 times in a row: its links carry a credential, so Syncline stores none to resume from \(sig\)/,
     );

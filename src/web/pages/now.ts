@@ -4,7 +4,7 @@ import { showNear } from "../../core/instant.ts";
 import { lowest } from "../../core/min-heap.ts";
 import { counted } from "../../core/plain-text.ts";
 import type { Outcome } from "../../model/outcome.ts";
-import type { Attention, AttentionItem } from "../../queries/attention.ts";
+import { type Attention, type AttentionItem, mustBeActedOn } from "../../queries/attention.ts";
 import { plainHealths } from "../../queries/plain-troubles.ts";
 import {
   countHealths,
@@ -55,15 +55,18 @@ function itemsOf({ items }: Attention) {
   const fresh = items.filter(({ acknowledged }) => acknowledged === undefined);
   const healing = fresh.filter(({ heals }) => heals).length;
   const heals = healing === 1 ? "1 trouble heals by itself" : `${healing} troubles heal by themselves`;
-  return { known, fresh, needy: fresh.length - healing, heals: healing === 0 ? "" : heals };
+  const needy = fresh.filter(mustBeActedOn).length;
+  return { known, fresh, needy, looks: fresh.length - healing - needy, heals: healing === 0 ? "" : heals };
 }
 
 function headline(attention: Attention): string {
   const { lines } = attention;
-  const { needy, known, heals } = itemsOf(attention);
+  const { needy, known, heals, looks } = itemsOf(attention);
   if (needy > 0) return `${counted(needy, "thing needs", "things need")} a person${heals && `, ${heals}`}`;
   if (heals) return `Not all is well: ${heals}, nothing needs a person`;
-  if (known.length > 0) return "Nothing new needs a person";
+  const nothing = `Nothing ${known.length === 0 ? "" : "new "}needs a person`;
+  if (looks > 0) return `${nothing}, ${counted(looks, "thing is", "things are")} worth a look`;
+  if (known.length > 0) return nothing;
   if (lines.length === 0) return "No policies yet";
   const others = lines.filter(({ health }) => health !== "ok");
   const well = lines.length - others.length;

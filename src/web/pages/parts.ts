@@ -4,7 +4,7 @@ import type { Policy, Schedule } from "../../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../../core/duration.ts";
 import { showInstant, showNear } from "../../core/instant.ts";
 import { type Pause, type PauseSubject, showSubject, subjectKey } from "../../model/pause.ts";
-import { type AttentionItem, whomToAsk } from "../../queries/attention.ts";
+import { type AttentionItem, mustBeActedOn, whomToAsk } from "../../queries/attention.ts";
 import type { PolicyLine } from "../../queries/policy-lines.ts";
 import { actionWords } from "../../queries/task-words.ts";
 import type { Html } from "./marks.ts";
@@ -193,8 +193,9 @@ export function factList(facts: readonly (readonly [name: string, value: Html | 
 }
 
 /** Whom to ask about a trouble, and whether it heals by itself. */
-export function care(item: Pick<AttentionItem, "about" | "touches" | "heals">): Html {
-  return html`<span>${whomToAsk(item)}</span> <span>${item.heals ? "heals by itself" : "needs a person"}</span>`;
+export function care(item: Pick<AttentionItem, "about" | "touches" | "state" | "heals">): Html {
+  const words = item.heals ? "heals by itself" : mustBeActedOn(item) ? "needs a person" : "worth a look";
+  return html`<span>${whomToAsk(item)}</span> <span>${words}</span>`;
 }
 
 /** A text in which words between backquotes are commands. */

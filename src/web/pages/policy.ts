@@ -100,7 +100,7 @@ ${byHand.length === 0 ? "" : section("by-hand", "By hand", html`${handRunTable(b
 function careOf(line: PolicyLine): Html | "" {
   const { policy, health, waitingMs } = line;
   if (needsPerson[health] || waitingMs !== undefined)
-    return html`<p>${withCode(nextStepOf(line))}</p><p class="facts">${care({ about: "policy", touches: [line], heals: healsByItself(line) })}</p>`;
+    return html`<p>${withCode(nextStepOf(line))}</p><p class="facts">${care({ about: "policy", touches: [line], state: line.health, heals: healsByItself(line) })}</p>`;
   return policy.owner === undefined ? "" : html`<p class="quiet">owner: ${policy.owner}</p>`;
 }
 

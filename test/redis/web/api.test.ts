@@ -270,6 +270,19 @@ it("shows a run that ended well and is unusual below what is bad", async () => {
     });
   const { body } = await get("/policies?health=ok");
   expect(body.items.find(({ name }: Record<string, string>) => name === "deliveries").unusual).toContain("took 47m");
+  const page = await (await web.ask("/")).text();
+  expect(page).toContain("<h1>4 things need a person</h1>");
+  expect(page.replace(/<[^>]+>/g, " ").replace(/\s+/g, " ")).toMatch(/usually 12m since [^.]* worth a look Look at/);
+});
+
+it("counts what is only unusual as worth a look, not as what needs a person", async () => {
+  const own = await webForTest({ story: { calm: { endings: ["ok"] } } });
+  const named = { policy: "calm", taskId: "calm__run__42__unusual", finishedAt: new Date().toISOString() };
+  await new History(own.store).record(
+    testOutcome({ ...named, durationMs: 2_820_000, unusual: ["duration"], usualMs: 720_000 }),
+  );
+  const headline = async () => /<h1>.*<\/h1>/.exec(await (await own.ask("/")).text())?.[0];
+  await expect.poll(headline, { interval: 300 }).toBe("<h1>Nothing needs a person, 1 thing is worth a look</h1>");
 });
 
 it("says why a policy is in quarantine, also while a person pauses it", async () => {
