@@ -2,7 +2,7 @@
 // have the same calendar. Called by metric-gauges.ts and create-notifier.ts.
 import type { Policy } from "../config/policy-set.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
-import { nextOpen } from "../schedule/closed-times.ts";
+import { thirdOpenSlot } from "../schedule/closed-times.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import { readLastSuccesses } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
@@ -32,9 +32,6 @@ export async function readSuccesses(
   return { nowMs, successes, keptSince, pauses: all };
 }
 
-/** With the third slot after a success, two whole intervals have passed without one. */
-const slotsAfter = 3;
-
 /** What the third slot is used for. Each is cached by its own instant, which seldom changes. */
 type ThirdSlotUse = "stale" | "failing" | "conflicts";
 
@@ -58,16 +55,12 @@ export class PolicySlots {
     return atMs;
   }
 
-  /**
-   * The third slot after an instant, such as the last success; undefined when none will come. Slots
-   * that a blackout or a holiday closes do not count.
-   */
+  /** The third slot after an instant, from the cache. */
   thirdSlotMs(policy: Policy, asked: ThirdSlotUse, sinceMs: number): number | undefined {
     const known = this.#of(policy);
     const before = known.third[asked];
     if (before?.sinceMs === sinceMs) return before.atMs;
-    let atMs: number | undefined = sinceMs;
-    for (let slot = 0; slot < slotsAfter && atMs !== undefined; slot += 1) atMs = nextOpen(policy, known.source, atMs);
+    const atMs = thirdOpenSlot(policy, known.source, sinceMs);
     known.third[asked] = { sinceMs, atMs };
     return atMs;
   }

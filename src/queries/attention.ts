@@ -200,9 +200,16 @@ function policyItem(line: PolicyLine, nowMs: number): AttentionItem {
     heals: healsByItself(line),
     sinceMs: sinceOf(line),
     lastGoodMs: worst?.lastGoodMs,
-    slotMs: worst?.last.origin === "schedule" ? worst.last.slotMs : undefined,
+    slotMs: slotOf(line),
     nextStep: nextStepOf(line),
   };
+}
+
+/** The slot that shows what is wrong: where slots are, not that of the last run. */
+function slotOf({ health, worst, unplannedMs }: PolicyLine): number | undefined {
+  if (health === "unplanned") return unplannedMs;
+  if (health === "late" || (health === "missed" && worst?.last.status !== "missed")) return undefined;
+  return worst?.last.origin === "schedule" ? worst.last.slotMs : undefined;
 }
 
 /** A run that ended well and is unusual: a person should look whether it did what it should. */

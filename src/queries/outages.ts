@@ -22,14 +22,17 @@ export function hasFailedByOutage(line: PolicyLine): boolean {
   return line.health === "failing" && isOfOutage(line);
 }
 
-/** Whether it gets well when its service answers, or, if it failed but once, by its next run. */
+/**
+ * Whether it gets well when its service answers, or by its next run: if it failed but once, or
+ * missed slots and ended well not long before.
+ */
 export function healsByItself(line: PolicyLine): boolean {
-  const { health, troubled, nextMs, waitingMs, late, open } = line;
+  const { health, troubled, nextMs, waitingMs, late, open, isBehind } = line;
   if (open !== undefined || !isOfOutage(line)) return false;
   const isOver = health === "failing" || health === "missed";
   if (waitingMs !== undefined) return isOver || health === "late" || health === "service-down";
   const isFirst = troubled.every(({ inARow }) => inARow === 1);
-  return isOver && isFirst && nextMs !== undefined && late === undefined;
+  return isOver && isFirst && !isBehind && nextMs !== undefined && late === undefined;
 }
 
 function isDown(services: Services, name: string): boolean {

@@ -10,7 +10,7 @@ import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { parseTaskId } from "../model/task.ts";
 import { unusualWords } from "../model/unusual.ts";
-import { nextOpen } from "../schedule/closed-times.ts";
+import { nextOpen, thirdOpenSlot } from "../schedule/closed-times.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import {
@@ -98,6 +98,8 @@ export interface PolicyLine {
   readonly pauses: readonly Pause[];
   /** When a slot was last missed, if no task ended since, apart from skipped ones. */
   readonly missedMs: number | undefined;
+  /** Whether two intervals have passed since it last ended well, of one that missed a slot. */
+  readonly isBehind: boolean;
   /** The slot that is due and not planned. */
   readonly unplannedMs: number | undefined;
   /** The first target whose newest run is unusual, and why. */
@@ -251,7 +253,10 @@ function toLine(
   const troubled = state?.targets.filter((one) => isCurrent?.(one.target) !== false && isTroubled(one)) ?? [];
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
   const acknowledged = acknowledgementOf(health, state?.acknowledged, { missedMs, late, open: found.open });
-  const line = { ...found, troubled, health, acknowledged };
+  const goodMs = worst?.lastGoodMs ?? state?.firstMs;
+  const behindMs = health === "missed" && goodMs !== undefined ? thirdOpenSlot(policy, source, goodMs) : undefined;
+  const isBehind = behindMs !== undefined && behindMs <= nowMs;
+  const line = { ...found, troubled, health, acknowledged, isBehind };
   const comingMs = source?.next(nextAfterMs) ?? Number.POSITIVE_INFINITY;
   const untilMs = Math.min(dueMs ?? comingMs, comingMs);
   if (state !== undefined && late === undefined && !isServiceDown)
@@ -354,7 +359,14 @@ export function targetHealth({ weight, last }: TargetState): Health | undefined 
 }
 
 function healthOf(
-  { pauses, worst, missedMs, unplannedMs, late, open }: Omit<PolicyLine, "health" | "troubled" | "acknowledged">,
+  {
+    pauses,
+    worst,
+    missedMs,
+    unplannedMs,
+    late,
+    open,
+  }: Omit<PolicyLine, "health" | "troubled" | "acknowledged" | "isBehind">,
   isSettled: boolean,
 ): PolicyHealth {
   if (pauses.some(({ cause }) => cause === "quarantine")) return "quarantined";

@@ -47,6 +47,23 @@ export function nextOpen(
   return undefined;
 }
 
+/** With the third slot after a success, two whole intervals have passed without one. */
+const slotsAfter = 3;
+
+/**
+ * The third slot after an instant, such as the last success; undefined when none will come. Slots
+ * that a blackout or a holiday closes do not count.
+ */
+export function thirdOpenSlot(
+  policy: Pick<Policy, "closed" | "timezone">,
+  source: Pick<SlotSource, "next"> | undefined,
+  sinceMs: number,
+): number | undefined {
+  let atMs: number | undefined = sinceMs;
+  for (let slot = 0; slot < slotsAfter && atMs !== undefined; slot += 1) atMs = nextOpen(policy, source, atMs);
+  return atMs;
+}
+
 /** Tells whether the policy is closed at an instant; cheapest when asked in order. */
 export function createClosedTimes(policy: Pick<Policy, "closed" | "timezone">): ClosedAt {
   // Once per policy: a blackout's calendar costs more than asking it.

@@ -4,11 +4,13 @@ import { expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { isDenied } from "../../../src/core/limiter.ts";
+import type { Outcome } from "../../../src/model/outcome.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
 import { History } from "../../../src/store/history.ts";
 import { keepPolicySet } from "../../../src/store/kept-policies.ts";
-import type { Store } from "../../../src/store/redis.ts";
+import { redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { runHere } from "../../support/commands-here.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
@@ -120,4 +122,40 @@ it("what one sync job needs a person for is no part of another's outage", async 
   expect(await items()).toEqual([["alike", true], ["again", false], ...needed, ["run-well", true]]);
   await breakDown(own.store);
   await expect.poll(items, { interval: 300 }).toEqual([[service, true], ...needed]);
+});
+
+it("a miss is made up for by the next run, until two intervals have no good end", async () => {
+  const slots: Story = {
+    once: { endings: ["ok", "missed"] },
+    again: { endings: ["ok", "missed", "missed", "missed"] },
+    ...{ "late-once": { endings: [] }, "late-again": { endings: [] }, due: { endings: [] } },
+  };
+  const own = await webForTest({ story: slots });
+  const nowMs = await redisTimeMs(own.store);
+  const hoursAgo = (hours: number) => new Date(nowMs - hours * 3_600_000).toISOString();
+  const end = (policy: string, hours: number, as: Partial<Outcome> = {}) => {
+    const at = { slot: hoursAgo(hours), finishedAt: hoursAgo(hours) };
+    return new History(own.store).record(testOutcome({ policy, taskId: `${policy}__run__42__${hours}`, ...at, ...as }));
+  };
+  const tooLate = { status: "missed", reason: "too-late" } as const;
+  await end("late-once", 1);
+  await end("late-once", 0, tooLate);
+  await end("late-again", 4);
+  for (const hours of [2, 1, 0]) await end("late-again", hours, tooLate);
+  await end("due", 4);
+  await new SlotLedger(own.store).watermarks([{ policy: "due", schedule: "x" }], nowMs - 10_800_000);
+  const told = async () => {
+    const { items } = JSON.parse(await (await own.ask("/api/v1/attention")).text());
+    return items.map(({ name, state, healsByItself, slot }: Record<string, unknown>) => [
+      ...[name, state, healsByItself, slot],
+    ]);
+  };
+  // Its slot is the missed one, where that is known: not that of the last good run.
+  await expect.poll(told, { interval: 300 }).toEqual([
+    ["once", "missed", true, null],
+    ["again", "missed", false, null],
+    ["late-once", "missed", true, hoursAgo(0)],
+    ["late-again", "missed", false, hoursAgo(0)],
+    ["due", "unplanned", false, new Date(Math.ceil((nowMs - 10_800_000 + 1) / 3_600_000) * 3_600_000).toISOString()],
+  ]);
 });
