@@ -7,7 +7,7 @@ import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { someNames } from "../core/plain-text.ts";
 import type { Outcome } from "../model/outcome.ts";
-import { parseTaskId, type Task } from "../model/task.ts";
+import { activationId, parseTaskId, type Task } from "../model/task.ts";
 import { targetWords } from "../queries/task-words.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
@@ -98,11 +98,15 @@ async function findTask(
 }
 
 async function questionOf(task: Task, store: Store): Promise<string> {
-  const { state, sentAtMs } = (await new StartJournal(store).entry(task.id)) ?? {};
+  const journal = new StartJournal(store);
+  const { state, sentAtMs } = (await journal.entry(task.id)) ?? {};
+  const activation = await journal.entry(activationId(task.id));
   const isSent = state === "sending" || state === "confirmed";
   const now = isSent
     ? `It was sent ${sentAtMs === undefined ? "" : `at ${showInstant(sentAtMs)} `}and goes on at the service; Syncline stops to follow it.`
-    : "Nothing was sent yet.";
+    : (activation?.sends ?? 0) > 0
+      ? "The run is not started yet, but the activation before it was sent."
+      : "Nothing was sent yet.";
   return `${now} Cancel ${task.id}?`;
 }
 

@@ -72,6 +72,18 @@ export function parseTaskId(id: string): TaskIdentity | undefined {
   return { policy, kind, target, slotMs, origin: isByHand ? "manual" : "schedule" };
 }
 
+const activationEnd = "__activate";
+
+/** The id of the activation before a run. No other id ends so: they end in digits. */
+export function activationId(runId: string): string {
+  return `${runId}${activationEnd}`;
+}
+
+/** The id of the run that an activation goes before; undefined for the id of a task. */
+export function runOfActivation(id: string): string | undefined {
+  return id.endsWith(activationEnd) ? id.slice(0, -activationEnd.length) : undefined;
+}
+
 /** Reads the target out of a task id: no policy's name holds "_". */
 export function targetOf(id: string): string {
   return id.split("__").slice(2, -1).join("__");

@@ -14,13 +14,14 @@
 //   any                  close: without an outcome of its own      settled, or the same
 //
 // Only the step to `sending` permits the request: for the newest claimant, and not after the
-// start-by time. One permission stands at a time. A second one needs `notSent` (the request surely
+// start-by time; that of an activation before a run also needs the claim of the run. One permission
+// stands at a time. A second one needs `notSent` (the request surely
 // started nothing) or `beginSendingAgain` (under `onUnknown: retry`, or once the run is absent).
 import { randomUUID } from "node:crypto";
 import { silentLog } from "../core/event-log.ts";
 import { type Denial, isDenied, noEnding, type Permit } from "../core/limiter.ts";
 import type { LongRun } from "../model/notify-event.ts";
-import type { Task } from "../model/task.ts";
+import { runOfActivation, type Task } from "../model/task.ts";
 import { feedStatusKey } from "./feed-store.ts";
 import { KeptWrites } from "./kept-writes.ts";
 import { type LeaseSubject, leaseKey, leaseMs } from "./leases.ts";
@@ -227,7 +228,8 @@ export class StartJournal {
 
   /**
    * Notes that a person cancels the task: from now on no request of it is permitted, and its next
-   * step ends it. Answers what it meets; `claimed`: nothing was sent.
+   * step ends it. Answers what it meets; `claimed`: it was not sent, but an activation before it
+   * may have been.
    */
   async cancel(taskId: string, cancelled: string): Promise<StartState | "fanned-out"> {
     return cancelScript(this.#store, [this.#key(taskId)], [cancelled, entryRetentionMs]);
@@ -366,6 +368,8 @@ export class StartJournal {
   ): Promise<Permission> {
     if (this.#watch?.mayAsk() === false) return "undecided";
     const { keys, args } = this.#permissionCommand(task, claimant, intent);
+    const run = runOfActivation(task.id);
+    if (run !== undefined) keys.push(this.#key(run));
     const { permission, intents } = await this.#orTakenBack(ask(keys, args), task, claimant);
     if (permission !== "permitted") return permission;
     return (await this.#isReplicated(task, claimant, intents)) ? "permitted" : "undecided";

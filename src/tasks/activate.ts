@@ -4,7 +4,7 @@
 // sync job is known, the worker verifies an activate task.
 import type { Policy } from "../config/policy-set.ts";
 import type { ActivePredicate } from "../feeds/mapping.ts";
-import type { Task } from "../model/task.ts";
+import { activationId, type Task } from "../model/task.ts";
 import { complete } from "../model/verdict.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
 import { deferIfLimited } from "./defer.ts";
@@ -115,12 +115,13 @@ interface Run {
 
 /** The activation before a run, as the journal knows it. */
 export function activationOf(run: Task): Task {
-  return { ...run, id: `${run.id}__activate`, kind: "activate" };
+  return { ...run, id: activationId(run.id), kind: "activate" };
 }
 
 /**
  * Activates the sync job of a run that is not started yet; undefined when the run may go on. It has
- * its own journal entry, so it is sent at most once per task. Accepted: the run goes on. Refused or
+ * its own journal entry, so it is sent at most once per task, while this claim of the run stands.
+ * Accepted: the run goes on. Refused or
  * failed on the server: not-started. No answer: the run goes on, and its outcome tells.
  */
 export async function activateFirst(task: Task, run: Run): Promise<StepResult | undefined> {
@@ -188,7 +189,8 @@ async function endRun(
   { reason, detail }: Pick<TaskEnding, "reason" | "detail">,
 ): Promise<StepResult> {
   await deps.journal.close(first, { isOver: false });
-  return endUnsent(claimant, "not-started", { reason, detail: describe(detail) });
+  const tellsActivation = { tellsActivation: true } as const;
+  return endUnsent(claimant, "not-started", { reason, detail: describe(detail), ...tellsActivation });
 }
 
 function describe(detail: string): string {

@@ -4,7 +4,7 @@
 import { errorText } from "../core/errors.ts";
 import { toIso } from "../core/instant.ts";
 import { coveredSlotsMax, figuresOf, type Outcome, withFindings } from "../model/outcome.ts";
-import { isFromMasks, type Task } from "../model/task.ts";
+import { activationId, isFromMasks, type Task } from "../model/task.ts";
 import { judgeRun } from "../model/unusual.ts";
 import { complete } from "../model/verdict.ts";
 import type { RecordResult } from "../store/history.ts";
@@ -35,7 +35,7 @@ export async function finish(
   // "Nothing was sent" is read from the journal: it is true only if Redis has lost nothing of it.
   const fence = from?.state === "claimed" && status !== "unknown" ? await deps.checkFence(task) : undefined;
   if (fence === "undecided") return "superseded";
-  const final = fence === "loss" ? lostWithRedis : ending;
+  const final = fence === "loss" ? lostWithRedis : await tellActivation(task, ending, deps);
   const finishedAtMs = Math.max(await deps.nowMs(), final.startedAtMs ?? 0);
   const poll = await pollChange(task, final, deps);
   const facts = { finishedAtMs, attempts, changed: poll?.changed };
@@ -107,6 +107,22 @@ interface OutcomeFacts {
   readonly changed: boolean | undefined;
 }
 
+type Activations = Pick<FinishDependencies, "journal">;
+
+/** A run that is not started tells of an activation before it that went out. */
+async function tellActivation(task: Task, ending: TaskEnding, deps: Activations): Promise<TaskEnding> {
+  if (ending.from?.state !== "claimed" || ending.tellsActivation === true) return ending;
+  const sent = await describeActivation(task, deps);
+  return sent === undefined ? ending : { ...ending, detail: `${ending.detail}; but ${sent}` };
+}
+
+/** Says that the activation before a run went out; undefined: none did. */
+async function describeActivation({ kind, id }: Task, { journal }: Activations): Promise<string | undefined> {
+  const activation = kind === "run" ? await journal.entry(activationId(id)) : undefined;
+  if (activation === undefined || activation.sends === 0) return undefined;
+  return `the activation before it ${activation.state === "sending" ? "may have been" : "was"} sent`;
+}
+
 /** The outcome of an ending. */
 export function toOutcome(task: Task, ending: TaskEnding, { finishedAtMs, attempts, changed }: OutcomeFacts): Outcome {
   const { id: taskId, policy, service, repository, kind, target, origin } = task;
@@ -138,12 +154,20 @@ export function toOutcome(task: Task, ending: TaskEnding, { finishedAtMs, attemp
 }
 
 /** How a cancelled start ends; undefined when it is not cancelled, or is over. */
-export function endCancelledStart({ kind }: Task, { claimant, entry }: Claim): StepResult | undefined {
+export async function endCancelledStart(
+  task: Task,
+  { claimant, entry }: Claim,
+  deps: Activations,
+): Promise<StepResult | undefined> {
   const { state, cancelled, sends, sentAtMs: startedAtMs } = entry;
   if (cancelled === undefined || state === "settled") return undefined;
-  if (state === "claimed")
-    return endUnsent(claimant, "skipped", { reason: "cancelled", detail: `${cancelled}; nothing was sent` });
-  const begun = kind === "run" ? "the run" : "what it began";
+  if (state === "claimed") {
+    const sent = await describeActivation(task, deps);
+    const what = sent === undefined ? "nothing was sent" : `the run was not started, but ${sent}`;
+    const why = { reason: "cancelled", detail: `${cancelled}; ${what}`, tellsActivation: true } as const;
+    return endUnsent(claimant, "skipped", why);
+  }
+  const begun = task.kind === "run" ? "the run" : "what it began";
   const known =
     state === "confirmed"
       ? `the service had taken the request, and ${begun} goes on there`

@@ -106,7 +106,7 @@ async function stepStart(
   deps: ProcessDependencies,
   { claim, signal }: { readonly claim: Claim; readonly signal: AbortSignal },
 ): Promise<StepResult> {
-  const cancelled = endCancelledStart(task, claim);
+  const cancelled = await endCancelledStart(task, claim, deps);
   if (cancelled !== undefined) return cancelled;
   if (task.kind === "activate") return stepActivate(task, deps, claim);
   if (task.kind === "delete") return stepDelete(task, deps, claim);

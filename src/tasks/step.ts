@@ -32,6 +32,8 @@ export interface TaskEnding {
   readonly from?: SettleFrom | undefined;
   readonly startedAtMs?: number | undefined;
   readonly answerLost?: boolean | undefined;
+  /** The detail of this run tells what became of the activation before it. */
+  readonly tellsActivation?: true;
   readonly sends?: number | undefined;
   readonly confidence?: Confidence | undefined;
   readonly newConflicts?: number | undefined;
@@ -66,7 +68,7 @@ export const withoutOutcome = { verdict: "complete", ending: undefined } as cons
 export function endUnsent(
   claimant: string | undefined,
   status: "skipped" | "missed" | "not-started",
-  why: Pick<TaskEnding, "reason" | "detail">,
+  why: Pick<TaskEnding, "reason" | "detail" | "tellsActivation">,
 ): StepResult {
   const from = claimant === undefined ? undefined : ({ state: "claimed", claimant } as const);
   return complete({ status, evidence: "direct", ...why, from });

@@ -69,12 +69,38 @@ it("shows each step, takes a waiting task off, and stops to follow a run", async
   ]);
 });
 
-it("says of no request that arrived that nothing was sent, in 240 races (P2)", async () => {
+it("tells of the activation that went out before a run that it takes off", async () => {
+  const world = await worldForTest({
+    policies: `
+  - { name: woken, service: main, repository: HR, run: { syncJobs: [3], activate: true }, follow: { until: accepted } }`,
+    faults: ["429,op=RunSyncJob,retryAfter=600"],
+  });
+  const here = commands(world);
+  await world.enqueue("woken");
+  const isHeldBack = () => world.sandbox.requests()["RunSyncJob"];
+  await expect.poll(isHeldBack, often).toEqual({ 429: 1 });
+  const asked: string[] = [];
+  const ask = async (question: string) => {
+    asked.push(question);
+    return "no";
+  };
+  await runHere(["cancel", "woken", "--prefix", world.target.prefix, "--redis-url", world.target.url], {}, { ask });
+  expect(asked.join()).toMatch(/^The run is not started yet, but the activation before it was sent\. Cancel woken__/);
+  const { out } = await here("cancel", "woken", "--yes", "--json");
+  const { status, reason, detail } = JSON.parse(out);
+  expect({ status, reason }).toEqual({ status: "skipped", reason: "cancelled" });
+  expect(detail).toMatch(/^cancelled by .+@.+; the run was not started, but the activation before it was sent$/);
+  expect(world.sandbox.ledger().map(({ operation }) => operation)).toEqual(["EnableSyncJobById"]);
+});
+
+it("says of no request that arrived that nothing was sent, in 360 races (P2)", async () => {
   const targets = Array.from({ length: 120 }, (_, index) => String(index + 1));
+  const names = ["fast", "slow", "woken"];
   const world = await worldForTest({
     policies: `
   - { name: fast, service: main, repository: HR, run: { syncJobs: [1] }, follow: { until: accepted } }
-  - { name: slow, service: main, repository: HR, run: { syncJobs: [2] }, follow: { until: settled } }`,
+  - { name: slow, service: main, repository: HR, run: { syncJobs: [2] }, follow: { until: settled } }
+  - { name: woken, service: main, repository: HR, run: { syncJobs: [2], activate: true }, follow: { until: accepted } }`,
     sandbox: { jobs: 600, runMs: [30_000, 30_000] },
     replicas: 2,
   });
@@ -82,7 +108,7 @@ it("says of no request that arrived that nothing was sent, in 240 races (P2)", a
   const producer = new Producer(world.target, new TestLog());
   const by = { actor: "me@here", reason: null, warn: () => {} };
   const slotMs = Date.now();
-  const tasks = ["fast", "slow"].flatMap((policy) =>
+  const tasks = names.flatMap((policy) =>
     targets.map((target): Task => {
       const identity = { policy, kind: "run", target, slotMs, origin: "manual" } as const;
       const facts = { service: "main", repository: "HR", covers: [], startByMs: slotMs + 60_000 };
@@ -103,12 +129,15 @@ it("says of no request that arrived that nothing was sent, in 240 races (P2)", a
     await producer.enqueue(wave);
     await Promise.all(wave.map(cancelAt));
   }
-  const outcomes = () => ["fast", "slow"].flatMap((policy) => world.log.outcomesOf(policy));
+  const outcomes = () => names.flatMap((policy) => world.log.outcomesOf(policy));
   await expect.poll(() => outcomes().length, { interval: 100 }).toBe(tasks.length);
   const arrived = world.sandbox.ledger().map(({ idempotencyKey }) => idempotencyKey);
   expect(new Set(arrived).size).toBe(arrived.length);
-  for (const { taskId: id, status, reason } of outcomes()) {
+  for (const { taskId: id, status, reason, detail } of outcomes()) {
     expect({ id, isSent: arrived.includes(id) }).toEqual({ id, isSent: status !== "skipped" });
+    const isActivated = arrived.includes(`${id}__activate`);
+    const isTold = !detail.endsWith("nothing was sent");
+    if (status === "skipped") expect({ id, detail, isTold }).toEqual({ id, detail, isTold: isActivated });
     if (met.get(id) === "claimed")
       expect({ id, status, reason }).toEqual({ id, status: "skipped", reason: "cancelled" });
   }

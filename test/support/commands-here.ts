@@ -12,13 +12,15 @@ interface Watched {
   readonly onErr?: (line: string) => void;
   /** The width of the terminal; unset: no limit. */
   readonly columns?: number;
+  /** Answers the questions of a command; unset: no person sits there. */
+  readonly ask?: (question: string) => Promise<string>;
 }
 
 /** Runs a command to its end in this process, as if its environment were `variables` alone. */
 export async function runHere(
   args: readonly string[],
   variables: Readonly<Record<string, string>> = {},
-  { signal = new AbortController().signal, onOut, onErr, columns }: Watched = {},
+  { signal = new AbortController().signal, onOut, onErr, columns, ask }: Watched = {},
 ) {
   const out: string[] = [];
   const err: string[] = [];
@@ -32,6 +34,7 @@ export async function runHere(
       onErr?.(line);
     },
     ...(onOut === undefined ? {} : { progress: () => {} }),
+    ...(ask === undefined ? {} : { ask }),
     colours: false,
     columns,
     errColumns: columns,

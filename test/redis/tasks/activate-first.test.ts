@@ -1,6 +1,11 @@
 // The activation before a run (src/tasks/activate.ts) over real HTTP and a real journal,
 // whose worker dies before it has written what became of it.
 import { expect, it } from "vitest";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { History } from "../../../src/store/history.ts";
+import { endAbandoned } from "../../../src/tasks/finish.ts";
+import { createProcessTask, type ProcessDependencies } from "../../../src/tasks/process-task.ts";
+import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { stepRun } from "../../../src/tasks/run.ts";
 import { reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
@@ -37,7 +42,7 @@ it("a run does not start while its activation may only have a slow worker", asyn
     deps: { policy: () => policy },
   });
   const first = { ...task, id: `${task.id}__activate`, kind: "activate" } as const;
-  await journal.claim(first.id, "slow");
+  for (const { id } of [task, first]) await journal.claim(id, "slow");
   await journal.beginSending(first, "slow", { startByMs: task.startByMs, baseline: "" });
   expect((await step()).verdict).toBe("snooze");
   expect((await journal.entry(first.id))?.state).toBe("sending");
@@ -45,4 +50,77 @@ it("a run does not start while its activation may only have a slow worker", asyn
   later(60_000);
   await step();
   expect((await journal.entry(first.id))?.state).toBe("settled");
+});
+
+const activating = testPolicy({ action: { kind: "run", syncJobs: [42], activate: true } });
+
+/** A run whose step has claimed it and its activation. */
+async function claimedRun(startByMs = 9_999_999_999_999) {
+  const run = await steppedTask(store, {
+    ...{ task: { kind: "run", startByMs }, by: stepRun, reads: [], writes: [] },
+    deps: { policy: () => activating },
+  });
+  const first = { ...run.task, id: `${run.task.id}__activate`, kind: "activate" } as const;
+  for (const { id } of [run.task, first]) await run.journal.claim(id, "me");
+  const send = () => run.journal.beginSending(first, "me", { startByMs, baseline: "" });
+  const sendAgain = () => run.journal.beginSendingAgain(first, "me", { startByMs, sends: 1, sender: "me" });
+  return { ...run, first, send, sendAgain };
+}
+
+type Run = Awaited<ReturnType<typeof claimedRun>>;
+
+it.each([
+  ["a person cancels the run", ({ journal, task }) => journal.cancel(task.id, "cancelled by ada@desk")],
+  ["another worker has the run", ({ journal, task }) => journal.claim(task.id, "another")],
+  ["the run is over", ({ journal, task }) => journal.close(task, { isOver: true })],
+] satisfies [string, (run: Run) => Promise<unknown>][])(
+  "an activation does not go out, nor again, once %s",
+  async (_when, change) => {
+    const [before, after] = [await claimedRun(), await claimedRun()];
+    await change(before);
+    expect(await before.send()).toBe("lost-claim");
+    expect(await after.send()).toBe("permitted");
+    await change(after);
+    expect(await after.sendAgain()).toBe("lost-claim");
+  },
+);
+
+const history = new History(store);
+const recorder = createRecorder(history, silentLog);
+const attempt = { attempt: 1, attemptsMax: 8, signal: new AbortController().signal };
+
+const process = (run: Run, more: Partial<ProcessDependencies> = {}) =>
+  createProcessTask({ ...run.deps, ...more }, recorder)(run.task, attempt);
+const cancelled = async (run: Run) => {
+  await run.journal.cancel(run.task.id, "cancelled by ada@desk");
+  await process(run);
+};
+
+it.each<[string, string, (run: Run) => Promise<unknown>]>([
+  ["cancelled", "cancelled by ada@desk", cancelled],
+  ["too-late", "its turn came after its start-by time", (run) => process(run, { nowMs: async () => 1e13 })],
+  ["policy-removed", "policy stepped is not configured any more", (run) => process(run, { policy: () => undefined })],
+  ["crashed", "workers died", (run) => endAbandoned(run.task, run.deps, { recorder, why: "workers died" })],
+])("a run that is %s before its start tells of an activation that went out", async (reason, why, end) => {
+  const outcomeAfter = async (sent: (run: Run) => Promise<unknown>) => {
+    const run = await claimedRun();
+    await sent(run);
+    await end(run);
+    return history.outcome(run.task);
+  };
+  const told = (detail: string) => ({ evidence: "direct", reason, startedAt: null, detail });
+  const but = reason === "cancelled" ? "the run was not started, but" : "but";
+  const answered = await outcomeAfter(async ({ send, journal, first }) => {
+    await send();
+    await journal.confirmed(first, "answer");
+    await journal.close(first, { isOver: true });
+  });
+  expect(answered).toMatchObject(told(`${why}; ${but} the activation before it was sent`));
+  const open = await outcomeAfter(({ send }) => send());
+  expect(open).toMatchObject(told(`${why}; ${but} the activation before it may have been sent`));
+  const takenBack = await outcomeAfter(async ({ send, journal, first }) => {
+    await send();
+    await journal.notSent(first, "me");
+  });
+  expect(takenBack).toMatchObject(told(reason === "cancelled" ? `${why}; nothing was sent` : why));
 });

@@ -1,16 +1,18 @@
 -- Permits one more request after `sends` in doubt, the newest of `sender`. Another sender in
 -- the entry: that request was taken back, and a newer one may be under way, so none is permitted.
--- KEYS: entry, in flight, watch, losses
+-- KEYS: entry, in flight, watch, losses; of an activation before a run: the run's entry
 -- ARGV: claimant, startBy, term, slot, commandId, sends, sender
 -- Answers as start/begin-sending.
-local entryKey, _, watchKey, lossesKey = unpack(KEYS)
+local entryKey, _, watchKey, lossesKey, runKey = unpack(KEYS)
 local claimant, startBy, term, slot, commandId, sends, sender = unpack(ARGV)
 --- @include "fence"
+--- @include "run-claim"
 local entry = redis.call('HMGET', entryKey, 'state', 'sends', 'claimant', 'commandId', 'cancelled')
 if entry[1] == 'sending' and entry[4] == commandId then return { 'permitted', countIntent(watchKey, term) } end
 if entry[1] ~= 'sending' or entry[2] ~= sends or entry[3] ~= sender or entry[5] then
   return { 'lost-claim' }
 end
+if runKey and not hasRunClaim(runKey, claimant) then return { 'lost-claim' } end
 if now > tonumber(startBy) then return { 'too-late' } end
 local obstacle = checkFence(watchKey, lossesKey, term, slot, startBy)
 if obstacle then return { obstacle } end
