@@ -1,5 +1,6 @@
 // Keeps the policy set in force in Redis, and notes what this process runs: at its start, at each
-// reload, and again when Redis has lost it. Built by app.ts; a failure stops nothing.
+// reload, and again when Redis has lost it, or has one that only older processes run or none. Built
+// by app.ts; a failure stops nothing.
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { pid } from "node:process";
@@ -9,9 +10,10 @@ import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { NewerVersionError } from "../core/newer-version.ts";
 import { toPlainText } from "../core/plain-text.ts";
 import { version } from "../core/version.ts";
-import { keepPolicySet, noteReplica, type Replica, readReplicas } from "../store/kept-policies.ts";
+import { keepPolicySet, noteReplica, type Replica, readKeptNote, readReplicas } from "../store/kept-policies.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 
@@ -99,13 +101,33 @@ export class SetKeeper implements Component {
       ...{ sinceMs: this.#sinceMs, rejected },
     };
     const isThere = await noteReplica(store, guard.watch.process, replica);
-    // The set of `run --wait`, whose file is not followed, takes the place of none that is.
-    const isFollowed = async () => (await readReplicas(store)).some((one) => one.path !== null);
-    if (isThere && (this.#isKept || (path === null && (await isFollowed())))) return;
+    if (isThere && !(await this.#mayReplace(replica))) return;
     // Under another owner's prefix this process runs nothing, and its set is not the one.
     if (!guard.isSafe()) return;
     await keepPolicySet(store, set, where);
     this.#isKept = set === this.#set;
+  }
+
+  /**
+   * Whether this set takes the place of the kept one. After its first time it does so again only
+   * where no live process that began later runs the kept one: so two never replace each other.
+   */
+  async #mayReplace({ hash, path, sinceMs }: Replica): Promise<boolean> {
+    if (!this.#isKept && path !== null) return true;
+    const { store } = this.#options;
+    try {
+      const replicas = await readReplicas(store);
+      const followed = replicas.filter((one) => one.path !== null);
+      // The set of `run --wait`, whose file is not followed, takes the place of none that is.
+      if (path === null && followed.length > 0) return false;
+      const kept = await readKeptNote(store);
+      if (!this.#isKept || kept === undefined) return true;
+      const rivals = path === null ? replicas : followed;
+      return kept.hash !== hash && rivals.every((one) => one.hash !== kept.hash || one.sinceMs < sinceMs);
+    } catch (error) {
+      if (error instanceof NewerVersionError) return false;
+      throw error;
+    }
   }
 
   #showRejection(nowMs: number): Replica["rejected"] {
