@@ -31,7 +31,7 @@ import { FeedStore } from "../store/feed-store.ts";
 import { History } from "../store/history.ts";
 import { KeptWrites } from "../store/kept-writes.ts";
 import { Leases } from "../store/leases.ts";
-import { readPauses } from "../store/pauses.ts";
+import { Quarantines, readPauses } from "../store/pauses.ts";
 import { readRuns } from "../store/policy-states.ts";
 import { PollStore } from "../store/poll-store.ts";
 import { createSharedClock, openStore, type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
@@ -212,7 +212,11 @@ function createScheduler(
     losses: () => guard.losses,
     newestSinceMs,
     chains,
-    alsoTidy: () => new History(store).tidy(new Set(current.set.policies.map(({ name }) => name))),
+    alsoTidy: async ({ nowMs, isNewest }) => {
+      const known = new Set(current.set.policies.map(({ name }) => name));
+      if (isNewest) await new Quarantines(store).tidy(known, nowMs);
+      await new History(store).tidy(known);
+    },
     onRound: () => metrics?.heartbeat("scheduler"),
     log,
   });

@@ -40,8 +40,11 @@ export interface SchedulerOptions {
   readonly newestSinceMs?: () => Promise<number>;
   /** Resolves the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;
-  /** Deletes other records of removed policies. Called every ten minutes. */
-  readonly alsoTidy?: () => Promise<void>;
+  /**
+   * Deletes other records of removed policies. Called every ten minutes; `isNewest`: what this
+   * replica does not know is gone.
+   */
+  readonly alsoTidy?: (moment: { readonly nowMs: number; readonly isNewest: boolean }) => Promise<void>;
   /** Called after each complete round. */
   readonly onRound?: () => void;
   readonly log: EventLog;
@@ -127,7 +130,7 @@ export class Scheduler implements Component {
       // Replicas reload at different times: what the newest set has not named for a while is gone.
       const isNewest = nowMs - (await this.#newestSinceMs()) >= goneAfterMs;
       if (isNewest) await this.#options.ledger.tidy(new Set([...this.#agenda.names(), ...this.#superseded]));
-      await this.#options.alsoTidy?.();
+      await this.#options.alsoTidy?.({ nowMs, isNewest });
       this.#tidiedAtMs = nowMs;
     }
     this.#options.onRound?.();

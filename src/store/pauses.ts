@@ -10,11 +10,23 @@ import * as z from "zod";
 import { type Pause, type PauseSubject, parsePause, subjectKey } from "../model/pause.ts";
 import { policyStateKey } from "./policy-states.ts";
 import type { Store } from "./redis.ts";
-import { asOptional, asText, asTexts, asWord, createScript, type ScriptArgument } from "./script.ts";
+import {
+  asNothing,
+  asOptional,
+  asText,
+  asTexts,
+  asWord,
+  batchesOf,
+  createScript,
+  type ScriptArgument,
+} from "./script.ts";
 
 /** The most pauses in force at once. */
 export const pausesMax = 1_000;
-/** Ended pauses kept, about 250 bytes each, and for how long: the longest catch-up window. */
+/**
+ * Ended pauses kept, about 250 bytes each, and for how long: the longest catch-up window. As long
+ * are quarantines of removed policies.
+ */
 const endedMax = 200;
 const endedRetentionMs = 31 * 86_400_000;
 
@@ -75,6 +87,8 @@ export interface CountedEnding {
 const entrySchema = z.object({
   v: z.literal(1),
   failures: z.int(),
+  /** The newest slot that failed. */
+  badMs: z.int().default(0),
   sinceMs: z.int().nullable(),
   untilMs: z.int().nullable(),
   note: z.string(),
@@ -83,6 +97,7 @@ const entrySchema = z.object({
 
 const countScript = createScript("quarantine/count", asWord("quarantined", "released", "nothing"));
 const releaseScript = createScript("quarantine/release", asOptional(asText));
+const tidyScript = createScript("quarantine/tidy", asNothing);
 
 /** The quarantines in Redis. */
 export class Quarantines {
@@ -109,6 +124,17 @@ export class Quarantines {
   async release(policy: string, actor: string): Promise<Pause | undefined> {
     const text = await releaseScript(this.#store, [this.#key()], [policy, actor]);
     return text === undefined ? undefined : toPause(policy, text);
+  }
+
+  /** Forgets policies that are unknown, and were not bad for the longest catch-up window. */
+  async tidy(known: ReadonlySet<string>, nowMs: number): Promise<void> {
+    const entries = Object.entries(await this.#store.redis.hgetall(this.#key()));
+    const old = entries.filter(([policy, text]) => {
+      if (known.has(policy)) return false;
+      const { badMs, untilMs } = entrySchema.parse(JSON.parse(text));
+      return nowMs - Math.max(badMs, untilMs ?? 0) > endedRetentionMs;
+    });
+    for (const batch of batchesOf(old)) await tidyScript(this.#store, [this.#key()], batch.flat());
   }
 
   #key(): string {

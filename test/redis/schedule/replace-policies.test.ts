@@ -1,6 +1,6 @@
 // A scheduler that gets new policies while it runs: what begins, what goes on, what is never fired
 // again.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
@@ -18,7 +18,11 @@ const ledger = new SlotLedger(store);
 const every = (seconds: number): Policy["schedule"] => ({ kind: "every", everyMs: seconds * 1_000, spreadMs: 0 });
 
 // The real ledger with a clock of the test. `queued` holds "policy second" of each task, in order.
-function replica(policies: readonly Policy[], newestSinceMs = async () => Number.POSITIVE_INFINITY) {
+function replica(
+  policies: readonly Policy[],
+  newestSinceMs = async () => Number.POSITIVE_INFINITY,
+  alsoTidy: () => Promise<void> = async () => {},
+) {
   const clock = { second: 0 };
   const queued: string[] = [];
   const onTestTime = {
@@ -33,7 +37,7 @@ function replica(policies: readonly Policy[], newestSinceMs = async () => Number
   const enqueue = async (tasks: readonly Task[]) => {
     queued.push(...tasks.map(({ policy, slotMs }) => `${policy} ${(slotMs - start) / 1_000}`));
   };
-  const scheduler = new Scheduler({ policies, ledger: onTestTime, enqueue, newestSinceMs, log: silentLog });
+  const scheduler = new Scheduler({ policies, ledger: onTestTime, enqueue, newestSinceMs, alsoTidy, log: silentLog });
   const inspect = async (...seconds: number[]) => {
     for (const second of seconds) {
       clock.second = second;
@@ -125,6 +129,17 @@ describe("a scheduler with new policies", () => {
     await young.inspect(35, 60);
     expect(await records("owing")).toEqual(["10 started", "20 coalesced", "30 started", "60 started"]);
     expect(young.queued).toEqual(["owing 30", "owing 60"]);
+  });
+
+  it("takes what it does not know for gone once its policies are the newest for long", async () => {
+    for (const [newestSinceMs, isNewest] of [
+      [start - 599_999, false],
+      [start - 600_000, true],
+    ] as const) {
+      const alsoTidy = vi.fn(async () => {});
+      await replica([], async () => newestSinceMs, alsoTidy).inspect(0);
+      expect(alsoTidy.mock.calls).toEqual([[{ nowMs: start, isNewest }]]);
+    }
   });
 
   it("records what a removed policy owed before it forgets it", async () => {

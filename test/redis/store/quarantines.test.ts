@@ -1,7 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { History } from "../../../src/store/history.ts";
 import { Quarantines } from "../../../src/store/pauses.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import { createQuarantineCounter, createRecorder } from "../../../src/tasks/recorder.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { storeForTest } from "../../support/redis.ts";
@@ -93,5 +94,38 @@ describe("a quarantine", () => {
   it("writes nothing for a policy that is well", async () => {
     expect(await good("well", 1_000)).toBe("nothing");
     expect(await store.redis.hexists(store.key("quarantines"), "well")).toBe(0);
+  });
+});
+
+describe("the quarantines of removed policies", () => {
+  const dayMs = 86_400_000;
+  const kept = async () => (await store.redis.hkeys(store.key("quarantines"))).toSorted();
+
+  it("go a month after their last failure and their end; those of others stay", async () => {
+    await store.redis.del(store.key("quarantines"));
+    const nowMs = await redisTimeMs(store);
+    for (const policy of ["known", "counting"]) await bad(policy, nowMs);
+    for (const slotMs of [1_000, 2_000, 3_000]) await bad("quarantined", slotMs);
+    await bad("older", nowMs - 2 * dayMs);
+    await quarantines.tidy(new Set(["known"]), nowMs + 30 * dayMs);
+    expect(await kept()).toEqual(["counting", "known", "quarantined"]);
+    await quarantines.tidy(new Set(["known"]), nowMs + 32 * dayMs);
+    expect(await kept()).toEqual(["known"]);
+  });
+
+  it("stay when a failure is counted meanwhile", async () => {
+    await store.redis.del(store.key("quarantines"));
+    const nowMs = await redisTimeMs(store);
+    for (const policy of ["back", "gone"]) await bad(policy, 1_000);
+    const read = store.redis.hgetall.bind(store.redis);
+    const spy = vi.spyOn(store.redis, "hgetall").mockImplementationOnce(async (key) => {
+      const entries = await read(key);
+      await bad("back", nowMs);
+      return entries;
+    });
+    onTestFinished(() => spy.mockRestore());
+    await quarantines.tidy(new Set(), nowMs);
+    expect(await kept()).toEqual(["back"]);
+    expect(await bad("back", nowMs + 1)).toBe("quarantined");
   });
 });
