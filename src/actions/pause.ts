@@ -16,7 +16,10 @@ import { type By, beginChange } from "./record-change.ts";
 
 const matchedNamedMax = 100;
 
-/** What both actions need. Without a set, the policies are those that schedulers plan. */
+/**
+ * What both actions need. Without a set, the policies are those that schedulers plan, and no name of
+ * a service is checked.
+ */
 export interface PauseParts {
   readonly store: Store;
   readonly set: PolicySet | undefined;
@@ -89,8 +92,10 @@ export async function resume(
   wish: CatchUp | undefined,
   { store, set, by }: PauseParts,
 ): Promise<ResumeResult> {
-  await checkIsThere(subject, set, store);
   const pauses = new Pauses(store);
+  const isPaused = (await pauses.all()).some((one) => subjectKey(one) === subjectKey(subject));
+  // A service may be removed while it is paused.
+  if (subject.scope !== "service" || !isPaused) await checkIsThere(subject, set, store);
   const quarantines = new Quarantines(store);
   const change = await beginChange(store, by, { what: "resume", subject: showSubject(subject) });
   const released = subject.scope === "policy" ? await quarantines.release(subject.name, by.actor) : undefined;

@@ -149,7 +149,9 @@ export async function withSubject(
   await withStore(redisTarget(options, io), async (store) => {
     // Only policies say who has a label.
     const needsSet = options.config !== undefined || options.label.length > 0;
-    return use(store, needsSet ? await policySetFor(options, store, io) : undefined);
+    if (needsSet) return use(store, await policySetFor(options, store, io));
+    // The set that runs knows its services, as schedulers know their policies.
+    return use(store, options.service === undefined ? undefined : (await findRunningSet(store))?.set);
   });
 }
 

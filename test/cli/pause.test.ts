@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { Pauses } from "../../src/store/pauses.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { commandFixture } from "../support/command-fixture.ts";
 import { runHere } from "../support/commands-here.ts";
+import { keepPolicies } from "../support/kept-set.ts";
 
 const fixture = commandFixture(`
   - { name: often, service: main, run: { syncJobs: [1] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
@@ -102,5 +104,21 @@ describe("syncline pause and resume", () => {
     );
     expect((await command("resume", "--all", "--catch-up")).err).toContain("no policies are known under the prefix");
     expect((await command("pause", "--list", "--json")).out).toBe("[]");
+  });
+
+  it("knows a wrong name of a service from the set that runs, without a file", async () => {
+    const prefix = `${fixture.redis.prefix}-slip`;
+    const policy = "  - { name: often, service: main, run: { syncJobs: [1] }, schedule: { every: 1h } }";
+    await fixture.inStore(prefix, (store) => keepPolicies(store, policy));
+    const command = (...args: string[]) => fixture.command(prefix, ...args);
+    const slip = await command("pause", "--service", "man", "--reason", "x");
+    expect([slip.code, slip.out, slip.err]).toEqual([2, "", expect.stringContaining("did you mean main?")]);
+    expect((await command("pause", "--list", "--json")).out).toBe("[]");
+    const resumed = await command("resume", "--service", "man");
+    expect([resumed.code, resumed.err]).toEqual([2, expect.stringContaining("did you mean main?")]);
+    // A service that was removed while it was paused.
+    const gone = { scope: "service", name: "old", note: "x", actor: "ana", untilMs: null } as const;
+    await fixture.inStore(prefix, (store) => new Pauses(store).set(gone));
+    expect((await command("resume", "--service", "old")).out).toBe("service old resumed");
   });
 });
