@@ -7,7 +7,7 @@ import { silentLog } from "../core/event-log.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted, cutText, someNames } from "../core/plain-text.ts";
 import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
-import { taskWords } from "../queries/task-words.ts";
+import { isSkippedBeside, taskWords } from "../queries/task-words.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { failedMax } from "../store/failed-tasks.ts";
@@ -208,7 +208,7 @@ async function act(
   const done = results.filter(({ why }) => why === undefined);
   showResults(name, results, absent, { json: options.json === true, io });
   const again = done.flatMap(({ item, into }) => (item.type === "task" && into !== undefined ? item.outcome : []));
-  const skips = new Set(set?.policies.flatMap(({ name, overlap }) => (overlap === "skip" ? name : [])));
+  const skips = new Set(set?.policies.filter(isSkippedBeside).map(({ name }) => name));
   tellBusy(
     before.tasks,
     again,

@@ -15,6 +15,7 @@ import { isGood, type Outcome } from "../model/outcome.ts";
 import { isFromMasks, runByHand, type Task, targetOf } from "../model/task.ts";
 import { findRunningSet } from "../queries/policy-set.ts";
 import { type RunningTask, readRunning } from "../queries/running.ts";
+import { isSkippedBeside } from "../queries/task-words.ts";
 import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
 import { type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
@@ -93,7 +94,7 @@ export function runCommand(io: CommandIo): Command {
         const context = { set, redis, store, options, io };
         const ids = queued.tasks.map(({ id }) => id);
         const what = `${counted(ids.length, "task")} of ${queued.tasks[0]?.policy} queued: ${someNames(ids, "--json")}`;
-        tellBusy(busy.tasks, queued.tasks, policyOf(set, name).overlap === "skip", io);
+        tellBusy(busy.tasks, queued.tasks, isSkippedBeside(policyOf(set, name)), io);
         if (options.wait) {
           io.err(what);
           return workAndWait(queued, context);

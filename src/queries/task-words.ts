@@ -56,6 +56,23 @@ export function endWords(
   return `${usually}, so about ${showClock(Math.round(endsMs / unitMs) * unitMs, timezone, nowMs)}`;
 }
 
+/** Whether a task of the policy ends as skipped while another one holds its sync job. */
+export function isSkippedBeside({ action, overlap }: Pick<Policy, "action" | "overlap">): boolean {
+  // A deletion never runs beside another task; an activation holds nothing, and waits for nothing.
+  return action.kind === "delete" ? overlap !== "queue" : action.kind === "run" && overlap === "skip";
+}
+
+const besideWords: Readonly<Record<Policy["overlap"], string>> = {
+  skip: "While it goes on, a new run of the same sync job is skipped (overlap: skip).",
+  queue: "A new run of the same sync job waits for its end (overlap: queue).",
+  allow: "A new run of the same sync job starts beside it (overlap: allow).",
+};
+
+/** What a new run does while another one goes on; empty for a policy that runs nothing. */
+export function runBesideWords({ action, overlap }: Pick<Policy, "action" | "overlap">): string {
+  return action.kind === "run" ? besideWords[overlap] : "";
+}
+
 /** What a policy starts: `sync jobs 42, 43`, `12 sync jobs`, `poll approvals`. */
 export function actionWords(action: Action): string {
   const { kind } = action;

@@ -13,7 +13,7 @@ import { isAbout, noteCharactersMax, showSubject, subjectKey } from "../../model
 import { slotsWithin } from "../../queries/coming-slots.ts";
 import { readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
 import { readRunningOf } from "../../queries/running.ts";
-import { subjectWords, taskWords } from "../../queries/task-words.ts";
+import { runBesideWords, subjectWords, taskWords } from "../../queries/task-words.ts";
 import {
   acknowledgePolicy,
   cancelTask,
@@ -352,7 +352,7 @@ async function viewRun({ context }: KeyedActing, name: string): Promise<View> {
     .slice(0, previewShown)
     .map(
       (one) =>
-        html`<p class="notice">${tag("warn", "clock", "in flight")} ${one.name}: ${one.step}. A new run of the same sync job waits for it.</p>`,
+        html`<p class="notice">${tag("warn", "clock", "in flight")} ${one.name}: ${one.step}. ${runBesideWords(policy)}</p>`,
     );
   const paused =
     pauses.length === 0

@@ -5,6 +5,7 @@ import type { Policy } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { SlotRecord } from "../../../src/model/slot-record.ts";
 import { taskId } from "../../../src/model/task.ts";
+import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import { History } from "../../../src/store/history.ts";
 import { keepPolicySet } from "../../../src/store/kept-policies.ts";
 import { Pauses } from "../../../src/store/pauses.ts";
@@ -27,6 +28,9 @@ const story: Story = {
   ledger: { endings: ["ok", "unknown"] },
   prices: { endings: ["ok", "conflicts"] },
   stock: { endings: ["ok", "ok"], more: { labels: { team: "sales" } } },
+  waiting: { endings: ["ok"], more: { overlap: "queue" } },
+  beside: { endings: ["ok"], more: { overlap: "allow" } },
+  wake: { endings: ["ok"], more: { action: { kind: "activate", syncJobs: [42] } } },
   pulse: { endings: [], more: { schedule: every(2_000) } },
   masks: { endings: [], more: { action: { kind: "run", fromMasks: { name: "*" } } } },
   rare: { endings: [], more: { schedule: cron("50 2 * * *") } },
@@ -43,10 +47,11 @@ const textOf = async (path: string, own = web) => {
   const answer = await own.ask(path, { headers: { authorization: `Bearer ${boss.token}` } });
   return (await answer.text()).replace(/<[^>]+>/g, " ").replace(/\s+/g, " ");
 };
-const command = async (...args: string[]) => {
+const here = (...args: string[]) => {
   const { prefix, url } = web.parts.context().target;
-  return (await runHere([...args, "--prefix", prefix, "--redis-url", url])).out;
+  return runHere([...args, "--prefix", prefix, "--redis-url", url]);
 };
+const command = async (...args: string[]) => (await here(...args)).out;
 const skips = (policy: string, inMs = 0) => {
   const at = new Date(Date.now() + inMs).toISOString();
   const ended = { status: "skipped", reason: "overlap", slot: at, startedAt: null, finishedAt: at, durationMs: null };
@@ -76,7 +81,7 @@ it("the filter for what is paused finds also what needs a person for another rea
   await new Pauses(web.store).set(pause);
   expect(await textOf("/policies?health=conflicts")).toContain("prices");
   expect(await textOf("/policies?health=paused")).toMatch(
-    /1 of 7 policies.*prices.* paused by ana: books close before: conflicts/,
+    /1 of 10 policies.*prices.* paused by ana: books close before: conflicts/,
   );
   expect(await textOf("/")).toContain(" 1 paused ");
 });
@@ -196,4 +201,25 @@ it("an audit proves nothing of tasks whose outcomes are no longer kept", async (
   expect(text).toMatch(/outcomes are kept since \d{4}-/);
   expect(text).not.toContain("proved");
   expect(await command("audit", "stock")).toContain(unknown);
+});
+
+it("to run now promises a wait to no run that is skipped, or starts beside", async () => {
+  const { producer } = web.parts.context();
+  const words = {
+    stock: "While it goes on, a new run of the same sync job is skipped (overlap: skip).",
+    waiting: "A new run of the same sync job waits for its end (overlap: queue).",
+    beside: "A new run of the same sync job starts beside it (overlap: allow).",
+    wake: undefined,
+  };
+  for (const [name, then] of Object.entries(words)) {
+    const policy = set.policies.find((one) => one.name === name) as Policy;
+    await producer.enqueue(tasksOf(policy, { slotMs: Date.now(), origin: "manual", covers: [] }));
+    const text = await textOf(`/run?of=${name}`);
+    expect(text).toMatch(/in flight (activate )?sync job 42, by hand/);
+    if (then === undefined) expect(text).not.toContain("new run");
+    else expect(text).toContain(then);
+    const { err } = await here("run", name);
+    expect(err).toContain("in flight before these: ");
+    expect(err.includes("these are skipped (overlap: skip)")).toBe(name === "stock");
+  }
 });
