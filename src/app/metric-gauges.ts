@@ -104,7 +104,9 @@ async function readServices(metrics: Metrics, { current, store, producer }: Gaug
         const isOpen = limiter.breaker === "open";
         const breakerCause = isOpen ? (limiter.lastFailure ?? otherValue) : "none";
         metrics.set("syncline_breaker_open", { service, breakerCause }, isOpen ? 1 : 0);
-        metrics.set("syncline_requests_in_flight", { service }, limiter.inFlight);
+        // Without the limit no request is counted.
+        if (current.set.services.get(service)?.limits.concurrencyMax !== undefined)
+          metrics.set("syncline_requests_in_flight", { service }, limiter.inFlight);
         if (limiter.throttledUntilMs !== undefined)
           metrics.set("syncline_throttled_until_timestamp_seconds", { service }, limiter.throttledUntilMs / 1_000);
         for (const [queue, backlog] of Object.entries({ actions, polls })) {

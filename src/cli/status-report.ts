@@ -18,6 +18,7 @@ import {
   describeBreaker,
   describeMissingRoles,
   describeThrottle,
+  knownInFlight,
   showFeed,
   showPresence,
 } from "../queries/service-words.ts";
@@ -153,12 +154,12 @@ function toRow(line: DetailedLine, nowMs: number, colours: boolean): string[] {
   ];
 }
 
-function servicesTable({ services, nowMs }: Status, screen: Screen): string {
+function servicesTable({ services, countedServices, nowMs }: Status, screen: Screen): string {
   const rows = services.map((one) => [
     one.service,
     describeBreaker(one, nowMs),
     describeThrottle(one, nowMs),
-    `${one.inFlight}`,
+    `${knownInFlight(one, countedServices) ?? "not counted"}`,
   ]);
   return toTable(["service", "breaker", "throttles", "in flight"], rows, screen);
 }

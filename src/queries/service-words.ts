@@ -27,6 +27,17 @@ export function describeThrottle(status: LimiterStatus, nowMs: number): string {
   return `again and again since ${showInstant(throttledSinceMs)}, now ${until}`;
 }
 
+/**
+ * How many requests are under way; undefined: they are not counted, since nothing limits them
+ * (`limits.concurrency`).
+ */
+export function knownInFlight(
+  { service, inFlight }: LimiterStatus & { readonly service: string },
+  counted: ReadonlySet<string>,
+): number | undefined {
+  return inFlight > 0 || counted.has(service) ? inFlight : undefined;
+}
+
 const againFromMs = 60_000;
 
 /** Whether a service asks for so long that a person should look. */

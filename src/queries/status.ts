@@ -27,6 +27,8 @@ import { hasFailed, isStuck, type LastDigest, readLastDigests, readSinks, type S
 export interface Status {
   readonly nowMs: number;
   readonly services: readonly (LimiterStatus & { readonly service: string })[];
+  /** The services whose requests are counted: those with `limits.concurrency`. */
+  readonly countedServices: ReadonlySet<string>;
   /** Pauses and quarantines in force, also of other policies. */
   readonly pauses: readonly Pause[];
   readonly sinks: readonly SinkState[];
@@ -69,6 +71,7 @@ export async function readStatus(set: PolicySet, store: Store, target: RedisTarg
   return {
     nowMs,
     services,
+    countedServices: new Set(names.filter((name) => set.services.get(name)?.limits.concurrencyMax !== undefined)),
     pauses: pauses.filter((pause) => isInForce(pause, nowMs)),
     sinks: await readSinks(set, store, target),
     digests: await readLastDigests(set, { store, target, nowMs }),

@@ -115,6 +115,7 @@ describe("/metrics of syncline serve", { timeout: 120_000 }, () => {
     expect(sumOf(samples, "syncline_redis_policy_ok")).toBe(1);
     expect(sumOf(samples, "syncline_config_last_reload_successful")).toBe(1);
     expect(sumOf(samples, "syncline_breaker_open", { service: "main" })).toBe(0);
+    expect(sumOf(samples, "syncline_requests_in_flight"), "without limits.concurrency").toBeUndefined();
   });
 
   it("tells the last success on another replica and after a restart, and slots to come", async () => {

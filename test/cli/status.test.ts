@@ -5,10 +5,13 @@ import { isDenied } from "../../src/core/limiter.ts";
 import { readKnowledge } from "../../src/feeds/strategy/choose-walk.ts";
 import type { WholeReason } from "../../src/model/feed.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
+import { keepPolicySet } from "../../src/store/kept-policies.ts";
 import { Quarantines } from "../../src/store/pauses.ts";
 import { RedisWatch } from "../../src/store/redis-watch.ts";
 import { ServiceLimiter } from "../../src/store/service-limiter.ts";
 import { commandFixture } from "../support/command-fixture.ts";
+import { setOf } from "../support/kept-set.ts";
+import { testPolicy } from "../support/policies.ts";
 
 const fixture = commandFixture(`
   - { name: often, service: main, run: { syncJobs: [1] }, schedule: { every: 1h } }
@@ -24,7 +27,7 @@ describe("syncline status", () => {
       /^No process has run under the prefix \S+: this is what the files say\.\n\n1 policy: 1 new\n.*\nnew +often +.* UTC +every 1h\n/,
     );
     expect(well.out).toContain(
-      "service  breaker  throttles  in flight\nmain     closed   no         0\n\nalive: 0 with the role scheduler, 0 with the role worker\nno scheduler is alive: no slot is planned until one starts\nno worker is alive: nothing that is queued or in flight goes on until one starts\nconfig: no process has run policies here",
+      "service  breaker  throttles  in flight\nmain     closed   no         not counted\n\nalive: 0 with the role scheduler, 0 with the role worker\nno scheduler is alive: no slot is planned until one starts\nno worker is alive: nothing that is queued or in flight goes on until one starts\nconfig: no process has run policies here",
     );
     await fixture.inStore(prefix, async (store) => {
       const limits = { concurrencyMax: 4, requestsPerSecond: undefined, failuresMax: 1, probeEveryMs: 3_600_000 };
@@ -55,6 +58,34 @@ describe("syncline status", () => {
     expect((await command("resume", "often")).out).toBe("policy often resumed");
     const released = JSON.parse((await command("status", "--json")).out);
     expect(released).toMatchObject({ quarantined: [], policies: [{ policy: "often", state: "service-down" }] });
+  });
+
+  it("shows no request under way where requests are counted, and none is", async () => {
+    const prefix = `${fixture.redis.prefix}-limited`;
+    await fixture.inStore(prefix, async (store) => {
+      const set = setOf([testPolicy({ service: "limited" })]);
+      const [main, limited] = [...set.services.values()];
+      if (main === undefined || limited === undefined) throw new Error("two services are expected");
+      const limits = { concurrencyMax: 4, requestsPerSecond: undefined };
+      await keepPolicySet(
+        store,
+        {
+          ...set,
+          services: new Map([
+            ["main", main],
+            ["limited", { ...limited, limits }],
+          ]),
+        },
+        "host/1",
+      );
+    });
+    const { out } = await fixture.command(prefix, "status");
+    expect(out).toMatch(/\nlimited +closed +no +0\nmain +closed +no +not counted\n/);
+    const { services } = JSON.parse((await fixture.command(prefix, "status", "--json")).out);
+    expect(services).toMatchObject([
+      { service: "limited", inFlight: 0 },
+      { service: "main", inFlight: 0 },
+    ]);
   });
 
   it("shows which lists are read whole walk after walk, and why, as the doctor does", async () => {

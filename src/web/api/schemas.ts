@@ -189,7 +189,7 @@ export const serviceSchema = z
     failures: z.int(),
     lastFailure: z.string().nullable(),
     throttledUntil: instant.nullable(),
-    inFlight: z.int(),
+    inFlight: z.int().meta({ description: "counted only where limits.concurrency is set; else 0" }),
     policies: z.int(),
   })
   .meta({ id: "Service" });

@@ -5,7 +5,7 @@ import type { Attention } from "../../queries/attention.ts";
 import { needsPerson } from "../../queries/policy-lines.ts";
 import { shortHash } from "../../queries/policy-set.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
-import { describeBreaker, describeThrottle, showPresence } from "../../queries/service-words.ts";
+import { describeBreaker, describeThrottle, knownInFlight, showPresence } from "../../queries/service-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
 import { nothing, pauseLink, section, table, when } from "./parts.ts";
 
@@ -20,12 +20,13 @@ export function servicesPage(
     const bad = own.filter(({ health }) => needsPerson[health]).length;
     const limits = set.services.get(one.service)?.limits;
     const most = limits?.concurrencyMax === undefined ? "" : ` of ${limits.concurrencyMax}`;
+    const inFlight = knownInFlight(one, status.countedServices);
     return [
       one.breaker === "open" ? tag("bad", "triangle", "breaker open") : mark("ok", "breaker closed"),
       html`<span class="name">${one.service}</span>`,
       one.breaker === "closed" && one.failures === 0 ? nothing : describeBreaker(one, nowMs),
       one.throttledUntilMs === undefined ? "no" : tag("warn", "clock", describeThrottle(one, nowMs)),
-      `${one.inFlight}${most}`,
+      inFlight === undefined ? nothing : `${inFlight}${most}`,
       html`<a href="/policies?service=${one.service}">${counted(own.length, "policy", "policies")}</a>${bad === 0 ? "" : html`<span class="under">${bad} need a person</span>`}${mayPause ? html`<span class="under">${pauseLink({ scope: "service", name: one.service }, status.pauses)}</span>` : ""}`,
     ];
   });

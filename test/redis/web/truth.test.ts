@@ -223,3 +223,12 @@ it("to run now promises a wait to no run that is skipped, or starts beside", asy
     expect(err.includes("these are skipped (overlap: skip)")).toBe(name === "stock");
   }
 });
+
+it("requests that are not counted are no 0", async () => {
+  expect(await textOf("/services")).toMatch(/breaker closed main – no – \d+ policies/);
+  const main = set.services.get("main");
+  if (main === undefined) throw new Error("the story has a service main");
+  const services = new Map([["main", { ...main, limits: { ...main.limits, concurrencyMax: 4 } }]]);
+  const limited = await webForTest({ story: {}, set: { ...set, services }, clock });
+  expect(await textOf("/services", limited)).toMatch(/breaker closed main – no 0 of 4 \d+ policies/);
+});
