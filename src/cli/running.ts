@@ -29,7 +29,7 @@ interface RunningOptions extends SetOptions {
 }
 
 const help = `
-Steps: queued; waits for sync job (another task holds it); held back (breaker, or the service throttles); preparing (reads lists before the start); sending; verifying (no good answer, looks for proof); following; working (polls and declared objects); cancelling.
+Steps: queued; waits for sync job (another task holds it); held back (breaker, or the service throttles); preparing (reads lists before the start); sending; verifying (looks for proof of what the answer leaves open); following; working (polls and declared objects); cancelling.
 
 Examples:
   $ syncline running

@@ -61,7 +61,7 @@ export interface RunningTask
   /** How long such runs usually take, and when this one would end then. */
   readonly usualMs: number | null;
   readonly endsAbout: string | null;
-  /** Before the request: by when it must be sent. After it: by when it must be settled. */
+  /** Before the request: by when it must be sent. After that of a run: by when it must be settled. */
   readonly deadline: string | null;
 }
 
@@ -163,6 +163,16 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
   if (entry?.cancelled !== undefined) return { step: "cancelling", since: queued, waitsFor: entry.cancelled };
   if (entry === undefined || entry.state === "claimed")
     return { since: queued, ...(await readObstacle(where, facts, nowMs)) };
+  const { doubt } = entry;
+  const sent = toIso(entry.sentAtMs);
+  const isUnanswered = entry.state === "sending" && doubt === undefined;
+  if (isUnanswered) return { step: "sending", since: sent, waitsFor: "the service's answer" };
+  const effect = effects[task.kind];
+  if (effect !== undefined) {
+    const reading = `a reading that shows whether sync job ${task.target} is ${effect}`;
+    const waitsFor = doubt === undefined ? reading : `${reading}: ${doubt.detail}`;
+    return { step: "verifying", since: toIso(entry.confirmedAtMs) ?? sent, waitsFor };
+  }
   const failure = await facts.listFailure(task.service, task.repository);
   const unread = failure === undefined ? "" : `; but the activities cannot be read: ${failure}; ${doctorSaysMore}`;
   if (entry.state !== "sending") {
@@ -171,11 +181,12 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
     const end = seen === undefined ? describeEnd(where, nowMs) : `its last conflicts; finished ${clock(seen)}`;
     return { step: "following", since: toIso(entry.confirmedAtMs), waitsFor: `${end}${unread}` };
   }
-  const { doubt } = entry;
-  const sent = toIso(entry.sentAtMs);
-  if (doubt === undefined) return { step: "sending", since: sent, waitsFor: "the service's answer" };
-  return { step: "verifying", since: sent, waitsFor: `an activity that proves its start: ${doubt.detail}${unread}` };
+  const why = doubt === undefined ? "" : `: ${doubt.detail}`;
+  return { step: "verifying", since: sent, waitsFor: `an activity that proves its start${why}${unread}` };
 }
+
+/** What a sync job that is read again shows, of tasks that no activity tells of. */
+const effects: Readonly<Partial<Record<Task["kind"], string>>> = { activate: "active", delete: "gone" };
 
 function describeEnd({ usualMs, entry, policy }: Where, nowMs: number): string {
   const endsMs = endOf(entry, usualMs);
@@ -215,11 +226,13 @@ async function readObstacle(
 function toRunning({ task, entry, policy, usualMs }: Where, step: Step, nowMs: number): RunningTask {
   const { id, kind, target, service, repository, origin } = task;
   const sentAtMs = entry?.sentAtMs;
-  const deadlineMs = policy === undefined || sentAtMs === undefined ? undefined : sentAtMs + policy.follow.deadlineMs;
+  const isFollowed = policy !== undefined && kind === "run";
+  const deadlineMs = isFollowed && sentAtMs !== undefined ? sentAtMs + policy.follow.deadlineMs : undefined;
+  const isShown = step.step === "following" || (step.step === "verifying" && entry?.state === "confirmed");
   return {
     ...{ id, policy: task.policy, kind, target, service, repository, origin, slot: toIso(task.slotMs) },
     ...step,
-    shownBy: step.step === "following" && entry !== undefined ? entry.confirmedBy : null,
+    shownBy: isShown && entry !== undefined ? entry.confirmedBy : null,
     name: taskWords(task, policy?.timezone, nowMs),
     sent: toIso(sentAtMs),
     usualMs: usualMs ?? null,

@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { findDeletedTargets } from "../../src/cli/deleted-targets.ts";
 import { openStore } from "../../src/store/redis.ts";
+import { runHere } from "../support/commands-here.ts";
 import { testPolicy } from "../support/policies.ts";
 import { often } from "../support/processes.ts";
 import { shortTiming } from "../support/short-timing.ts";
@@ -59,6 +60,18 @@ describe("a delete policy", () => {
     expect(sent(verify)).toEqual({ cut: 1 });
     expect(retried).toMatchObject({ status: "succeeded", reason: "deleted", sends: 2 });
     expect(deletions(retry)).toHaveLength(1);
+  });
+
+  it("tells meanwhile that it is read again, and waits for no activity", async () => {
+    const timing = { ...shortTiming, verifyForMs: 600_000 };
+    const fixture = await start({ policies: retire(name), timing, faults: ["reset,op=DeleteSyncJobById"] });
+    const at = ["--prefix", fixture.target.prefix, "--redis-url", fixture.target.url];
+    await runHere(["run", "retire", ...at]);
+    const explained = async () => (await runHere(["explain", "retire", ...at])).out;
+    await expect.poll(explained, often).toContain("verifying");
+    const out = await explained();
+    expect(out).toContain("verifying; waits for a reading that shows whether sync job 3 is gone: ");
+    expect(out).not.toMatch(/end of its run|activity|activities/);
   });
 
   it("is called unknown when no evidence decides it", async () => {
