@@ -111,7 +111,7 @@ function foldedCells(
     policy.name,
     `${actionWords(policy.action)}, ${counted(rows.length, "slot")}`,
     "",
-    words.length === 0 ? "" : `${words.join(", ")}: --policy ${policy.name}`,
+    words.length === 0 ? "" : `${words.join(", ")}: plan ${policy.name} shows them`,
   ];
 }
 

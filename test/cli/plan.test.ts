@@ -128,6 +128,9 @@ describe("the plan of a night", () => {
     const folded = await plan(...night, "--duration", "dense=10s");
     expect(folded).toContain("609 slots of 9 policies.");
     expect(folded).toMatch(/\n20:00 CET to 2026-12-02 06:00 CET +dense +sync job 7, 601 slots\s*\n/);
+    const beside = `\n  - { name: denser, service: main, run: { syncJobs: [7] }, schedule: { every: 1m } }`;
+    await keepPolicies(store, `${policies}${beside.replace("denser", "dense")}${beside}`);
+    expect(await plan(...night, "--duration", "2m")).toMatch(/ dense .* meet another run: plan dense shows them\n/);
     expect(folded).toMatch(/\n2026-12-02 06:00 CET 05:00Z +reads +poll approvals/);
     expect(await plan(...night, "--dst")).toContain("--dst does nothing with --to");
     expect(await plan("--from", "2026-12-02", "--to", "2026-12-01")).toContain(
