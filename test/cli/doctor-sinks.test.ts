@@ -164,6 +164,7 @@ describe("what waits for sinks", () => {
       const doctored = await ask("doctor", sinks());
       expect(doctored.sinks.filter(({ level }) => level !== "ok")).toMatchObject([
         { subject: "ops", level: "warning", what: "2 notices wait, the first for 20m" },
+        { subject: "ops", level: "warning", what: "4 notices were dropped since it is known: its queue was full" },
       ]);
       expect(doctored.code).toBe(0);
     } finally {

@@ -122,9 +122,12 @@ function judgeSinks({ sinks, nowMs }: Status): readonly Finding[] {
       findings.push(warning(`${waiting} notices wait, the first for ${minutes}`, cure));
     }
     if (failed > 0) {
-      const what = `${failed} notices are in its failed list${dropped > 0 ? `, ${dropped} were dropped` : ""}`;
       const cure = `\`syncline failed list\` shows them, \`syncline failed replay --sink ${sink}\` sends them again`;
-      findings.push(warning(what, cure));
+      findings.push(warning(`${failed} notices are in its failed list`, cure));
+    }
+    if (dropped > 0) {
+      const what = `${dropped} notices were dropped since it is known: its queue was full`;
+      findings.push(warning(what, "docs/runbooks/sink-dropping.md; what they told stands in the history"));
     }
     return findings;
   });
