@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { checkSinks } from "../../src/cli/doctor/outside-checks.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import type { Notice } from "../../src/model/notice.ts";
 import { NoticeQueues } from "../../src/queue/notice-queues.ts";
@@ -12,6 +13,7 @@ import { openStore } from "../../src/store/redis.ts";
 import { RedisWatch } from "../../src/store/redis-watch.ts";
 import { SinkStore } from "../../src/store/sink-store.ts";
 import { runHere } from "../support/commands-here.ts";
+import { testPolicy } from "../support/policies.ts";
 import { Receiver } from "../support/receiver.ts";
 import { freePort, ownFolder, startServer } from "../support/redis-servers.ts";
 
@@ -112,6 +114,21 @@ describe("syncline doctor", () => {
     for (const { cure } of found.sinks) expect(cure).toMatch(/\w/);
     expect(found.out).not.toContain("canary");
     expect(receiver.received).toEqual([]);
+  });
+
+  it("says that of many heartbeats only some were tried", async () => {
+    const port = await freePort();
+    const policies = Array.from({ length: 60 }, (_, index) =>
+      testPolicy({ name: `p${index}`, heartbeat: { url: `http://127.1.1.${index + 1}:${port}/tick` } as never }),
+    );
+    const found = await checkSinks({ sinks: new Map(), policies }, new AbortController().signal);
+    expect(found).toHaveLength(51);
+    expect(found.at(-1)).toMatchObject({
+      ...{ level: "warning", subject: "heartbeats" },
+      what: "only 50 of 60 hosts were tried",
+    });
+    const few = await checkSinks({ sinks: new Map(), policies: policies.slice(0, 50) }, new AbortController().signal);
+    expect(few.map(({ subject }) => subject)).not.toContain("heartbeats");
   });
 
   // Rights do not bind root.

@@ -38,7 +38,10 @@ export async function checkSinks(
     found[index] = await look();
   };
   await fewAtATime(looks, atOnce, note, signal);
-  return found.flat();
+  if (heartbeats.size <= heartbeatsMax) return found.flat();
+  const cut = `only ${heartbeatsMax} of ${heartbeats.size} hosts were tried`;
+  const cure = "try the others with --config on a part of the files";
+  return [...found.flat(), findingFor("sinks", "heartbeats").warning(cut, cure)];
 }
 
 /** Looks whether a sink could take a notice: its host, secret, or file. */
