@@ -5,7 +5,7 @@ import { formatTook } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showBoth, showInstant } from "../core/instant.ts";
 import { showSubject } from "../model/pause.ts";
-import { parseTaskId, runByHand } from "../model/task.ts";
+import { isByHand, parseTaskId } from "../model/task.ts";
 import { taskPlaces } from "../queries/audit-policy.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
 import { readHandStory, readSlotStory, readStoryOfTask, type SlotStory } from "../queries/slot-story.ts";
@@ -68,7 +68,7 @@ async function findStory(name: string, { set, time, nowMs }: Question, places: S
     if (story !== undefined) return story;
     throw new UsageError(`nothing is known of a task ${name}; \`syncline history --ids\` shows those that have ended`);
   }
-  if (name === runByHand)
+  if (isByHand(name))
     throw new UsageError(
       `${name} is no policy: \`syncline history ${name} --ids\` shows its tasks, and explain takes their ids`,
     );

@@ -7,7 +7,7 @@ import { showClock, showInstant } from "../core/instant.ts";
 import { didYouMean, nearestWord } from "../core/nearest-word.ts";
 import { counted } from "../core/plain-text.ts";
 import { isGood, type Outcome, type OutcomeStatus, outcomeStatuses } from "../model/outcome.ts";
-import { runByHand } from "../model/task.ts";
+import { isByHand } from "../model/task.ts";
 import { findOutcomes, type OutcomeFilter, outcomesReadMax } from "../queries/outcomes.ts";
 import { findRunningSet } from "../queries/policy-set.ts";
 import { taskWords } from "../queries/task-words.ts";
@@ -183,8 +183,7 @@ export async function checkKnownPolicy(
   subcommands: readonly string[] = [],
 ): Promise<void> {
   const planned = await new SlotLedger(store).policies();
-  if (policy === runByHand || planned.includes(policy) || (await new History(store).newest(1, policy)).length > 0)
-    return;
+  if (isByHand(policy) || planned.includes(policy) || (await new History(store).newest(1, policy)).length > 0) return;
   const isCommand = nearestWord(policy, subcommands) !== undefined;
   const others = othersThan(policy, isCommand ? subcommands : planned, "`syncline status`");
   throw new UsageError(

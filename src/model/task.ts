@@ -18,6 +18,11 @@ export const deletionByHand = "by-hand.delete";
 /** Stands in place of a policy in a run of a sync job without one. No policy can have this name. */
 export const runByHand = "by-hand.run";
 
+/** Whether this is no policy, but stands in place of one. */
+export function isByHand(policy: string): boolean {
+  return policy === runByHand || policy === deletionByHand;
+}
+
 /** The target of a run over masks: the worker reads its sync jobs when the slot is due. */
 export const targetFromMasks = "masks";
 

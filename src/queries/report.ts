@@ -7,7 +7,7 @@ import { formatTook } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type OutcomeStatus } from "../model/outcome.ts";
-import { runByHand } from "../model/task.ts";
+import { isByHand } from "../model/task.ts";
 import { addCounts, type DateSpan, type DayCounts, type DaySums, readSpans, toSums } from "../store/day-summaries.ts";
 import { readFirstEnds } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
@@ -159,7 +159,7 @@ const namedMax = 3;
 function notesOf(policies: readonly PolicyRow[], { first }: DateSpan): readonly string[] {
   const younger = policies.filter(({ youngerThan }) => youngerThan !== undefined);
   const idle = policies.filter(({ now }) => now.ended + now.skipped + now.missed === 0);
-  const removed = policies.filter(({ service, policy }) => service === undefined && policy !== runByHand);
+  const removed = policies.filter(({ service, policy }) => service === undefined && !isByHand(policy));
   const about = (some: readonly PolicyRow[], what: string) => {
     const names = some.map(({ policy }) => policy);
     return names.length === 0 ? [] : [`${what}: ${someNames(names, "--json", namedMax)}`];

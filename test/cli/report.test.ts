@@ -116,4 +116,11 @@ describe("syncline report", () => {
   ])("refuses %j", async (args, message) => {
     expect(await report(...args)).toMatchObject({ code: 2, out: "", err: expect.stringMatching(message) });
   });
+
+  it("takes what was done by hand for no policy that was removed", async () => {
+    await ended("by-hand.delete", 1);
+    const { notes } = await rows();
+    expect(notes).toContain("no longer configured: gone");
+    expect((await rows()).policies.map((row: { policy: string }) => row.policy)).toContain("by-hand.delete");
+  });
 });
