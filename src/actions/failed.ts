@@ -2,7 +2,7 @@
 // web/.
 import type { PolicySet } from "../config/policy-set.ts";
 import { replayable } from "../model/outcome.ts";
-import { isFromMasks, runByHand, type Task, taskId } from "../model/task.ts";
+import { deletionByHand, isFromMasks, runByHand, type Task, taskId } from "../model/task.ts";
 import { describeFailed, type FailedItem } from "../queries/failed.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
@@ -123,6 +123,9 @@ const changedPolicy = "its policy does something else by now: run the sync job b
 /** The new task, or why there is none. */
 function toTask({ outcome }: TaskItem, set: PolicySet | undefined, slotMs: number): Task | string {
   const { service, repository, target } = outcome;
+  // Its guard is not kept, and must be the name that the sync job has then.
+  if (outcome.policy === deletionByHand)
+    return "a deletion by hand is not done over: give it again, with `syncline delete`";
   const place = { service, syncJob: Number(target), repository: repository ?? undefined };
   const policy =
     outcome.policy === runByHand

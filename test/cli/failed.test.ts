@@ -138,22 +138,24 @@ describe("syncline failed, tasks", () => {
     expect((await json(prefix, ...args, "--force")).code).toBe(0);
   });
 
-  it("leaves a task whose policy works elsewhere by now, or whose service is gone", async () => {
+  it("leaves a task whose policy or service changed, and a deletion by hand", async () => {
     const prefix = `${fixture.redis.prefix}-elsewhere`;
     const moved = await ended(prefix, { target: "1", repository: "FIN" });
     const masked = await ended(prefix, { target: "7", policy: "masks", repository: "FIN" });
     const gone = await ended(prefix, { policy: "by-hand.run", service: "old" });
+    const deletion = await ended(prefix, { policy: "by-hand.delete", kind: "delete", target: "9" });
     const args = ["failed", "replay", "--all", "--yes", "--config", fixture.file(), "--reason", "r"];
     const { code, value } = await json(prefix, ...args);
     expect([code, value.done]).toEqual([1, []]);
     const why = new Map(value.left.map((one: { id: string; why: string }) => [one.id, one.why]));
     const changed = expect.stringContaining("something else");
-    expect([moved, masked, gone].map((id) => why.get(id))).toEqual([
+    expect([moved, masked, gone, deletion].map((id) => why.get(id))).toEqual([
       changed,
       changed,
       expect.stringContaining("service is not configured"),
+      "a deletion by hand is not done over: give it again, with `syncline delete`",
     ]);
-    expect(new Set(await listed(prefix))).toEqual(new Set([moved, masked, gone]));
+    expect(new Set(await listed(prefix))).toEqual(new Set([moved, masked, gone, deletion]));
   });
 
   it("does many of one sync job over by one task, and takes a group only with --yes", async () => {
