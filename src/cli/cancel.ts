@@ -9,7 +9,7 @@ import { someNames } from "../core/plain-text.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { activationId, parseTaskId, type Task } from "../model/task.ts";
 import { targetWords } from "../queries/task-words.ts";
-import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
+import { readTasksInFlight, tasksLookedThrough } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
 import { readPresence, type Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
@@ -84,14 +84,17 @@ async function findTask(
 ): Promise<Task | Pick<Task, "id" | "policy">> {
   const names = [...services.keys()];
   if (!name.includes("__")) {
-    const { tasks } = await readTasksInFlight(store, names, (policy) => policy === name);
+    const { tasks, isCut } = await readTasksInFlight(store, names, (policy) => policy === name);
     const [first] = tasks;
     if (first === undefined) await checkKnownPolicy(name, store);
-    if (first === undefined) throw new UsageError(`no task of a policy ${name} is in flight: see \`syncline running\``);
-    if (tasks.length === 1) return first.task;
+    const none = isCut
+      ? `no task of a policy ${name} is among ${tasksLookedThrough}: name it by its id`
+      : `no task of a policy ${name} is in flight: see \`syncline running\``;
+    if (first === undefined) throw new UsageError(none);
+    if (tasks.length === 1 && !isCut) return first.task;
     const ids = tasks.map(({ task }) => `${task.id} (${targetWords(task)})`);
     throw new UsageError(
-      `${ids.length} tasks of ${name} are in flight, name one: ${someNames(ids, "`syncline running`")}`,
+      `${ids.length}${isCut ? " or more" : ""} tasks of ${name} are in flight, name one: ${someNames(ids, "`syncline running`")}`,
     );
   }
   return (await findToCancel(name, names, store)) ?? { id: name, policy: parseTaskId(name)?.policy ?? "" };

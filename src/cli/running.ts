@@ -3,10 +3,10 @@ import type { Command } from "commander";
 import { formatRoughly } from "../core/duration.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
-import { runByHand } from "../model/task.ts";
+import { isByHand } from "../model/task.ts";
 import { type RunningTask, readRunning } from "../queries/running.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
-import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
+import { readTasksInFlight, tasksLookedThrough } from "../queue/tasks-in-flight.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import {
@@ -50,7 +50,7 @@ export function runningCommand(io: CommandIo): Command {
     .action((policy: string | undefined, options: RunningOptions) =>
       withPolicies(options, io, async ({ set, store }) => {
         if (options.service !== undefined) findService(set, options.service);
-        if (policy !== undefined && policy !== runByHand) findPolicy(set, policy);
+        if (policy !== undefined && !isByHand(policy)) findPolicy(set, policy);
         const services = options.service === undefined ? [...set.services.keys()] : [options.service];
         const labelled = options.label.length === 0 ? undefined : choosePolicies(set, { label: options.label });
         const isMeant = (name: string) =>
@@ -59,8 +59,11 @@ export function runningCommand(io: CommandIo): Command {
         const running = await readRunning(found.tasks, set, store);
         const shown = running.slice(0, options.limit);
         if (options.json) io.out(JSON.stringify({ v: 1, total: found.total, tasks: shown }));
-        else if (shown.length === 0) io.err("nothing is in flight");
+        else if (shown.length === 0)
+          io.err(found.isCut ? `nothing of this is among ${tasksLookedThrough}` : "nothing is in flight");
         else io.out(runningTable(shown, options, await redisTimeMs(store), io));
+        if (found.isCut && (shown.length > 0 || options.json))
+          io.err(`there are more tasks: only ${tasksLookedThrough} were looked through`);
         if (found.total > shown.length) io.err(`and ${counted(found.total - shown.length, "more task")}: --limit`);
         for (const line of describeMissingRoles(await readPresence(store))) io.err(line);
       }),

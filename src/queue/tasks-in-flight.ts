@@ -15,14 +15,25 @@ export interface TaskInFlight {
   readonly queuedAtMs: number;
 }
 
-/** What was found. `total`: how many there are; more than `tasks` when there are too many. */
+/**
+ * What was found. `total`: how many there are; more than `tasks` when there are too many. `isCut`:
+ * there are more than were looked through, so that what is missing may be there.
+ */
 export interface TasksInFlight {
   readonly tasks: readonly TaskInFlight[];
   readonly total: number;
+  readonly isCut: boolean;
 }
 
 /** The most tasks that one call reads. */
 const tasksReadMax = 10_000;
+
+/** The most ids of one list of a queue that are looked through, and those of one answer of Redis. */
+const idsReadMax = 200_000;
+const idsAtOnce = 10_000;
+
+/** How far one call looks, as a person is told. */
+export const tasksLookedThrough = `the first ${idsReadMax.toLocaleString("en")} of a queue`;
 
 const kinds = ["actions", "polls"] as const;
 
@@ -32,7 +43,8 @@ export async function readTasksInFlight(
   services: readonly string[],
   isMeant: (policy: string) => boolean,
 ): Promise<TasksInFlight> {
-  const places = (await Promise.all(queuesOf(services).map((queue) => placesIn(store, queue)))).flat();
+  const found = await Promise.all(queuesOf(services).map((queue) => placesIn(store, queue)));
+  const places = found.flatMap((one) => one.places);
   const mine = places.filter(({ id }) => id.includes("__") && isMeant(id.slice(0, id.indexOf("__"))));
   const tasks: TaskInFlight[] = [];
   for (const batch of batchesOf(mine.slice(0, tasksReadMax))) {
@@ -44,7 +56,7 @@ export async function readTasksInFlight(
     });
     tasks.push(...(await Promise.all(read)).flat());
   }
-  return { tasks, total: mine.length };
+  return { tasks, total: mine.length, isCut: found.some((one) => one.isCut) };
 }
 
 /** Finds a task by its id in the queues of these services; undefined when it is not in flight. */
@@ -72,16 +84,27 @@ interface Place {
 }
 
 /** The ids in one queue. Walks of lists stand there, too; their ids hold no "__". */
-async function placesIn({ redis, key }: Store, queue: string): Promise<Place[]> {
-  const list = (name: string) => redis.lrange(key(queue, name), 0, tasksReadMax);
-  const sorted = (name: string) => redis.zrangebyscore(key(queue, name), "-inf", "+inf", "LIMIT", 0, tasksReadMax);
-  const [active, waiting, paused, prioritized, delayed] = await Promise.all([
+async function placesIn({ redis, key }: Store, queue: string) {
+  const list = (name: string) => readIds((from, to) => redis.lrange(key(queue, name), from, to));
+  const sorted = (name: string) => readIds((from, to) => redis.zrange(key(queue, name), `${from}`, `${to}`));
+  const read = await Promise.all([
     ...[list("active"), list("wait"), list("paused"), sorted("prioritized"), sorted("delayed")],
   ]);
-  const as = (state: QueueState, ids: readonly string[] = []) => ids.map((id) => ({ queue, id, state }));
-  return [
-    ...as("active", active),
-    ...as("waiting", [...(waiting ?? []), ...(paused ?? []), ...(prioritized ?? [])]),
-    ...as("delayed", delayed),
-  ];
+  const states: readonly QueueState[] = ["active", "waiting", "waiting", "waiting", "delayed"];
+  const places = new Map<string, Place>();
+  // One that moves meanwhile, or is pushed on by others, is read twice.
+  for (const [index, state] of states.entries())
+    for (const id of read[index] ?? []) if (!places.has(id)) places.set(id, { queue, id, state });
+  return { places: [...places.values()], isCut: read.some(({ length }) => length > idsReadMax) };
+}
+
+/** Reads a list page by page, so that no answer holds Redis up; one id more where it is cut. */
+async function readIds(read: (from: number, to: number) => Promise<readonly string[]>): Promise<readonly string[]> {
+  const ids: string[] = [];
+  while (ids.length <= idsReadMax) {
+    const page = await read(ids.length, Math.min(ids.length + idsAtOnce, idsReadMax + 1) - 1);
+    ids.push(...page);
+    if (page.length < idsAtOnce) break;
+  }
+  return ids;
 }
