@@ -17,8 +17,8 @@ import { type By, beginChange } from "./record-change.ts";
 const matchedNamedMax = 100;
 
 /**
- * What both actions need. Without a set, the policies are those that schedulers plan, and no name of
- * a service is checked.
+ * What both actions need. Without a set, the policies are those that schedulers plan, and no name
+ * of a service is checked.
  */
 export interface PauseParts {
   readonly store: Store;

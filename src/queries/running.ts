@@ -61,7 +61,7 @@ export interface RunningTask
   /** How long such runs usually take, and when this one would end then. */
   readonly usualMs: number | null;
   readonly endsAbout: string | null;
-  /** Before the request: by when it must be sent. After that of a run: by when it must be settled. */
+  /** Before the request: by when it must be sent. After a run's: by when it must be settled. */
   readonly deadline: string | null;
 }
 

@@ -28,7 +28,7 @@ export interface TasksInFlight {
 /** The most tasks that one call reads. */
 const tasksReadMax = 10_000;
 
-/** The most ids of one list of a queue that are looked through, and those of one answer of Redis. */
+/** The most ids of a list of a queue that are looked through, and those of one answer of Redis. */
 const idsReadMax = 200_000;
 const idsAtOnce = 10_000;
 
