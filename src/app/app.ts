@@ -283,6 +283,7 @@ function createTaskDependencies(built: AppParts): ProcessDependencies {
     chains,
     declared: { masks: new MaskCache(), memory: new DeclaredMemory(store) },
     nowMs: createSharedClock(() => redisTimeMs(store)),
+    clockAheadMs: () => guard.clockAheadMs,
     stopping,
     timing: options.timing ?? defaultTiming,
     log: options.log,

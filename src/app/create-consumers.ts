@@ -112,7 +112,8 @@ export function createConsumers(options: ServiceConsumersOptions): (settings: Se
   };
   const abandoned = async (item: unknown, why: string) =>
     isFeedWalk(item) || endAbandoned(parseTask(item), deps, { recorder, why });
-  const common = { connections, takeOverAfterMs, drainMs, log, process, abandoned };
+  const { clockAheadMs } = deps;
+  const common = { connections, takeOverAfterMs, drainMs, clockAheadMs, log, process, abandoned };
   return ({ name, concurrency }) => {
     const actions = createConsumer({ ...common, queue: queueName(name, "actions"), concurrency });
     const polls = createConsumer({ ...common, queue: queueName(name, "polls"), concurrency: pollConcurrency });

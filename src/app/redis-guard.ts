@@ -33,6 +33,13 @@ const leaveWithinMs = 500;
 const silenceMsMax = 5_000;
 /** A clock that differs from that of Redis by more is told of. */
 export const skewMsMax = 1_000;
+/** More than a clock that is only made faster or slower gains on another between two checks. */
+const clockSetMsMin = 100;
+
+/** How far the wall clock is before the monotonic one. */
+function wallLeadMs(): number {
+  return systemClock.nowMs() - systemClock.monotonicMs();
+}
 
 /** Watches one Redis for this process. */
 export class RedisGuard implements Component {
@@ -54,6 +61,8 @@ export class RedisGuard implements Component {
   /** The master had replicas and has none; after a failover the old master comes back soon. */
   #awaitsReplicas = false;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
+  /** The wall clock's lead at the last check: it moves when the clock is set, or in a suspend. */
+  #wallLeadMs = 0;
   #busy: Promise<void> | undefined;
   #isStopped = false;
   /** Which other owners were seen, and why they block this process; empty when none do. */
@@ -102,6 +111,11 @@ export class RedisGuard implements Component {
     return this.#facts;
   }
 
+  /** How far this machine's clock is ahead of Redis's; 0 before the first check. */
+  get clockAheadMs(): number {
+    return this.#facts?.clockAheadMs ?? 0;
+  }
+
   /** Why Redis keeps this process from being ready; empty when it does not. */
   reasons(): string[] {
     if (!this.isUp()) return [`Redis has not done what it should for 5 s: ${this.#failure}`];
@@ -143,7 +157,8 @@ export class RedisGuard implements Component {
     try {
       const dueAtMs = this.#checkedAtMs + (this.#options.checkEveryMs ?? checkEveryMsDefault);
       await this.#askOwners();
-      const isSoon = this.#problems.length > 0 || this.#awaitsReplicas;
+      const isClockSet = Math.abs(wallLeadMs() - this.#wallLeadMs) > clockSetMsMin;
+      const isSoon = this.#problems.length > 0 || this.#awaitsReplicas || isClockSet;
       if (isSoon || systemClock.monotonicMs() >= dueAtMs) await this.#check();
       const tick = await this.#answer(this.watch.check());
       const lastSeenMs = this.#tickedAtMs;
@@ -185,7 +200,9 @@ export class RedisGuard implements Component {
   }
 
   async #check(): Promise<void> {
+    const leadMs = wallLeadMs();
     const facts = await this.#answer(readRedisFacts(this.#options.store));
+    this.#wallLeadMs = leadMs;
     const isFirst = this.#facts === undefined || this.#isNew;
     const goneAtMs = await this.#readReplicasGone(facts, isFirst);
     this.#checkedAtMs = systemClock.monotonicMs();

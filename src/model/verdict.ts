@@ -4,7 +4,7 @@
 
 /**
  * `complete`: over. `fail`: over, and its job counts as failed. `retry`: call again after
- * `afterMs`, one attempt spent. `snooze`: call again at `untilMs`, no attempt spent.
+ * `afterMs`, one attempt spent. `snooze`: call again at `untilMs` by Redis, no attempt spent.
  */
 export type Verdict<Ending = string> =
   | { readonly verdict: "complete" | "fail"; readonly ending: Ending }

@@ -3,7 +3,7 @@
 import { DelayedError, type Job, UnrecoverableError } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import { errorText, stackOf } from "../core/errors.ts";
-import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
+import { createRateLimitedLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { withoutSecrets } from "../core/secrets.ts";
@@ -16,6 +16,11 @@ export interface ConsumerOptions extends ConsumerBase {
   readonly queue: string;
   /** Items in work at once, in this process. */
   readonly concurrency: number;
+  /**
+   * How far this machine's clock is ahead of Redis's. Verdicts name instants of Redis's, and
+   * BullMQ goes by the machine's.
+   */
+  readonly clockAheadMs: () => number;
   /** Does one step of an item. */
   readonly process: (item: unknown, attempt: Attempt) => Promise<Verdict>;
   /** Ends an item after too many worker crashes, or a bug. False: not possible yet. */
@@ -49,12 +54,12 @@ export function createConsumer(given: ConsumerOptions): Consumer {
   const options = { ...given, log };
   const { queue, concurrency, abandoned } = options;
   const process = async (job: Job<unknown>, { token, signal, isStopping }: JobContext) => {
-    if (isStopping) return applyVerdict(snooze(systemClock.nowMs()), job, token);
+    if (isStopping) return applyVerdict(snoozeFor(0, options), job, { token, options });
     const isDoomed = job.stalledCounter > crashesMax;
     const working = isDoomed ? giveUp(job, options) : options.process(job.data, toAttempt(job, signal));
-    const verdict = await working.catch((error: unknown) => onFailure(error, job.id, log));
+    const verdict = await working.catch((error: unknown) => onFailure(error, job.id, options));
     if (!isDoomed && job.stalledCounter > 0) forgetCrashes(job, options);
-    return applyVerdict(verdict, job, token);
+    return applyVerdict(verdict, job, { token, options });
   };
   return createWorker(options, {
     queue,
@@ -82,14 +87,15 @@ export function createConsumer(given: ConsumerOptions): Consumer {
 }
 
 /** Ends an item after too many worker crashes. Until that works, the item stays in the queue. */
-async function giveUp(job: Job<unknown>, { abandoned, queue, log }: ConsumerOptions): Promise<Verdict> {
+async function giveUp(job: Job<unknown>, options: ConsumerOptions): Promise<Verdict> {
+  const { abandoned, queue, log } = options;
   const again = (reason: unknown) => {
     if (reason instanceof NewerVersionError) throw reason;
     log.error("task.abandoned", { queue, taskId: job.id, message: String(reason) });
     return false;
   };
   const hasEnded = await abandoned(job.data, `${job.stalledCounter} workers crashed on it`).catch(again);
-  return hasEnded ? done : snooze(systemClock.nowMs() + abandonedAgainMs);
+  return hasEnded ? done : snoozeFor(abandonedAgainMs, options);
 }
 
 /**
@@ -103,10 +109,11 @@ function forgetCrashes({ queueQualifiedName, id }: Job<unknown>, { connections, 
 }
 
 /** A newer version's item waits for a replica that can read it. Other failures go to BullMQ. */
-function onFailure(error: unknown, taskId: string | undefined, log: EventLog): Verdict {
+function onFailure(error: unknown, taskId: string | undefined, options: ConsumerOptions): Verdict {
+  const { log } = options;
   if (error instanceof NewerVersionError) {
     log.warn("task.newer-version", { message: error.message });
-    return snooze(systemClock.nowMs() + newerAgainMs);
+    return snoozeFor(newerAgainMs, options);
   }
   if (!isRedisOutage(error)) log.error("bug.caught", { taskId, stack: withoutSecrets(stackOf(error)) });
   const plain = new Error(withoutSecrets(errorText(error)));
@@ -114,7 +121,17 @@ function onFailure(error: unknown, taskId: string | undefined, log: EventLog): V
   throw plain;
 }
 
-async function applyVerdict(verdict: Verdict, job: Job<unknown>, token: string | undefined): Promise<string> {
+/** Snoozes until so long from now, by Redis's clock. */
+function snoozeFor(durationMs: number, { clockAheadMs }: ConsumerOptions): Verdict {
+  return snooze(systemClock.nowMs() - clockAheadMs() + durationMs);
+}
+
+interface Application {
+  readonly token: string | undefined;
+  readonly options: ConsumerOptions;
+}
+
+async function applyVerdict(verdict: Verdict, job: Job<unknown>, { token, options }: Application): Promise<string> {
   switch (verdict.verdict) {
     case "complete":
       return verdict.ending;
@@ -123,7 +140,7 @@ async function applyVerdict(verdict: Verdict, job: Job<unknown>, token: string |
     case "retry":
       throw new RetryLater(verdict.ending, verdict.afterMs);
     case "snooze":
-      await job.moveToDelayed(Math.max(verdict.untilMs, systemClock.nowMs() + 1), token);
+      await job.moveToDelayed(Math.max(verdict.untilMs + options.clockAheadMs(), systemClock.nowMs() + 1), token);
       throw new DelayedError();
   }
 }

@@ -17,7 +17,7 @@ export interface RedisFacts {
   readonly replicas: number;
   /** Takes writes without its replicas: cut off, it would not notice another master. */
   readonly writesAlone: boolean;
-  /** How far this machine's clock is ahead of Redis's; exact to half of the round trip. */
+  /** How far this machine's clock is ahead of Redis's, as far as the round trip makes it sure. */
   readonly clockAheadMs: number;
 }
 
@@ -43,10 +43,12 @@ const factsScript = createScript("redis-facts", asList);
 export async function readRedisFacts(store: Store): Promise<RedisFacts> {
   const beforeMs = systemClock.nowMs();
   const [time, ...texts] = await factsScript(store, [store.key("clock")]);
-  const halfwayMs = (beforeMs + systemClock.nowMs()) / 2;
+  const afterMs = systemClock.nowMs();
   const [seconds, microseconds] = asTexts(time);
-  const redisMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
-  return { ...parseInfo(texts.map(String).join("\n")), clockAheadMs: Math.round(halfwayMs - redisMs) };
+  const redisMs = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
+  // Redis read its clock between the two.
+  const clockAheadMs = Math.max(beforeMs - redisMs, Math.min(afterMs - redisMs, 0));
+  return { ...parseInfo(texts.map(String).join("\n")), clockAheadMs };
 }
 
 /** Reads the text of INFO. */

@@ -40,6 +40,8 @@ export interface ProcessDependencies
   readonly journal: RunDependencies["journal"];
   readonly leases: RunDependencies["leases"];
   readonly keptWrites: KeptWrites;
+  /** How far this machine's clock is ahead of Redis's, as far as that is known. */
+  readonly clockAheadMs: () => number;
 }
 
 /** The pause while Redis is out of reach, or this replica does not know the policy or service. */
@@ -67,7 +69,8 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
       if (error instanceof NewerVersionError) throw error;
       if (!isRedisOutage(error)) return await endFaulty(task, error, work);
       deps.log.warn("task.redis-out-of-reach", { taskId: task.id });
-      return snooze(systemClock.nowMs() + redisPauseMs);
+      // Redis cannot be asked for its time now.
+      return snooze(systemClock.nowMs() - deps.clockAheadMs() + redisPauseMs);
     }
   };
 }

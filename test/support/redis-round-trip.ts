@@ -61,6 +61,7 @@ export async function openFixture(target: RedisTarget): Promise<Fixture> {
     concurrency: 2,
     takeOverAfterMs: 10_000,
     drainMs: 3_000,
+    clockAheadMs: () => guard.clockAheadMs,
     log,
     process: async (item) => {
       const { id } = parseTask(item);

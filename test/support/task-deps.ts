@@ -42,6 +42,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
     enqueue: async () => {},
     jobStatus: async () => "pending",
     nowMs: () => redisTimeMs(store),
+    clockAheadMs: () => 0,
     stopping: new AbortController().signal,
     timing: defaultTiming,
     log: silentLog,

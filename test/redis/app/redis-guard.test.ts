@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { RedisGuard } from "../../../src/app/redis-guard.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
@@ -7,6 +7,7 @@ import { StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask } from "../../support/journal-task.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { clientOf, startServer, until } from "../../support/redis-servers.ts";
+import { restoreClock, shiftClock } from "../../support/shifted-clock.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const server = await startServer();
@@ -128,6 +129,20 @@ describe("a Redis that is as it should be", () => {
       () => guard.reasons(),
       (reasons) => reasons.length === 0,
     );
+  });
+
+  it("has its clock compared anew as soon as that of the machine is set", async () => {
+    const rare = new RedisGuard({ store, log });
+    onTestFinished(() => rare.stop());
+    onTestFinished(restoreClock);
+    await rare.start();
+    const aheadBeforeMs = rare.clockAheadMs;
+    shiftClock(-60_000);
+    const aheadMs = await until(
+      () => rare.clockAheadMs,
+      (ms) => ms !== aheadBeforeMs,
+    );
+    expect(aheadMs - aheadBeforeMs).toBeLessThan(-50_000);
   });
 
   it("but is full makes it unready, and ready again when there is room", async () => {

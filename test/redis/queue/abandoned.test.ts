@@ -27,7 +27,8 @@ it("a task that killed too many workers is not run, and returns until it is ende
   const reasons: string[] = [];
   let worked = 0;
   const consumer = createConsumer({
-    ...{ connections, queue: "main-actions", concurrency: 1, takeOverAfterMs: 5_000, drainMs: 1_000, log: silentLog },
+    ...{ connections, queue: "main-actions", concurrency: 1, takeOverAfterMs: 5_000, drainMs: 1_000 },
+    ...{ clockAheadMs: () => 0, log: silentLog },
     process: async () => {
       worked += 1;
       return done;
@@ -65,6 +66,7 @@ it("a task that lost its lock while Redis was away is run, however often that wa
   let steps = 0;
   const consumer = createConsumer({
     ...{ connections, queue: "main-polls", concurrency: 1, takeOverAfterMs: 200, drainMs: 1_000, log },
+    clockAheadMs: () => 0,
     process: async () => {
       steps += 1;
       if (steps % 2 === 0) return steps === 2 * outages ? done : snooze(Date.now());

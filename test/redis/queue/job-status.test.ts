@@ -23,7 +23,7 @@ beforeAll(async () => {
   producer = new Producer(target, silentLog);
   consumer = createConsumer({
     ...{ connections, queue: `${policy.service}-actions`, concurrency: 4 },
-    ...{ takeOverAfterMs: 5_000, drainMs: 1_000, log: silentLog },
+    ...{ takeOverAfterMs: 5_000, drainMs: 1_000, clockAheadMs: () => 0, log: silentLog },
     process: async (item) => {
       const { slotMs } = parseTask(item);
       worked.add(slotMs);

@@ -10,7 +10,10 @@ import { createConsumer } from "../../../src/queue/consumer.ts";
 import { backendParts, OpenQueues, SharedConnection, taskOptions } from "../../../src/queue/queues.ts";
 import { WorkerConnections } from "../../../src/queue/worker-connections.ts";
 import { createRedisClient } from "../../../src/store/connect.ts";
+import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
+import { readRedisFacts } from "../../../src/store/redis-facts.ts";
 import { clientOf, startServer, until } from "../../support/redis-servers.ts";
+import { restoreClock, shiftClock } from "../../support/shifted-clock.ts";
 
 const soonMs = 5_000;
 let server: PrivateRedis;
@@ -21,7 +24,7 @@ beforeAll(async () => {
 });
 
 /** A prefix with producers, and consumers whose steps are told what to answer. */
-function fixtureForTest() {
+function fixtureForTest(clockAheadMs = 0) {
   prefixes += 1;
   const target = { url: server.url, prefix: `{p${prefixes}}` };
   const taken: string[] = [];
@@ -43,6 +46,7 @@ function fixtureForTest() {
       const consumers = names.map((queue) =>
         createConsumer({
           ...{ connections, queue, concurrency, takeOverAfterMs: 30_000, drainMs: 1_000, log: silentLog },
+          clockAheadMs: () => clockAheadMs,
           process: async (item) => {
             const { id } = item as { readonly id: string };
             taken.push(id);
@@ -124,6 +128,35 @@ describe("the workers of forty queues in one process", () => {
     await adding;
     await untilTaken(burst);
     expect(taken).toHaveLength(2_039);
+  });
+});
+
+describe("a machine whose clock differs from that of Redis", () => {
+  it.each([
+    ["a minute ahead", 60_000],
+    ["a minute behind", -60_000],
+  ])("takes a sleeping task when it is due by Redis: %s", async (_where, shiftMs) => {
+    const store = await openStore({ url: server.url, prefix: "{shifted}" });
+    onTestFinished(() => store.close());
+    shiftClock(shiftMs);
+    onTestFinished(restoreClock);
+    const { clockAheadMs } = await readRedisFacts(store);
+    const { start, steps, add } = fixtureForTest(clockAheadMs);
+    const takenMs: number[] = [];
+    steps.set("sleeper", async () => {
+      const nowMs = await redisTimeMs(store);
+      takenMs.push(nowMs);
+      return takenMs.length < 3 ? snooze(nowMs + 1_000) : done;
+    });
+    await start(["main"]);
+    await add("main", "sleeper");
+    const [first = 0, second = 0, third = 0] = await until(
+      () => takenMs,
+      ({ length }) => length === 3,
+      2_000 + soonMs,
+    );
+    expect(second - first).toBeGreaterThanOrEqual(900);
+    expect(third - second).toBeGreaterThanOrEqual(900);
   });
 });
 

@@ -64,6 +64,24 @@ describe("a task", () => {
     expect(await outcome()).toMatchObject({ status: "unknown", reason: "redis-loss" });
   });
 
+  it("that meets an outage of Redis sleeps by Redis's clock, which is not the machine's", async () => {
+    const nowMs = async () => {
+      throw new Error("Command timed out");
+    };
+    const aheadMs = 60_000;
+    // The single steps ask for the time, the short way does not.
+    const { process } = await fixture({
+      policy: { follow: testPolicy().follow },
+      deps: { nowMs, clockAheadMs: () => aheadMs },
+    });
+    const beganMs = Date.now() - aheadMs;
+    const step = await process();
+    expect(step.verdict).toBe("snooze");
+    if (step.verdict !== "snooze") return;
+    expect(step.untilMs).toBeGreaterThanOrEqual(beganMs + 2_000);
+    expect(step.untilMs).toBeLessThanOrEqual(Date.now() - aheadMs + 2_000);
+  });
+
   it.each([
     [3_600_000, "retry", undefined],
     [100, "fail", "not-started"],
