@@ -131,7 +131,11 @@ async function askAndSend(
     // Recorded before the request: after a crash the next worker verifies instead of sending.
     const permission = await ask();
     if (permission === "too-late" || permission === "loss") return permission;
-    const sentAtMs = await deps.nowMs();
+    const sentAtMs = await deps.nowMs().catch(async (error: unknown) => {
+      // In an outage the journal keeps this, and writes it when Redis is back.
+      if (permission === "permitted") await deps.journal.notSent(task, claimant).catch(() => {});
+      throw error;
+    });
     if (permission !== "permitted") return stepAgainSoon(sentAtMs);
     const { id: taskId, policy, target } = task;
     if (sends > 1) deps.log.warn("task.sent-again", { policy, taskId, target, sends });

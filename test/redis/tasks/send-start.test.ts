@@ -125,6 +125,41 @@ it.each([
   expect((await store.redis.hexists(store.key("start", task.id), "readyAtMs")) === 1).toBe(isOfUse);
 });
 
+describe("a permission after which Redis is gone at once", () => {
+  it.each([
+    ["first", 1],
+    ["second", 2],
+  ])("is taken back, and nothing is sent: that of the %s request", async (_which, sends) => {
+    const { task, deps, journal, claim, permit, asked, entry } = await fixture({
+      task: { startByMs: far + 1_000_000 },
+    });
+    let isPermitted = false;
+    for (const ask of ["beginSending", "beginSendingAgain"] as const) {
+      const real = journal[ask].bind(journal) as (...args: unknown[]) => Promise<never>;
+      vi.spyOn(journal, ask).mockImplementation(async (...args: unknown[]) => {
+        const permission = await real(...args);
+        isPermitted = true;
+        return permission;
+      });
+    }
+    const nowMs = async () => {
+      if (isPermitted) throw new Error("Command timed out");
+      return far;
+    };
+    const request = { deps: { ...deps, nowMs }, acceptedEnds: true };
+    if (sends === 1) {
+      await expect(sendStart(task, { ...request, claim: await claim(), baseline: "" })).rejects.toThrow("timed out");
+    } else {
+      await permit(1);
+      isPermitted = false;
+      await expect(sendAgain(task, { ...request, claim: await claim("heir") })).rejects.toThrow("timed out");
+    }
+    expect(asked).toEqual([]);
+    const left = sends === 1 ? { state: "claimed", sends: 0 } : { state: "sending", sends: 1 };
+    expect(await entry()).toMatchObject(left);
+  });
+});
+
 // If it died now, the journal could not tell whether it had sent.
 it("a stopping worker asks for no permission", async () => {
   const { task, deps, claim, journal, asked } = await fixture({ deps: { stopping: AbortSignal.abort() } });
