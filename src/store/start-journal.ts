@@ -218,11 +218,11 @@ export class StartJournal {
 
   /**
    * Takes the permission back: this claimant's request surely started nothing. Without another one
-   * the task gives its lease back, too.
+   * the task gives its lease back, too, which may be in the name of another (`leaseHolder`).
    */
-  async notSent(task: JournalTask, claimant: string): Promise<void> {
+  async notSent(task: JournalTask & { readonly leaseHolder?: string }, claimant: string): Promise<void> {
     const keys = [...this.#keys(task), leaseKey(this.#store, task)];
-    const write = () => notSentScript(this.#store, keys, [claimant, task.id]);
+    const write = () => notSentScript(this.#store, keys, [claimant, task.id, task.leaseHolder ?? task.id]);
     await this.#keptWrites.write({ taskId: task.id, what: "not sent" }, write);
   }
 

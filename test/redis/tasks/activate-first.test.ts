@@ -1,7 +1,8 @@
 // The activation before a run (src/tasks/activate.ts) over real HTTP and a real journal,
 // whose worker dies before it has written what became of it.
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
 import { endAbandoned } from "../../../src/tasks/finish.ts";
 import { createProcessTask, type ProcessDependencies } from "../../../src/tasks/process-task.ts";
@@ -33,6 +34,22 @@ it.each([
   expect(await toEnd()).toBe(`not-started direct ${reason}`);
   for (const _worker of ["second", "third"]) expect(await toEnd()).toMatch(/^not-started direct /);
   expect(asked).toEqual(["POST"]);
+});
+
+it.each([
+  ["is throttled", status(429, "", { "retry-after": "600" })],
+  ["reaches no service", "nowhere"],
+] as const)("a run whose activation %s leaves the sync job to others", async (_what, answer) => {
+  const policy = testPolicy({ action: { kind: "run", syncJobs: [42], activate: true } });
+  const to = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("secret"), retries: 0 });
+  onTestFinished(() => to.close());
+  const { step, task, deps, journal } = await steppedTask(store, {
+    ...{ task: { kind: "run" }, by: stepRun, reads: [], writes: answer === "nowhere" ? [] : [answer] },
+    deps: { policy: () => policy, ...(answer === "nowhere" ? { service: () => to } : {}) },
+  });
+  expect((await step()).verdict).toBe(answer === "nowhere" ? "retry" : "snooze");
+  expect((await journal.entry(`${task.id}__activate`))?.state).toBe("claimed");
+  expect(await deps.leases.holder(task)).toBeUndefined();
 });
 
 it("a run does not start while its activation may only have a slow worker", async () => {

@@ -1,9 +1,9 @@
 -- Takes back the newest permission of this claimant. With no request left, the task may claim anew,
 -- and other tasks may start the sync job meanwhile. Repeating the command changes nothing.
 -- KEYS: entry, in flight, lease
--- ARGV: claimant, task
+-- ARGV: claimant, task, the holder of its lease
 local entryKey, inFlightKey, leaseKey = unpack(KEYS)
-local claimant, task = unpack(ARGV)
+local claimant, task, leaseHolder = unpack(ARGV)
 --- @include "start"
 --- @include "lease"
 local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'sends')
@@ -13,5 +13,5 @@ if sends > 0 then
   redis.call('HSET', entryKey, 'sends', sends, 'claimant', '')
 else
   takeBack(entryKey, inFlightKey, task)
-  releaseLease(leaseKey, task)
+  releaseLease(leaseKey, leaseHolder)
 end
