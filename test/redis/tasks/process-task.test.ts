@@ -64,7 +64,7 @@ describe("a task", () => {
     expect(await outcome()).toMatchObject({ status: "unknown", reason: "redis-loss" });
   });
 
-  it("that meets an outage of Redis sleeps by Redis's clock, which is not the machine's", async () => {
+  it("that meets an outage of Redis sleeps by its clock, not by the machine's", async () => {
     const nowMs = async () => {
       throw new Error("Command timed out");
     };
