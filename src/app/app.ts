@@ -284,6 +284,7 @@ function createTaskDependencies(built: AppParts): ProcessDependencies {
     declared: { masks: new MaskCache(), memory: new DeclaredMemory(store) },
     nowMs: createSharedClock(() => redisTimeMs(store)),
     clockAheadMs: () => guard.clockAheadMs,
+    outcomeOf: (task) => new History(store).outcome(task),
     stopping,
     timing: options.timing ?? defaultTiming,
     log: options.log,

@@ -1,7 +1,8 @@
 // Writes about starts that Redis did not take: what this process alone knows of a request (its
 // answer, or that it was not sent). They are kept through an outage for two minutes, or until the
-// process ends, and written when Redis is back, the oldest first. What is given up is told
-// (`start.unwritten`). The journal writes through it, tasks/ the outcomes that are answers.
+// process ends, and written when Redis is back, the oldest first. What is given up, or comes too
+// late, is told (`start.unwritten`). The journal writes through it, tasks/ the outcomes that are
+// answers.
 import { type Clock, createDeadline, systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText } from "../core/errors.ts";
@@ -55,12 +56,22 @@ export class KeptWrites implements Component {
 
   /**
    * Writes now. In an outage of Redis it throws, and writes again later: `write` must allow that.
+   * `untaken`: why a late write changed nothing, unless Redis had it from the first try.
    */
-  async write<Answer>(subject: WriteSubject, write: () => Promise<Answer>): Promise<Answer> {
+  async write<Answer>(
+    subject: WriteSubject,
+    write: () => Promise<Answer>,
+    untaken: (answer: Answer) => Promise<string | undefined> | string | undefined = () => undefined,
+  ): Promise<Answer> {
     try {
       return await write();
     } catch (error) {
-      if (isRedisOutage(error)) this.#keep({ subject, write, isLate: createDeadline(keptForMs, this.#clock) }, error);
+      const writeLate = async () => {
+        const why = await untaken(await write());
+        if (why !== undefined) throw new Error(`too late: ${why}`);
+      };
+      const isLate = createDeadline(keptForMs, this.#clock);
+      if (isRedisOutage(error)) this.#keep({ subject, write: writeLate, isLate }, error);
       throw error;
     }
   }

@@ -67,8 +67,8 @@ const claimScript = createScript("start/claim", (answer) => toEntry(asTexts(answ
 const beginSendingScript = createScript("start/begin-sending", asPermission);
 const beginSendingAgainScript = createScript("start/begin-sending-again", asPermission);
 const tryBeginSendingScript = createScript("start/try-begin-sending", asFastPath);
-const notSentScript = createScript("start/not-sent", asNothing);
-const confirmedScript = createScript("start/confirmed", asNothing);
+const notSentScript = createScript("start/not-sent", asFlag);
+const confirmedScript = createScript("start/confirmed", asFlag);
 const cancelScript = createScript("start/cancel", asWord("claimed", "sending", "confirmed", "settled", "fanned-out"));
 const closeScript = createScript("start/close", asNothing);
 const planFanOutScript = createScript("start/plan-fan-out", asFlag);
@@ -213,7 +213,9 @@ export class StartJournal {
   /** Notes that the service accepted the start, or that an activity proves it. */
   async confirmed(task: JournalTask, by: StartEntry["confirmedBy"]): Promise<void> {
     const write = () => confirmedScript(this.#store, this.#keys(task), [task.id, by]);
-    await (by === "answer" ? this.#keptWrites.write({ taskId: task.id, what: "answer" }, write) : write());
+    const untaken = (isTaken: boolean) =>
+      isTaken ? undefined : "the service accepted it, and the start had ended without that";
+    await (by === "answer" ? this.#keptWrites.write({ taskId: task.id, what: "answer" }, write, untaken) : write());
   }
 
   /**
@@ -223,7 +225,8 @@ export class StartJournal {
   async notSent(task: JournalTask & { readonly leaseHolder?: string }, claimant: string): Promise<void> {
     const keys = [...this.#keys(task), leaseKey(this.#store, task)];
     const write = () => notSentScript(this.#store, keys, [claimant, task.id, task.leaseHolder ?? task.id]);
-    await this.#keptWrites.write({ taskId: task.id, what: "not sent" }, write);
+    const untaken = (isTaken: boolean) => (isTaken ? undefined : "it was not sent, and the start had ended as sent");
+    await this.#keptWrites.write({ taskId: task.id, what: "not sent" }, write, untaken);
   }
 
   /**

@@ -9,9 +9,11 @@ import { stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
+import type { Outcome } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import type { Attempt, ProcessTask } from "../model/task-processing.ts";
 import { complete, done, fail, retry, snooze, type Verdict } from "../model/verdict.ts";
+import type { RecordResult } from "../store/history.ts";
 import type { KeptWrites } from "../store/kept-writes.ts";
 import { activationOf, stepActivate } from "./activate.ts";
 import { stepApply } from "./apply.ts";
@@ -40,6 +42,8 @@ export interface ProcessDependencies
   readonly journal: RunDependencies["journal"];
   readonly leases: RunDependencies["leases"];
   readonly keptWrites: KeptWrites;
+  /** The outcome of a task; undefined when it has none. */
+  readonly outcomeOf: (task: Task) => Promise<Outcome | undefined>;
   /** How far this machine's clock is ahead of Redis's, as far as that is known. */
   readonly clockAheadMs: () => number;
 }
@@ -173,7 +177,7 @@ async function conclude(
   const record = () => finish(task, ending, { deps, recorder, attempts });
   // Only this process has the answer: it keeps it through an outage of Redis.
   const recorded = await (isByAnswer(ending)
-    ? deps.keptWrites.write({ taskId: task.id, what: "answer" }, record)
+    ? deps.keptWrites.write({ taskId: task.id, what: "answer" }, record, (late) => whyUntaken(task, ending, late, deps))
     : record());
   if (recorded === "superseded") return snooze((await deps.nowMs()) + supersededPauseMs);
   const verdict = end(ending.status);
@@ -184,6 +188,21 @@ async function conclude(
 /** Whether the service's answer to the request says how the task ended. */
 function isByAnswer({ from, evidence }: TaskEnding): boolean {
   return from?.isAnswer === true || (from?.state === "sending" && evidence === "direct");
+}
+
+/** Why an answer that came late changed nothing; undefined when the outcome is by this answer. */
+async function whyUntaken(
+  task: Task,
+  { status, evidence, reason, detail }: TaskEnding,
+  recorded: RecordResult,
+  { outcomeOf }: ProcessDependencies,
+): Promise<string | undefined> {
+  const answer = `${status} (${detail})`;
+  if (recorded === "superseded") return `${answer}, and the start had gone further`;
+  if (recorded !== "already-recorded") return undefined;
+  const is = await outcomeOf(task);
+  if (is?.status === status && is.evidence === evidence && is.reason === reason) return undefined;
+  return `${answer}, and the start had ended${is === undefined ? "" : ` as ${is.status} (${is.detail})`}`;
 }
 
 /** The verdict, or a sleep while another worker may still publish the outcome. */

@@ -6,6 +6,7 @@ import { MaskCache } from "../../src/apply/mask-cache.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import { DeclaredMemory } from "../../src/store/declared-memory.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
+import { History } from "../../src/store/history.ts";
 import { KeptWrites } from "../../src/store/kept-writes.ts";
 import { Leases } from "../../src/store/leases.ts";
 import { readRuns } from "../../src/store/policy-states.ts";
@@ -43,6 +44,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
     jobStatus: async () => "pending",
     nowMs: () => redisTimeMs(store),
     clockAheadMs: () => 0,
+    outcomeOf: (task) => new History(store).outcome(task),
     stopping: new AbortController().signal,
     timing: defaultTiming,
     log: silentLog,

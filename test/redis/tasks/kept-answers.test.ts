@@ -2,8 +2,9 @@
 // keeps it, notes it when Redis is back, and nothing sends the start again meanwhile.
 import { expect, it, onTestFinished } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
+import type { Outcome } from "../../../src/model/outcome.ts";
 import type { Task } from "../../../src/model/task.ts";
-import { History } from "../../../src/store/history.ts";
+import { History, type SettleFrom } from "../../../src/store/history.ts";
 import { KeptWrites } from "../../../src/store/kept-writes.ts";
 import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
@@ -11,6 +12,7 @@ import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { type Answer, answeringService, status } from "../../support/answering-service.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { freePort, startProxy, startServer, until } from "../../support/redis-servers.ts";
 import { testDeps } from "../../support/task-deps.ts";
@@ -20,11 +22,16 @@ const server = await startServer();
 const nowhere = await freePort();
 const attempt = { attempt: 1, attemptsMax: 8, signal: new AbortController().signal };
 
+const outcomeOf = ({ id: taskId, policy, service, repository, target }: Task) =>
+  ({ taskId, policy, service, repository, target, kind: "run" }) as const;
+
 /** A worker that loses Redis while the service answers its start. */
 async function fixture(name: string, answer: Answer, { follow, ...policy }: Partial<Policy> = {}) {
   const front = await startProxy(server.port);
   const store = await openStore({ url: `redis://127.0.0.1:${front.port}`, prefix: `{${name}}` });
   onTestFinished(() => store.close());
+  const others = await openStore({ url: server.url, prefix: `{${name}}` });
+  onTestFinished(() => others.close());
   const outage: Answer = (response) => {
     front.heal(nowhere);
     answer(response);
@@ -45,6 +52,14 @@ async function fixture(name: string, answer: Answer, { follow, ...policy }: Part
   };
   return {
     ...{ asked, log, task, store },
+    /** Another worker, which still has Redis, ends the start with what the journal says. */
+    endElsewhere: async (ending: Partial<Outcome>, from: SettleFrom["state"] = "sending") => {
+      const history = new History(others);
+      const recorded = await history.record(testOutcome({ ...outcomeOf(task), ...ending }), { state: from });
+      await history.published([task.id]);
+      return recorded;
+    },
+    elsewhere: new StartJournal(others),
     step: () => process(task, attempt),
     /** After an outage of so long. */
     redisIsBack: (afterMs = 0) => {
@@ -113,4 +128,45 @@ it("a permission is taken back when Redis is back, after a 429 to its request", 
   expect((await step()).verdict).toBe("snooze");
   redisIsBack();
   expect((await until(entry, (is) => is?.state === "claimed"))?.sends).toBe(0);
+});
+
+const accepts = { follow: { ...testPolicy().follow, until: "accepted" } } as const;
+const crashed = { status: "unknown", evidence: "none", reason: "crashed" } as const;
+
+it.each([
+  ["accepted", 200, accepts, "answer", "accepted (the service accepted it)"],
+  ["refused", 400, accepts, "answer", "not-started ("],
+  ["followed", 200, {}, "answer", "the service accepted it"],
+  ["throttled", 429, {}, "not sent", "it was not sent"],
+] as const)("what comes after another worker has ended the start is told: %s", async (...row) => {
+  const [name, code, policy, what, known] = row;
+  const { step, redisIsBack, endElsewhere, log, task } = await fixture(`late-${name}`, status(code), policy);
+  expect((await step()).verdict).toBe("snooze");
+  expect(await endElsewhere(crashed)).toBe("recorded");
+  redisIsBack();
+  const told = await log.until(({ event }) => event === "start.unwritten");
+  expect(told).toMatchObject({ taskId: task.id, what });
+  expect(told["message"]).toContain(known);
+});
+
+it.each([
+  ["accepted", 200, { status: "accepted", evidence: "direct", reason: "answered" }],
+  ["refused", 400, { status: "not-started", evidence: "direct", reason: "refused" }],
+] as const)("what had arrived before its answer was lost is not told: %s", async (name, code, ending) => {
+  const { step, redisIsBack, endElsewhere, log } = await fixture(`arrived-${name}`, status(code), accepts);
+  expect((await step()).verdict).toBe("snooze");
+  expect(await endElsewhere(ending)).toBe("recorded");
+  redisIsBack();
+  await until(step, ({ verdict }) => verdict !== "snooze");
+  expect(log.named("start.unwritten")).toEqual([]);
+});
+
+it("an answer that had arrived is not told either when its run has ended meanwhile", async () => {
+  const { step, redisIsBack, endElsewhere, elsewhere, log, task } = await fixture("arrived-followed", status(200));
+  expect((await step()).verdict).toBe("snooze");
+  await elsewhere.confirmed(task, "answer");
+  expect(await endElsewhere({ status: "succeeded" }, "confirmed")).toBe("recorded");
+  redisIsBack();
+  await until(step, ({ verdict }) => verdict !== "snooze");
+  expect(log.named("start.unwritten")).toEqual([]);
 });

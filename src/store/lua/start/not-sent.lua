@@ -2,12 +2,14 @@
 -- and other tasks may start the sync job meanwhile. Repeating the command changes nothing.
 -- KEYS: entry, in flight, lease
 -- ARGV: claimant, task, the holder of its lease
+-- Answers 0 when the start ended as sent meanwhile; else 1.
 local entryKey, inFlightKey, leaseKey = unpack(KEYS)
 local claimant, task, leaseHolder = unpack(ARGV)
 --- @include "start"
 --- @include "lease"
 local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'sends')
-if entry[1] ~= 'sending' or entry[2] ~= claimant then return end
+if entry[1] == 'settled' and entry[2] == claimant and entry[3] then return 0 end
+if entry[1] ~= 'sending' or entry[2] ~= claimant then return 1 end
 local sends = entry[3] - 1
 if sends > 0 then
   redis.call('HSET', entryKey, 'sends', sends, 'claimant', '')
@@ -15,3 +17,4 @@ else
   takeBack(entryKey, inFlightKey, task)
   releaseLease(leaseKey, leaseHolder)
 end
+return 1
