@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { restoreClock, shiftClock } from "../support/shifted-clock.ts";
 import { shortTiming } from "../support/short-timing.ts";
 import { worldForTest } from "../support/world.ts";
 
@@ -77,6 +78,19 @@ describe("one run", () => {
       answerLost: false,
     });
     expect(sandbox.requests()["RunSyncJob"]?.["500"]).toBe(1);
+  });
+
+  it("that is throttled waits no longer on a machine whose clock is behind", async () => {
+    shiftClock(-60_000);
+    onTestFinished(restoreClock);
+    const { run, starts } = await worldForTest({
+      policies: story(3, ", follow: { until: accepted }"),
+      faults: ["429,op=RunSyncJob,first=1,retryAfter=1"],
+    });
+    const beganMs = performance.now();
+    expect(await run("story")).toMatchObject({ status: "accepted", attempts: 1 });
+    expect(performance.now() - beganMs).toBeLessThan(30_000);
+    expect(starts(3)).toBe(1);
   });
 
   it("that is throttled waits as long as it is told and then starts once", async () => {
