@@ -70,8 +70,13 @@ async function run(name: string, args: string): Promise<void> {
   process.exitCode = 1;
 }
 
+/** The figures of a run; of those that several rounds told, the median. */
 function readFigures(lines: readonly string[]): readonly Figure[] {
-  return lines.filter((line) => line !== "").map((line) => JSON.parse(line));
+  const all: readonly Figure[] = lines.filter((line) => line !== "").map((line) => JSON.parse(line));
+  return [...Map.groupBy(all, ({ what, by }) => `${what}/${by}`).values()].flatMap((its) => {
+    const sorted = its.toSorted((a, b) => a.value - b.value);
+    return sorted[Math.floor((sorted.length - 1) / 2)] ?? [];
+  });
 }
 
 /** The table: a row for each thing that was measured. */
