@@ -12,8 +12,8 @@ import { type By, beginChange } from "./record-change.ts";
 
 /**
  * What the cancel met. `claimed`: the request was not sent, nor will be; nor will an activation
- * before it, unless it was. `sending`, `confirmed`: the
- * request is out. `settled`: it had ended. `fanned-out`: tasks of sync jobs stand in its place.
+ * before it, unless it was. `sending`, `confirmed`: the request is out. `settled`: it had ended.
+ * `fanned-out`: tasks of sync jobs stand in its place.
  */
 export type CancelResult = StartState | "fanned-out";
 

@@ -93,9 +93,9 @@ export async function resume(
   { store, set, by }: PauseParts,
 ): Promise<ResumeResult> {
   const pauses = new Pauses(store);
-  const isPaused = (await pauses.all()).some((one) => subjectKey(one) === subjectKey(subject));
+  const isPaused = async () => (await pauses.all()).some((one) => subjectKey(one) === subjectKey(subject));
   // A service may be removed while it is paused.
-  if (subject.scope !== "service" || !isPaused) await checkIsThere(subject, set, store);
+  if (subject.scope !== "service" || !(await isPaused())) await checkIsThere(subject, set, store);
   const quarantines = new Quarantines(store);
   const change = await beginChange(store, by, { what: "resume", subject: showSubject(subject) });
   const released = subject.scope === "policy" ? await quarantines.release(subject.name, by.actor) : undefined;

@@ -33,7 +33,7 @@ const leaveWithinMs = 500;
 const silenceMsMax = 5_000;
 /** A clock that differs from that of Redis by more is told of. */
 export const skewMsMax = 1_000;
-/** More than a clock that is only made faster or slower gains on another between two checks. */
+/** A clock that moved by more than this between two checks was set, not slewed. */
 const clockSetMsMin = 100;
 
 /** How far the wall clock is before the monotonic one. */

@@ -10,7 +10,7 @@ import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { parseTaskId } from "../model/task.ts";
 import { unusualWords } from "../model/unusual.ts";
-import { nextOpen, thirdOpenSlot } from "../schedule/closed-times.ts";
+import { nextOpen, openFrom, thirdOpenSlot } from "../schedule/closed-times.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import {
@@ -221,7 +221,7 @@ function toLine(
   const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
   const source = createChainSource(policy);
   const dueMs = policy.schedule === undefined || plannedMs === undefined ? undefined : source?.next(plannedMs);
-  const nextAfterMs = dueMs !== undefined && dueMs > nowMs ? dueMs - 1 : nowMs;
+  const comingMs = dueMs !== undefined && dueMs > nowMs ? dueMs : source?.next(nowMs);
   const known = state?.targets.map(({ target }) => target) ?? [];
   const counted = totals && openConflictsOf(policy, known, totals);
   const isWaiting = isServiceDown && pauses.length === 0;
@@ -231,14 +231,13 @@ function toLine(
     endedMs: state?.targets[0]?.newest.finishedMs,
     isOfSeveral: (state?.targets.length ?? 0) > 1,
     usualMs: state === undefined ? undefined : usualDurationMs(state),
-    nextMs: pauses.length > 0 ? nextAfterPauses(policy, source, pauses) : nextOpen(policy, source, nextAfterMs),
+    nextMs: pauses.length > 0 ? nextAfterPauses(policy, source, pauses) : openFrom(policy, source, comingMs),
     waitingMs: isWaiting ? unendedMs : undefined,
     underWayMs: isWaiting ? undefined : unendedMs,
     pauses,
     late,
     unusual: state?.targets.find(({ target, last }) => last.findings.length > 0 && isCurrent?.(target) !== false),
-    missedMs:
-      missedMs > lastEndMs(state?.targets.filter(({ target }) => isCurrent?.(target) !== false)) ? missedMs : undefined,
+    missedMs: missedMs > 0 && missedMs > lastEndMs(state, isCurrent) ? missedMs : undefined,
     unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
     open: counted !== undefined && counted.count > (policy.follow.conflictsMax ?? 0) ? counted : undefined,
   };
@@ -257,18 +256,22 @@ function toLine(
   const behindMs = health === "missed" && goodMs !== undefined ? thirdOpenSlot(policy, source, goodMs) : undefined;
   const isBehind = behindMs !== undefined && behindMs <= nowMs;
   const line = { ...found, troubled, health, acknowledged, isBehind };
-  const comingMs = source?.next(nextAfterMs) ?? Number.POSITIVE_INFINITY;
-  const untilMs = Math.min(dueMs ?? comingMs, comingMs);
+  const untilMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, comingMs ?? Number.POSITIVE_INFINITY);
   if (state !== undefined && late === undefined && !isServiceDown)
     keptLines.set(state, { line, missedMs, totals, pausesKey, untilMs });
   return line;
 }
 
-/** When a task last ended that was not skipped: one that was skipped makes up for no slot. */
-function lastEndMs(targets: readonly TargetState[] = []): number {
-  const ends = targets.map(({ newest, lastGoodMs = 0, lastBadMs = 0 }) =>
-    newest.status === "skipped" ? Math.max(lastGoodMs, lastBadMs) : newest.finishedMs,
-  );
+/**
+ * When a task of a current target last ended that was not skipped: one that was skipped makes up
+ * for no slot.
+ */
+function lastEndMs(state: PolicyState | undefined, isCurrent: ((target: string) => boolean) | undefined): number {
+  const ends = (state?.targets ?? [])
+    .filter(({ target }) => isCurrent?.(target) !== false)
+    .map(({ newest, lastGoodMs = 0, lastBadMs = 0 }) =>
+      newest.status === "skipped" ? Math.max(lastGoodMs, lastBadMs) : newest.finishedMs,
+    );
   return Math.max(0, ...ends);
 }
 

@@ -36,8 +36,17 @@ export function nextOpen(
   source: Pick<SlotSource, "next"> | undefined,
   afterMs: number,
 ): number | undefined {
+  return openFrom(policy, source, source?.next(afterMs));
+}
+
+/** This slot, or the first after it that no closed time will skip; undefined: none is in sight. */
+export function openFrom(
+  policy: Pick<Policy, "closed" | "timezone">,
+  source: Pick<SlotSource, "next"> | undefined,
+  slotMs: number | undefined,
+): number | undefined {
   const closedAt = createClosedTimes(policy);
-  let atMs = source?.next(afterMs);
+  let atMs = slotMs;
   for (let count = 0; atMs !== undefined && count < closedMax; count += 1) {
     const closed = closedAt(atMs);
     if (closed === undefined) return atMs;

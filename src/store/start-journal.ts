@@ -15,8 +15,8 @@
 //
 // Only the step to `sending` permits the request: for the newest claimant, and not after the
 // start-by time; that of an activation before a run also needs the claim of the run. One permission
-// stands at a time. A second one needs `notSent` (the request surely
-// started nothing) or `beginSendingAgain` (under `onUnknown: retry`, or once the run is absent).
+// stands at a time. A second one needs `notSent` (the request surely started nothing) or
+// `beginSendingAgain` (under `onUnknown: retry`, or once the run is absent).
 import { randomUUID } from "node:crypto";
 import { silentLog } from "../core/event-log.ts";
 import { type Denial, isDenied, noEnding, type Permit } from "../core/limiter.ts";

@@ -124,8 +124,8 @@ export function activationOf(run: Task): Task & { readonly leaseHolder: string }
 /**
  * Activates the sync job of a run that is not started yet; undefined when the run may go on. It has
  * its own journal entry, so it is sent at most once per task, while this claim of the run stands.
- * Accepted: the run goes on. Refused or
- * failed on the server: not-started. No answer: the run goes on, and its outcome tells.
+ * Accepted: the run goes on. Refused or failed on the server: not-started. No answer: the run goes
+ * on, and its outcome tells.
  */
 export async function activateFirst(task: Task, run: Run): Promise<StepResult | undefined> {
   const { deps, claimant } = run;
