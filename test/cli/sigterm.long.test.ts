@@ -12,6 +12,7 @@ it("exits with 0 in its grace period at any SIGTERM: no loss, no second start (P
   expect({ seed, wrong: report.wrong }).toEqual({ seed, wrong: [] });
   expect(report.starts).toBeGreaterThan(40);
   expect(report.unknown).toEqual([]);
+  expect(report.baselineShare).toBeGreaterThan(0.25);
   // A tenth of the runs.
   expect(report.withoutBaseline).toBeLessThanOrEqual(4);
 }, 240_000);

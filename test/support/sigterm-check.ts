@@ -41,6 +41,8 @@ export interface SigtermReport {
    * the ten seconds before. On a busy machine most of that time goes into starting processes.
    */
   readonly withoutBaseline: number;
+  /** The share of the followed runs that had a reading of their lists, from 0 to 1. */
+  readonly baselineShare: number;
   /** Tasks whose line `task.finished` came more than once. */
   readonly toldTwice: number;
   readonly slowestExitMs: number;
@@ -218,6 +220,7 @@ class Fixture {
         withoutBaseline: [...this.#withoutBaseline.values()].filter(
           (startedMs) => this.#readyForMs(startedMs - baselineWithinMs, startedMs) >= baselineWithinMs / 2,
         ).length,
+        baselineShare: 1 - this.#withoutBaseline.size / this.#queued.filter((id) => id.startsWith("followed__")).length,
         toldTwice: [...this.#told.values()].filter((times) => times > 1).length,
         slowestExitMs: Math.round(this.#slowestExitMs),
       };
