@@ -263,7 +263,7 @@ function createTaskDependencies(built: AppParts): ProcessDependencies {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
-    deniedBy: (service) => limiters.deniedBy(service),
+    denialOf: (service) => limiters.denialOf(service),
     acquire: (service, request) => limiters.acquire(service, request),
     scriptedAcquire: (service, resource) => limiters.scriptedAcquire(service, resource),
     checkFence: (task) => guard.watch.checkFence(task),

@@ -236,8 +236,8 @@ export class ServiceLimiters {
   }
 
   /** What blocks every request to a service right now; undefined when nothing does. */
-  async deniedBy(service: string): Promise<Denial | undefined> {
-    return this.#settings.has(service) ? this.#limiter(service).deniedBy() : undefined;
+  async denialOf(service: string): Promise<Denial | undefined> {
+    return this.#settings.has(service) ? this.#limiter(service).denial() : undefined;
   }
 
   /** Acquires a start's permit inside another script; undefined for a service without limits. */

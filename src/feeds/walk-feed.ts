@@ -44,7 +44,7 @@ export interface WalkDependencies {
   /** Undefined for a service that is not configured any more. */
   readonly service: (name: string) => SyncService | undefined;
   /** What blocks every request to a service right now. */
-  readonly deniedBy: (service: string) => Promise<Denial | undefined>;
+  readonly denialOf: (service: string) => Promise<Denial | undefined>;
   /** Undefined for a service that is not configured any more. */
   readonly itemMapper: (feed: Feed) => ItemMapper | undefined;
   readonly pace: FeedPace;
@@ -93,7 +93,7 @@ export async function walkFeed(
   if (given === undefined) {
     const earliestMs = earliestWalkMs(before, pace);
     if (nowMs < earliestMs) return snooze(earliestMs);
-    const denied = await options.deniedBy(name);
+    const denied = await options.denialOf(name);
     if (denied !== undefined && denied.waitMs > 0) return snooze(nowMs + denied.waitMs);
   }
   const startedAtMs = given?.beganAtMs ?? nowMs;

@@ -4,7 +4,7 @@
 //   ending ─▶ the target's health ─▶ is it the service's fault? ─▶ what each sink is told
 //     └─▶ a notice for each sink that was last notified of something else
 //
-// What may be the service's fault waits as its target's `outage` until decide-service.ts knows
+// What may be the service's fault waits with its target's `outageSinceMs` until decide-service.ts knows
 // more.
 import { type NotifyRule, type Policy, targetsOf } from "../config/policy-set.ts";
 import type { Notice } from "../model/notice.ts";
@@ -58,21 +58,24 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
     service = withFailure(service, { policy: policy.name, event, isNew });
   } else if (event.isSignOfLife) service = withSignOfLife(service, atMs);
   const conflictsMax = policy.follow.conflictsMax ?? 0;
-  const after = withEvent(before.policy, event, { conflictsMax, outage: mayBeOutage ? service.sinceMs : undefined });
+  const after = withEvent(before.policy, event, {
+    conflictsMax,
+    outageSinceMs: mayBeOutage ? service.sinceMs : undefined,
+  });
   const updated = updateSinks(policy, after, { key: brief.key, ending: brief });
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
   if (didWork(health)) notices.push(...noLongerStale(policy, after, brief).filter(({ sink }) => !ofPolicy.has(sink)));
   // The notice of the outage covers it.
-  const isOfOutage = mayBeOutage || before.policy.targets[brief.target]?.outage !== undefined;
+  const isOfOutage = mayBeOutage || before.policy.targets[brief.target]?.outageSinceMs !== undefined;
   if (!(isOfOutage && news === "changed")) notices.push(...newsNotices(policy, event, notices));
   return { service, policy: { ...updated.policy, stale: didWork(health) ? null : after.stale }, notices };
 }
 
 /** Notifies what waited since the window began: the failures were not the service's fault. */
 export function releaseOwnFailures(policy: Policy, before: PolicyAlertState, sinceMs: number): PolicyDecision {
-  const released = ({ outage, ...target }: TargetAlertState): TargetAlertState =>
-    outage === undefined || outage === sinceMs ? target : { ...target, outage };
+  const released = ({ outageSinceMs, ...target }: TargetAlertState): TargetAlertState =>
+    outageSinceMs === undefined || outageSinceMs === sinceMs ? target : { ...target, outageSinceMs };
   const targets = Object.entries(before.targets).map(([name, target]) => [name, released(target)]);
   return updateSinks(policy, { ...before, targets: Object.fromEntries(targets) }, { key: `released/${sinceMs}` });
 }
@@ -114,8 +117,8 @@ export function removeUnnamed(
 
 /** The targets of a policy, and '' for its slots; undefined while the masks are not read yet. */
 function namedBy({ action }: Policy, { masks }: PolicyAlertState): ReadonlySet<string> | undefined {
-  const own = targetsOf(action);
-  if (own !== undefined) return new Set(["", ...own]);
+  const fixed = targetsOf(action);
+  if (fixed !== undefined) return new Set(["", ...fixed]);
   return masks === null ? undefined : new Set(["", targetFromMasks, ...masks.syncJobs]);
 }
 
@@ -190,12 +193,16 @@ function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): Pol
     if (before !== undefined && !isGone && (worst?.health === before.health || (worst === undefined && isHidden))) {
       notified[sink] = before;
     } else if (worst !== undefined) {
-      const { health, own } = worst;
-      notified[sink] = { health, target: own.brief.target, sinceMs: isGone || !before ? own.sinceMs : before.sinceMs };
+      const { health, alert } = worst;
+      notified[sink] = {
+        health,
+        target: alert.brief.target,
+        sinceMs: isGone || !before ? alert.sinceMs : before.sinceMs,
+      };
       if (wantsRecoveryOnly(rule)) continue;
-      const bad = wanted.map((one) => one.own.brief.target);
-      const at = cause.ending?.at ?? cause.at ?? own.brief.at;
-      notices.push({ sink, notice: failingNotice(policy, { health, own, bad, at, causeKey: cause.key }) });
+      const bad = wanted.map((one) => one.alert.brief.target);
+      const at = cause.ending?.at ?? cause.at ?? alert.brief.at;
+      notices.push({ sink, notice: failingNotice(policy, { health, alert, bad, at, causeKey: cause.key }) });
     } else if (before !== undefined && rule.recovery) {
       const notice = endNotice(policy, rule, before, cause);
       if (notice !== undefined) notices.push({ sink, notice });
@@ -211,25 +218,31 @@ function endNotice(policy: Policy, rule: NotifyRule, before: NotifiedHealth, cau
   if (ending !== undefined && !removed.has(target))
     return recoveredNotice(policy, { brief: ending, before: health, sinceMs });
   const newest = () => [...removed.values()].toSorted((a, b) => (a.brief.at < b.brief.at ? 1 : -1))[0];
-  const own = removed.get(target) ?? newest();
+  const alert = removed.get(target) ?? newest();
   // A sink with `recovery` alone was notified of no failure that this could end.
-  if (own === undefined || wantsRecoveryOnly(rule)) return undefined;
-  return removedNotice(policy, { own, before, targets: [...removed.keys()], at: at ?? own.brief.at, causeKey: key });
+  if (alert === undefined || wantsRecoveryOnly(rule)) return undefined;
+  return removedNotice(policy, {
+    alert,
+    before,
+    targets: [...removed.keys()],
+    at: at ?? alert.brief.at,
+    causeKey: key,
+  });
 }
 
 interface BadTarget {
   readonly health: BadHealth;
-  readonly own: TargetAlertState;
+  readonly alert: TargetAlertState;
 }
 
 /** The bad targets that a rule wants. `isHidden`: something is wrong that it does not want. */
 function badTargets(rule: NotifyRule, { targets }: PolicyAlertState): { wanted: BadTarget[]; isHidden: boolean } {
   const wanted: BadTarget[] = [];
   let isHidden = false;
-  for (const own of Object.values(targets)) {
-    const health = own.outage === undefined ? wantedHealth(rule, own) : undefined;
-    if (health !== undefined) wanted.push({ health, own });
-    else if (!didWork(own.health)) isHidden = true;
+  for (const alert of Object.values(targets)) {
+    const health = alert.outageSinceMs === undefined ? wantedHealth(rule, alert) : undefined;
+    if (health !== undefined) wanted.push({ health, alert });
+    else if (!didWork(alert.health)) isHidden = true;
   }
   return { wanted, isHidden };
 }
@@ -238,8 +251,8 @@ function badTargets(rule: NotifyRule, { targets }: PolicyAlertState): { wanted: 
 function worstOf(bad: readonly BadTarget[], ended: string | undefined): BadTarget | undefined {
   const isWorse = (a: BadTarget, b: BadTarget) => {
     if (a.health !== b.health) return healths.indexOf(a.health) > healths.indexOf(b.health);
-    if (b.own.brief.target === ended) return false;
-    return a.own.brief.target === ended || a.own.brief.at >= b.own.brief.at;
+    if (b.alert.brief.target === ended) return false;
+    return a.alert.brief.target === ended || a.alert.brief.at >= b.alert.brief.at;
   };
   return bad.reduce<BadTarget | undefined>((worst, one) => (!worst || isWorse(one, worst) ? one : worst), undefined);
 }
@@ -263,7 +276,7 @@ function wantsRecoveryOnly(rule: NotifyRule): boolean {
 function withEvent(
   state: PolicyAlertState,
   event: AlertEvent,
-  { conflictsMax, outage }: { readonly conflictsMax: number; readonly outage: number | undefined },
+  { conflictsMax, outageSinceMs }: { readonly conflictsMax: number; readonly outageSinceMs: number | undefined },
 ): PolicyAlertState {
   const { brief, health = "good", conflicts, stillConflicts, slotMs, atMs } = event;
   const { [brief.target]: before, ...targets } = state.targets;
@@ -281,7 +294,7 @@ function withEvent(
       ...{ health, conflicts: health === "conflicts" ? most : conflicts, slotMs, brief },
       sinceMs: before?.health === health ? before.sinceMs : atMs,
       inRow: health === "failing" ? Math.max(1, inRow) : 0,
-      ...(outage === undefined ? {} : { outage }),
+      ...(outageSinceMs === undefined ? {} : { outageSinceMs }),
       ...(didWork(health) || left === undefined ? {} : { left }),
     };
   }
@@ -300,5 +313,5 @@ function isPartOf(
   { phase, sinceMs, policies }: ServiceAlertState,
 ): boolean {
   if (phase === "calm") return false;
-  return policies.includes(name) || Object.values(targets).some(({ outage }) => outage === sinceMs);
+  return policies.includes(name) || Object.values(targets).some(({ outageSinceMs }) => outageSinceMs === sinceMs);
 }

@@ -88,18 +88,18 @@ export function missedNotice({ name, service }: NoticePolicy, brief: Brief): Not
   ]);
 }
 
-/** `own`: the target that the notice describes; `bad`: all of which the sink is notified. */
+/** `alert`: the target that the notice describes; `bad`: all of which the sink is notified. */
 interface Failing {
   readonly health: BadHealth;
-  readonly own: TargetAlertState;
+  readonly alert: TargetAlertState;
   readonly bad: readonly string[];
   readonly at: string;
   readonly causeKey: string;
 }
 
 /** A policy fares worse, or fails differently. */
-export function failingNotice({ name, service }: NoticePolicy, { health, own, bad, at, causeKey }: Failing): Notice {
-  const { brief, inRow, sinceMs } = own;
+export function failingNotice({ name, service }: NoticePolicy, { health, alert, bad, at, causeKey }: Failing): Notice {
+  const { brief, inRow, sinceMs } = alert;
   const rows = health === "failing" && inRow > 1 ? `, ${inRow} slots in a row` : "";
   const why = health === "conflicts" ? `${brief.newConflicts ?? 0} new` : brief.reason;
   const title = `${name}: ${health} (${why})${targetText(brief.target)}${rows}`;
@@ -120,17 +120,17 @@ export function recoveredNotice(
   return make("recovered", { policy: name, service, at: brief.at, title }, [`${brief.key}/${before}/${sinceMs}`, data]);
 }
 
-/** The policy no longer names `targets`; the health of `own`, one of them, is not known. */
+/** The policy no longer names `targets`; the health of `alert`, one of them, is not known. */
 export function removedNotice(
   { name, service }: NoticePolicy,
   {
-    own: { brief },
+    alert: { brief },
     before,
     targets,
     at,
     causeKey,
   }: {
-    readonly own: TargetAlertState;
+    readonly alert: TargetAlertState;
     readonly before: NotifiedHealth;
     readonly targets: readonly string[];
     readonly at: string;

@@ -14,7 +14,7 @@ import type {
 export interface SlotLedgerPort {
   nowMs(): Promise<number>;
   /** The watermark of each policy; new and changed ones begin at `nowMs` at the earliest. */
-  watermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<ReadonlyMap<string, Watermark>>;
+  openWatermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<ReadonlyMap<string, Watermark>>;
   /**
    * Records the slots of each policy whole, or not at all when its watermark has moved. `fault`: a
    * mistake in them.

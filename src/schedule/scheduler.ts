@@ -173,7 +173,7 @@ export class Scheduler implements Component {
     }
     const own = () => [...wanted].map(([policy, of]) => ({ policy, schedule: scheduleText(of) ?? "" }));
     const unknown = own().filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined);
-    const begun = await ledger.watermarks(unknown, nowMs);
+    const begun = await ledger.openWatermarks(unknown, nowMs);
     await this.#putOnAgenda(wanted, begun, nowMs);
     for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1) await this.#planDue(moment);
     if (this.#stopping.signal.aborted) return;
@@ -186,7 +186,7 @@ export class Scheduler implements Component {
       if (planned === undefined) log.error("bug.caught", { policy, stack: `unreadable schedule until now: ${from}` });
       return [{ policy, schedule, from }];
     });
-    await this.#putOnAgenda(wanted, await ledger.watermarks(changes, nowMs), nowMs);
+    await this.#putOnAgenda(wanted, await ledger.openWatermarks(changes, nowMs), nowMs);
     const isDone = own().every(({ policy, schedule }) => this.#agenda.scheduleOf(policy) === schedule);
     // A newer list may have come meanwhile.
     this.#isAdopted = isDone && this.#agenda.names().size === wanted.size && this.#policies === policies;
@@ -287,7 +287,7 @@ export class Scheduler implements Component {
    * Slots that may have been started since then end as unknown (store/redis-watch.ts).
    */
   async #renewWatermarks(nowMs: number): Promise<void> {
-    this.#agenda.moveWatermarks(await this.#options.ledger.watermarks(this.#agenda.schedules(), nowMs));
+    this.#agenda.moveWatermarks(await this.#options.ledger.openWatermarks(this.#agenda.schedules(), nowMs));
   }
 
   #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {

@@ -142,7 +142,7 @@ export class History {
   }
 
   /** Notes that these outcomes are published. */
-  async published(taskIds: readonly string[]): Promise<void> {
+  async markPublished(taskIds: readonly string[]): Promise<void> {
     if (taskIds.length > 0) await this.#store.redis.zrem(this.#store.key("unpublished"), ...taskIds);
   }
 

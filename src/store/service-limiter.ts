@@ -100,7 +100,7 @@ const jitterMsMax = 30_000;
 const reservedJitterMsMax = 50;
 
 /** Reads the answer to a request for a permit. */
-export const asAcquireAnswer = asAnswer("permitted", "probe", ...deniedByWords);
+export const asAcquireAnswer = asAnswer("acquired", "probe", ...deniedByWords);
 
 type AcquireAnswer = ReturnType<typeof asAcquireAnswer>;
 
@@ -153,7 +153,7 @@ export class ServiceLimiter implements Limiter {
   /**
    * What denies every request now: throttle or breaker. A breaker whose probe is due waits 0 ms.
    */
-  async deniedBy(): Promise<Denial | undefined> {
+  async denial(): Promise<Denial | undefined> {
     const { denied } = await this.#look();
     return denied === undefined || denied.waitMs === 0 ? denied : this.#jittered(denied);
   }
@@ -166,7 +166,7 @@ export class ServiceLimiter implements Limiter {
     const read = (answer: AcquireAnswer) => {
       this.#note(answer.view);
       const { word, waitMs } = answer;
-      return word === "permitted" || word === "probe"
+      return word === "acquired" || word === "probe"
         ? this.#permit({ id, resource, isProbe: word === "probe" })
         : this.#jittered({ deniedBy: word, waitMs });
     };

@@ -64,7 +64,7 @@ export class SlotLedger {
   }
 
   /** Returns the watermarks; a new policy gets `nowMs`, and so does a changed schedule (`from`). */
-  async watermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, Watermark>> {
+  async openWatermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, Watermark>> {
     const { key } = this.#store;
     const watermarks = new Map<string, Watermark>();
     for (const batch of batchesOf(policies, batchMax)) {

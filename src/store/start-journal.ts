@@ -211,7 +211,7 @@ export class StartJournal {
   }
 
   /** Notes that the service accepted the start, or that an activity proves it. */
-  async confirmed(task: JournalTask, by: StartEntry["confirmedBy"]): Promise<void> {
+  async noteConfirmed(task: JournalTask, by: StartEntry["confirmedBy"]): Promise<void> {
     const write = () => confirmedScript(this.#store, this.#keys(task), [task.id, by]);
     const untaken = (isTaken: boolean) =>
       isTaken ? undefined : "the service accepted it, and the start had ended without that";
@@ -239,7 +239,7 @@ export class StartJournal {
   }
 
   /** Returns who cancelled the task, and why; undefined: no person has. */
-  async cancelled(taskId: string): Promise<string | undefined> {
+  async readCancelled(taskId: string): Promise<string | undefined> {
     return (await this.#store.redis.hget(this.#key(taskId), "cancelled")) ?? undefined;
   }
 

@@ -41,7 +41,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
       if (policy === undefined) return endRemoved(claimant, `policy ${task.policy} is not configured`);
       return (
         (await deferIfLimited(task, deps, { nowMs: await deps.nowMs(), claimant })) ??
-        sendStart(task, { deps, claim, baseline: "", acceptedEnds: endsByAnswer(task, policy, deps) })
+        sendStart(task, { deps, claim, baseline: "", endsByAnswer: endsByAnswer(task, policy, deps) })
       );
   }
 }
@@ -53,7 +53,7 @@ async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<Ste
   if (awaited !== undefined) return awaited;
   const doubt = await noteCrash(task, deps);
   const mayRepeat = deps.policy(task.policy)?.onUnknown === "retry";
-  const again = mayRepeat ? await sendAgain(task, { deps, claim, acceptedEnds: true }) : undefined;
+  const again = mayRepeat ? await sendAgain(task, { deps, claim, endsByAnswer: true }) : undefined;
   const from = { state: "sending", claimant } as const;
   return again ?? complete({ ...endingOf(doubt), detail: doubt.detail, startedAtMs, sends, from });
 }
@@ -78,7 +78,7 @@ async function verifyActivation(
     complete({ ...ending, ...sent, detail: `${open?.detail ?? "the service accepted it"}; ${seen}` });
   const orAgain = async (ended: StepResult): Promise<StepResult> => {
     const mayRepeat = open !== undefined && deps.policy(task.policy)?.onUnknown === "retry";
-    return (mayRepeat ? await sendAgain(task, { deps, claim, acceptedEnds: false }) : undefined) ?? ended;
+    return (mayRepeat ? await sendAgain(task, { deps, claim, endsByAnswer: false }) : undefined) ?? ended;
   };
   const check = await confirmEffect(task, { deps, entry, predicate: toPredicate(activePredicate) });
   switch (check.is) {
@@ -139,7 +139,7 @@ export async function activateFirst(task: Task, run: Run): Promise<StepResult | 
     case "sending":
       return firstInDoubt(first, run, claim);
     case "claimed":
-      return afterSend(first, run, await sendStart(first, { deps, claim, baseline: "", acceptedEnds: false }));
+      return afterSend(first, run, await sendStart(first, { deps, claim, baseline: "", endsByAnswer: false }));
   }
 }
 
@@ -178,7 +178,7 @@ async function firstInDoubt(first: Task, run: Run, claim: Claim): Promise<StepRe
   if (!isAnswerLost(doubt)) return endRun(first, run, { reason, detail: doubt.detail });
   if (policy.onUnknown === "give-up")
     return endRun(first, run, { reason, detail: `${doubt.detail}; the policy says give-up` });
-  const again = policy.onUnknown === "retry" ? await sendAgain(first, { deps, claim, acceptedEnds: false }) : undefined;
+  const again = policy.onUnknown === "retry" ? await sendAgain(first, { deps, claim, endsByAnswer: false }) : undefined;
   if (again !== undefined) return afterSend(first, run, again);
   const { policy: name, target } = first;
   deps.log.warn("run.activation-unknown", { policy: name, taskId: first.id, target, detail: doubt.detail });

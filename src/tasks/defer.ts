@@ -36,14 +36,14 @@ interface Deferral extends Moment {
  */
 export async function deferIfLimited(
   task: Task,
-  deps: Pick<Limits, "deniedBy"> & Pick<Configuration, "service">,
+  deps: Pick<Limits, "denialOf"> & Pick<Configuration, "service">,
   moment: Moment,
 ): Promise<StepResult | undefined> {
-  let denied = await deps.deniedBy(task.service);
+  let denied = await deps.denialOf(task.service);
   let probeWaitMs = 0;
   if (denied?.deniedBy === "breaker" && denied.waitMs === 0) {
     probeWaitMs = await probe(task, deps);
-    denied = await deps.deniedBy(task.service);
+    denied = await deps.denialOf(task.service);
   }
   if (denied === undefined) return undefined;
   // At least 1 s: a probe by another worker needs that long.
@@ -151,10 +151,10 @@ interface Verification {
  */
 export async function noteLimited(
   task: Task,
-  deps: Pick<StartDependencies, "deniedBy" | "journal">,
+  deps: Pick<StartDependencies, "denialOf" | "journal">,
   { nowMs, limitedUntilMs = 0, limitedForMs = 0 }: Verification,
 ): Promise<number> {
-  const denied = await deps.deniedBy(task.service);
+  const denied = await deps.denialOf(task.service);
   const waitMs = Math.max(limitedForMs, denied?.deniedBy === "throttle" ? denied.waitMs : 0);
   if (waitMs === 0) return limitedUntilMs;
   await deps.journal.limitedUntil(task.id, nowMs + waitMs);

@@ -83,7 +83,7 @@ async function prepare(task: Task, { deps, claim, guard }: Deletion): Promise<St
   if (holder !== task.id)
     return endUnsent(claimant, "skipped", { reason: "overlap", detail: `${holder} is still running` });
   const refused = await checkGuard(task, service, { deps, claimant, guard });
-  return refused ?? sendStart(task, { deps, claim, baseline: "", acceptedEnds: true });
+  return refused ?? sendStart(task, { deps, claim, baseline: "", endsByAnswer: true });
 }
 
 interface GuardCheck {
@@ -164,7 +164,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
       const { name } = check.syncJob;
       const isSame = guard !== undefined && name === guard;
       const mayRepeat = onUnknown === "retry" && isSame;
-      const again = mayRepeat ? await sendAgain(task, { deps, claim, acceptedEnds: true }) : undefined;
+      const again = mayRepeat ? await sendAgain(task, { deps, claim, endsByAnswer: true }) : undefined;
       const renamed = isSame ? "" : `, and has ${showName(name)} now`;
       const seen = `it is still there ${Math.round(check.afterMs / 1_000)} s later${renamed}`;
       return again ?? finish({ status: "failed", evidence: "direct", reason: "still-there" }, seen);

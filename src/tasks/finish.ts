@@ -182,8 +182,8 @@ export async function endCancelledStart(
 /** How a cancelled poll or apply task ends, which the journal knows for this alone. */
 export async function endCancelled(
   { id }: Task,
-  { journal }: { readonly journal: Pick<StartJournal, "cancelled"> },
+  { journal }: { readonly journal: Pick<StartJournal, "readCancelled"> },
 ): Promise<StepResult | undefined> {
-  const detail = await journal.cancelled(id);
+  const detail = await journal.readCancelled(id);
   return detail === undefined ? undefined : endUnsent(undefined, "skipped", { reason: "cancelled", detail });
 }

@@ -14,7 +14,7 @@ import type { QuarantineRule, Quarantines } from "../store/pauses.ts";
 import type { PollNote } from "../store/poll-store.ts";
 
 /** The part of the history that the recorder uses. */
-export type OutcomeHistory = Pick<History, "record" | "recordAlone" | "published" | "claimUnpublished">;
+export type OutcomeHistory = Pick<History, "record" | "recordAlone" | "markPublished" | "claimUnpublished">;
 
 /** The recorder. */
 export interface Recorder {
@@ -32,7 +32,7 @@ export function createRecorder(
   log: EventLog,
   onPublished: (outcome: Outcome) => Promise<void> = async () => {},
 ): Recorder {
-  const published = new Batcher<string>((taskIds) => history.published(taskIds));
+  const published = new Batcher<string>((taskIds) => history.markPublished(taskIds));
   const publish = async (outcome: Outcome) => {
     const { v: _version, ...fields } = outcome;
     const level = isGood[outcome.status] ? "info" : outcome.status === "conflicts" ? "warn" : "error";
@@ -108,8 +108,8 @@ export class RecentOutcomes implements OutcomeHistory {
   }
 
   /** As the history does. */
-  published(taskIds: readonly string[]): Promise<void> {
-    return this.#history.published(taskIds);
+  markPublished(taskIds: readonly string[]): Promise<void> {
+    return this.#history.markPublished(taskIds);
   }
 
   /** As the history does. */
@@ -126,7 +126,7 @@ export class RecentOutcomes implements OutcomeHistory {
         const batch = mayBeLost.slice(at, at + batchMax);
         const restored = (await Promise.all(batch.map((one) => this.#restoreOne(one)))).flat();
         count += restored.length;
-        await this.#history.published(restored);
+        await this.#history.markPublished(restored);
       }
     } catch (error) {
       this.#log.warn("outcome.not-restored", { message: errorText(error) });

@@ -102,7 +102,7 @@ async function prepare(
   if (activating !== undefined) return activating;
   if (endsByAnswer(task, policy, deps)) {
     const { seq: knownSeq } = await deps.feeds.status(feedOf(task, "activities"));
-    return sendStart(task, { deps, claim, baseline: "", knownSeq, acceptedEnds: true });
+    return sendStart(task, { deps, claim, baseline: "", knownSeq, endsByAnswer: true });
   }
   return startFollowed(task, policy, { deps, claim, nowMs });
 }
@@ -122,7 +122,7 @@ async function startFollowed(
   // Without a baseline, an activity counts if it says that it began after the start.
   const knownSeq = baseline.activities === null ? (await deps.feeds.status(feedOf(task, "activities"))).seq : undefined;
   if (!isComplete) deps.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id });
-  return sendStart(task, { deps, claim, baseline: writeBaseline(baseline), knownSeq, acceptedEnds: false });
+  return sendStart(task, { deps, claim, baseline: writeBaseline(baseline), knownSeq, endsByAnswer: false });
 }
 
 /** After the answer: reads what the feeds show, and settles the run or looks again later. */

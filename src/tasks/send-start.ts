@@ -20,11 +20,11 @@ import { doubtOf, judge, reasonOf } from "./judge.ts";
 import { type Claim, endRemoved, endTooLate, type StepResult, type TaskEnding } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
 
-/** What sending needs. `acceptedEnds`: a 200 ends the task; nothing is followed. */
+/** What sending needs. `endsByAnswer`: a 200 ends the task; nothing is followed. */
 interface StartRequest {
   readonly deps: StartDependencies;
   readonly claimant: string;
-  readonly acceptedEnds: boolean;
+  readonly endsByAnswer: boolean;
 }
 
 /** A request before its permission. */
@@ -116,7 +116,7 @@ interface NthRequest {
  */
 async function askAndSend(
   task: Task,
-  { deps, claim, acceptedEnds }: WantedStart,
+  { deps, claim, endsByAnswer }: WantedStart,
   { service, sends, ask }: NthRequest,
 ): Promise<StepResult | "too-late" | "loss"> {
   const { claimant, entry } = claim;
@@ -141,7 +141,7 @@ async function askAndSend(
     if (sends > 1) deps.log.warn("task.sent-again", { policy, taskId, target, sends });
     const startedAtMs = sends > 1 ? (entry.sentAtMs ?? sentAtMs) : sentAtMs;
     const sending = { service, permit, isTooLate, sends, sentAtMs, startedAtMs };
-    return await sendNow(task, { deps, claimant, acceptedEnds }, sending);
+    return await sendNow(task, { deps, claimant, endsByAnswer }, sending);
   } finally {
     void permit?.release(noEnding);
   }
@@ -190,8 +190,8 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
   if (task.kind !== "delete") {
     const { policy, id: taskId, kind, target } = task;
     deps.log.info("task.started", { policy, taskId, kind, target });
-    if (!request.acceptedEnds) {
-      await deps.journal.confirmed(task, "answer");
+    if (!request.endsByAnswer) {
+      await deps.journal.noteConfirmed(task, "answer");
       return snooze(sentAtMs + 1_000);
     }
   }
@@ -309,7 +309,7 @@ export async function startFastPath(
   const service = deps.service(task.service);
   if (policy === undefined || service === undefined || !endsByAnswer(task, policy, deps)) return undefined;
   if (activatesFirst(policy)) return undefined;
-  if (deps.stopping.aborted || (await deps.deniedBy(task.service)) !== undefined) return undefined;
+  if (deps.stopping.aborted || (await deps.denialOf(task.service)) !== undefined) return undefined;
   const isTooLate = createDeadline(sendWithinMs);
   const answer = await deps.journal.tryBeginSending(task, claimant, {
     startByMs: task.startByMs,
@@ -322,5 +322,5 @@ export async function startFastPath(
   if ("denied" in answer) return deferByLimiter(task, answer.denied, { nowMs: await deps.nowMs(), claimant });
   const { sentAtMs, permit } = answer;
   const sending = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, permit };
-  return sendNow(task, { deps, claimant, acceptedEnds: true }, sending);
+  return sendNow(task, { deps, claimant, endsByAnswer: true }, sending);
 }

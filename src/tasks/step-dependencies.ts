@@ -38,7 +38,7 @@ export interface Configuration {
 /** What may be sent to a service now. */
 export interface Limits {
   /** Why nothing may be sent: the service throttles, or its circuit breaker is open. */
-  readonly deniedBy: (service: string) => Promise<Denial | undefined>;
+  readonly denialOf: (service: string) => Promise<Denial | undefined>;
   /** Asks for the permit of one exchange. */
   readonly acquire: (service: string, request: LimiterRequest) => Promise<Permit | Denial>;
   /** The limiter's part of the script that permits a start; undefined where there are no limits. */
@@ -85,8 +85,8 @@ export interface PollDependencies extends ReadDependencies, Configuration {
 }
 
 /** What an apply task needs. */
-export interface ApplyTaskDependencies extends Runtime, Configuration, Pick<Limits, "deniedBy"> {
-  readonly journal: Pick<StartJournal, "cancelled">;
+export interface ApplyTaskDependencies extends Runtime, Configuration, Pick<Limits, "denialOf"> {
+  readonly journal: Pick<StartJournal, "readCancelled">;
   readonly leases: Pick<Leases, "holder">;
   readonly jobStatus: FindJobStatus;
   /** For declared objects: cached masks, and the record of what was applied. */

@@ -83,7 +83,7 @@ export async function verifyStart(
   await waitForLists(task, deps, { nowMs, hurry: true });
   const appeared = await appearedSince(task, deps, entry);
   if (isConfirmed(appeared)) {
-    await deps.journal.confirmed(task, "evidence");
+    await deps.journal.noteConfirmed(task, "evidence");
     deps.log.info("task.start-confirmed", {
       policy: task.policy,
       taskId: task.id,
@@ -108,8 +108,8 @@ export async function verifyStart(
   const isAbsent = window.provesAbsence && wasWindowRead(appeared, window) && !appeared.syncJobSeen;
   const mayRetry = policy.onUnknown === "retry" && appeared.ours.length === 0;
   if (mayRetry || (isAbsent && entry.sends < absentSendsMax)) {
-    const acceptedEnds = policy.follow.until === "accepted";
-    const again = await sendAgain(task, { deps, claim, acceptedEnds });
+    const endsByAnswer = policy.follow.until === "accepted";
+    const again = await sendAgain(task, { deps, claim, endsByAnswer });
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;

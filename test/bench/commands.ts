@@ -139,7 +139,7 @@ async function writePast(store: Store, batch: readonly Policy[]): Promise<void> 
   });
   const known = batch.map((policy) => ({ policy: policy.name, schedule: scheduleText(policy) ?? "" }));
   const fromMs = nowMs - 10 * 86_400_000;
-  await ledger.watermarks(known, fromMs);
+  await ledger.openWatermarks(known, fromMs);
   const steps = batch.map((policy, index) => {
     const plans = (slots[index] ?? []).map((slotMs) => ({ slotMs, state: "started", covers: [] }) as const);
     const newWatermarkMs = slots[index]?.at(-1) ?? nowMs;

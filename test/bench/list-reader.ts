@@ -44,7 +44,7 @@ async function walk(auditEveryMs = never): Promise<number> {
       feeds: book,
       nowMs: async () => nowMs,
       service: () => service,
-      deniedBy: async () => undefined,
+      denialOf: async () => undefined,
       itemMapper: () => reader,
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
       limits: { auditEveryMs, scanForMs: never },

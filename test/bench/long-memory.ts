@@ -59,7 +59,7 @@ export async function writeSlots(
   const [ledger, history] = [new SlotLedger(store), new History(store)];
   const fromMs = newestMs - slots * hourMs;
   const instants = Array.from({ length: slots }, (_, index) => fromMs + (index + 1) * hourMs);
-  await ledger.watermarks(
+  await ledger.openWatermarks(
     policies.map(({ name }) => ({ policy: name, schedule: "every hour" })),
     fromMs,
   );

@@ -31,7 +31,7 @@ const cases: readonly (readonly [label: string, syncJobs: number, plan: (slotMs:
 for (const [label, syncJobs, plan] of cases) {
   const name = `contracts-nightly-${label.replace(/\W+/g, "-")}`;
   const policy = testPolicy({ name, action: { kind: "run", syncJobs: jobs(syncJobs) } });
-  await ledger.watermarks([{ policy: name, schedule: "bench" }], startMs);
+  await ledger.openWatermarks([{ policy: name, schedule: "bench" }], startMs);
   const records = toRecords(policy, slots.map(plan));
   await ledger.record([
     { policy: name, expectedWatermarkMs: startMs, newWatermarkMs: slots.at(-1) ?? startMs, records, tasks: [] },
@@ -47,7 +47,7 @@ for (const syncJobs of [1, 50, 1_000]) {
   const { name } = policy;
   const next = `next-of-chain-${syncJobs}`;
   const followers = [{ policy: next, after: name, followers: 0, schedule: "bench" }];
-  await ledger.watermarks(
+  await ledger.openWatermarks(
     [name, next].map((one) => ({ policy: one, schedule: "bench" })),
     startMs,
   );

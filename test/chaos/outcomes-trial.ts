@@ -148,7 +148,7 @@ class Trial {
     if (source !== undefined) {
       const ledger = new SlotLedger(this.#parts.store);
       const beganMs = (slots[0] ?? 0) - 1;
-      await ledger.watermarks([{ policy: policy.name, schedule: scheduleText(policy) ?? "" }], beganMs);
+      await ledger.openWatermarks([{ policy: policy.name, schedule: scheduleText(policy) ?? "" }], beganMs);
       const records = toRecords(
         policy,
         slots.map((slotMs) => ({ slotMs, state: "started", covers: [] })),

@@ -54,7 +54,7 @@ export const startSteps: readonly WatchedStep[] = [
     ...step(History.prototype, "history", "record"),
     special: ([outcome]) => (isJsonObject(outcome) && outcome["startedAt"] === null ? unsentPoint : undefined),
   },
-  step(History.prototype, "history", "published"),
+  step(History.prototype, "history", "markPublished"),
   ...(["acquire", "release"] as const).map((method) => step(Leases.prototype, "leases", method)),
 ];
 

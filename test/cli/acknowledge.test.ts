@@ -111,7 +111,7 @@ describe("syncline acknowledge", () => {
       const nowMs = await redisTimeMs(one.store);
       const records = [{ slotMs: nowMs, state: "missed", detail: "outside-window", note: "no scheduler" }] as const;
       const step = { policy: "contracts", expectedWatermarkMs: nowMs - 1, newWatermarkMs: nowMs, records, tasks: [] };
-      await new SlotLedger(one.store).watermarks([{ policy: "contracts", schedule: String(nowMs) }], nowMs - 1);
+      await new SlotLedger(one.store).openWatermarks([{ policy: "contracts", schedule: String(nowMs) }], nowMs - 1);
       await new SlotLedger(one.store).record([step]);
     };
     await one.ends("contracts", "42", conflicts);
@@ -153,7 +153,7 @@ describe("syncline acknowledge", () => {
     expect(await one.order()).toEqual(["contracts: ticket 7", "masks"]);
     const { expect: _, ...free } = contracts;
     const planned = new SlotLedger(one.store);
-    await planned.watermarks([{ policy: "contracts", schedule: "x" }], nowMs - 86_400_000);
+    await planned.openWatermarks([{ policy: "contracts", schedule: "x" }], nowMs - 86_400_000);
     await keepSet(one.store, [testPolicy({ name: "masks" }), { ...free, schedule: hourly }]);
     expect(await one.order()).toEqual(["contracts", "masks"]);
     await keepSet(one.store, [testPolicy({ name: "masks" }), contracts]);

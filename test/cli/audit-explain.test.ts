@@ -34,7 +34,7 @@ async function someSlots(prefix: string): Promise<Map<string, readonly SlotRecor
     const nowMs = await redisTimeMs(store);
     const schedule = canonicalJson({ kind: "every", everyMs: 5_000, spreadMs: 0 });
     const silent = ["behind", "strict"].map((policy) => ({ policy, schedule }));
-    await new SlotLedger(store).watermarks(silent, nowMs - 60_000);
+    await new SlotLedger(store).openWatermarks(silent, nowMs - 60_000);
     const lease = leaseKey(store, { service: "main", repository: null, target: "5" });
     await store.redis.set(lease, "somebody-else", "PX", leaseMs);
   });

@@ -94,7 +94,7 @@ describe("syncline digest says in plain words", () => {
     const end = (policy: string, as: Partial<Outcome>) => ended(store, policy, as, nowMs);
     const ledger = new SlotLedger(store);
     for (const policy of names)
-      await ledger.watermarks([{ policy, schedule: "x" }], policy === "due" ? nowMs - 2 * hourMs : nowMs);
+      await ledger.openWatermarks([{ policy, schedule: "x" }], policy === "due" ? nowMs - 2 * hourMs : nowMs);
     await end("refused", { status: "failed", reason: "no-access" });
     await end("away", { status: "failed", reason: "unreachable" });
     await end("ran", failed);
@@ -222,7 +222,7 @@ describe("syncline digest says in plain words", () => {
     const own = await installation("down", policies);
     const ledger = new SlotLedger(own.store);
     for (const { name: policy } of policies)
-      await ledger.watermarks([{ policy, schedule: "x" }], own.nowMs - (policy === "hr" ? 2 * hourMs : 0));
+      await ledger.openWatermarks([{ policy, schedule: "x" }], own.nowMs - (policy === "hr" ? 2 * hourMs : 0));
     const step = { policy: "hr", expectedWatermarkMs: own.nowMs - 2 * hourMs, newWatermarkMs: own.nowMs };
     const slotMs = own.nowMs - hourMs;
     const slot: SlotRecord = { slotMs, state: "started", detail: "", kind: "run", targets: ["42"] };

@@ -44,7 +44,7 @@ const atEight = (name: string) => nightly(name, { schedule: daily(20) });
 async function tell({ policy, slots, ends, isUnseen }: Story): Promise<void> {
   const { name } = policy;
   const startMs = midnightMs - 24 * hourMs;
-  if (isUnseen === undefined) await ledger.watermarks([{ policy: name, schedule: "x" }], startMs);
+  if (isUnseen === undefined) await ledger.openWatermarks([{ policy: name, schedule: "x" }], startMs);
   const records = slots.map(({ hour, ...record }): SlotRecord => {
     return {
       state: "started",
@@ -136,7 +136,7 @@ describe("syncline status --at", () => {
       { policy: nightly("unseen"), slots: [], ends: [], isUnseen: true },
       { policy: nightly("fresh"), slots: [], ends: [], isUnseen: true },
     ];
-    await ledger.watermarks([{ policy: "fresh", schedule: "x" }], midnightMs + 5 * hourMs);
+    await ledger.openWatermarks([{ policy: "fresh", schedule: "x" }], midnightMs + 5 * hourMs);
     await keepSet(
       store,
       stories.map(({ policy }) => policy),

@@ -52,11 +52,11 @@ describe("syncline status", () => {
     await keepSet(store, [...policies, hourly("tail", { schedule: undefined })]);
     await liveProcess(store);
     const marks = names.map((policy) => ({ policy, schedule: "x" }));
-    await ledger.watermarks(
+    await ledger.openWatermarks(
       marks.filter(({ policy }) => policy !== "late"),
       nowMs,
     );
-    await ledger.watermarks([{ policy: "late", schedule: "x" }], nowMs - 2 * hourMs);
+    await ledger.openWatermarks([{ policy: "late", schedule: "x" }], nowMs - 2 * hourMs);
     await ended(store, nowMs, "ok", failed, {}, { evidence: "inferred", confidence: "likely" });
     await ended(store, nowMs, "paused", failed);
     await ended(
@@ -150,7 +150,7 @@ describe("syncline status", () => {
     const names = ["new", "planned", "paused"];
     await keepSet(store, [...names.map((name) => hourly(name, { closed })), hourly("open")]);
     await liveProcess(store);
-    await new SlotLedger(store).watermarks(
+    await new SlotLedger(store).openWatermarks(
       names.slice(1).map((policy) => ({ policy, schedule: "x" })),
       nowMs,
     );
@@ -178,7 +178,7 @@ describe("syncline status", () => {
     const hoursAgo = (hours: number) => nowMs - hours * hourMs;
     const missed = { slotMs: hoursAgo(2), state: "missed", detail: "catch-up-none" } as const;
     for (const policy of names) {
-      await ledger.watermarks([{ policy, schedule: "x" }], hoursAgo(3));
+      await ledger.openWatermarks([{ policy, schedule: "x" }], hoursAgo(3));
       const plan = { policy, tasks: [] };
       await ledger.record([
         { ...plan, expectedWatermarkMs: hoursAgo(3), newWatermarkMs: missed.slotMs, records: [missed] },
@@ -264,7 +264,7 @@ describe("syncline status", () => {
     );
     await liveProcess(store);
     const nowMs = await redisTimeMs(store);
-    await new SlotLedger(store).watermarks(
+    await new SlotLedger(store).openWatermarks(
       names.map((policy) => ({ policy, schedule: "x" })),
       nowMs,
     );

@@ -38,7 +38,7 @@ beforeAll(async () => {
         policy: policy.name,
         schedule: scheduleText(policy) ?? "",
       }));
-      await ledger.watermarks(scheduled, newestMs - 36 * 5 * minute);
+      await ledger.openWatermarks(scheduled, newestMs - 36 * 5 * minute);
     },
   });
 });

@@ -34,7 +34,7 @@ const before: WorldOptions["before"] = async (target) => {
     tasks.map(async (task) => {
       await journal.claim(task.id, "before");
       await journal.beginSending(task, "before", { startByMs: task.startByMs, baseline });
-      await journal.confirmed(task, "evidence");
+      await journal.noteConfirmed(task, "evidence");
     }),
   );
   await producer.enqueue(tasks);

@@ -43,7 +43,7 @@ const before: WorldOptions["before"] = async (target) => {
   const begin = async (task: Task) => {
     await journal.claim(task.id, "before");
     await journal.beginSending(task, "before", { startByMs: task.startByMs, baseline });
-    await journal.confirmed(task, "evidence");
+    await journal.noteConfirmed(task, "evidence");
   };
   await Promise.all(tasks.map(begin));
   await producer.enqueue(tasks);

@@ -124,7 +124,7 @@ export class ChainFixture {
     const { ledger } = this;
     return {
       nowMs: async () => this.nowMs,
-      watermarks: ledger.watermarks.bind(ledger),
+      openWatermarks: ledger.openWatermarks.bind(ledger),
       record: ledger.record.bind(ledger),
       confirmQueued: ledger.confirmQueued.bind(ledger),
       unqueued: ledger.unqueued.bind(ledger),

@@ -35,7 +35,7 @@ export class MemoryChains implements SlotLedgerPort {
   drop = async () => {};
   tidy = async () => {};
 
-  watermarks = async (policies: readonly ScheduledPolicy[], nowMs: number) => {
+  openWatermarks = async (policies: readonly ScheduledPolicy[], nowMs: number) => {
     for (const { policy } of policies) this.#marks.set(policy, this.#marks.get(policy) ?? nowMs);
     return new Map(
       policies.map(({ policy, schedule }) => [policy, { watermarkMs: this.#marks.get(policy) ?? nowMs, schedule }]),

@@ -240,7 +240,7 @@ function createReader(paged: PagedService, store: Store, name: string) {
     // A minute later each time, so that nothing waits for its turn, and no audit is due.
     nowMs: async () => (await redisTimeMs(store)) + walks * 60_000,
     service: () => service,
-    deniedBy: async () => undefined,
+    denialOf: async () => undefined,
     itemMapper: () => createItemMapper("activities", { id: "item.activityId" }),
     pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
     announcer: { wants: () => true, announce },

@@ -117,10 +117,10 @@ export async function useEverything(fixture: Fixture): Promise<void> {
     baseline: "",
   });
   if (permission !== "permitted") throw new Error(`not permitted: ${permission}`);
-  await journal.confirmed(journalTask(id), "evidence");
+  await journal.noteConfirmed(journalTask(id), "evidence");
   const ledger = new SlotLedger(store);
   const policy = { policy: "nightly", schedule: "every 5 s" };
-  const mark = (await ledger.watermarks([policy], nowMs)).get("nightly")?.watermarkMs ?? 0;
+  const mark = (await ledger.openWatermarks([policy], nowMs)).get("nightly")?.watermarkMs ?? 0;
   const records = [{ slotMs: nowMs, state: "skipped", detail: "paused" } as const];
   const step = { policy: "nightly", expectedWatermarkMs: mark, newWatermarkMs: mark + 1, records, tasks: [] };
   await ledger.record([step]);

@@ -65,7 +65,7 @@ export async function steppedTask(store: Store, { task: given, by, deps: more, h
     },
     ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999, ...given },
   };
-  const own = { service: () => service, journal, nowMs, deniedBy: async () => (isOfAll ? hold() : undefined) };
+  const own = { service: () => service, journal, nowMs, denialOf: async () => (isOfAll ? hold() : undefined) };
   const deps = testDeps(store, { ...own, ...more });
   let owners = 0;
   const step = async () => {

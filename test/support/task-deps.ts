@@ -23,7 +23,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
   return {
     policy: () => testPolicy(),
     service: () => undefined,
-    deniedBy: async () => undefined,
+    denialOf: async () => undefined,
     acquire: async () => ({ release: async () => {} }),
     scriptedAcquire: () => undefined,
     checkFence: async () => undefined,

@@ -199,7 +199,7 @@ async function writeSlots(
   if (first === undefined) return;
   const ledger = new SlotLedger(store);
   const fromMs = first.slotMs - 1;
-  await ledger.watermarks([{ policy, schedule: "every hour" }], fromMs);
+  await ledger.openWatermarks([{ policy, schedule: "every hour" }], fromMs);
   const newestMs = slots.at(-1)?.slotMs ?? fromMs;
   const records = slots.map((slot) => toRecord(slot, target));
   await ledger.record([{ policy, expectedWatermarkMs: fromMs, newWatermarkMs: newestMs, records, tasks: [] }]);

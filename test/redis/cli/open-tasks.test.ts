@@ -62,7 +62,7 @@ describe("the tasks of started slots", () => {
     if (!ended || !queued || !recorded || !lost) throw new Error("four tasks");
     await end(ended.id);
     await places.producer.enqueue([queued]);
-    await places.ledger.watermarks([{ policy: "mixed", schedule: "daily" }], 0);
+    await places.ledger.openWatermarks([{ policy: "mixed", schedule: "daily" }], 0);
     await places.ledger.record([
       {
         policy: "mixed",

@@ -22,7 +22,7 @@ it("calls a planned task pending, and lost once it is nowhere", async () => {
   const ledger = new SlotLedger(store);
   const policy = testPolicy({ name: "planned", action: { kind: "run", syncJobs: [1] } });
   const slotMs = Math.floor(Date.now() / 1_000) * 1_000;
-  await ledger.watermarks([{ policy: policy.name, schedule: "" }], slotMs - 1);
+  await ledger.openWatermarks([{ policy: policy.name, schedule: "" }], slotMs - 1);
   const planned = {
     policy: policy.name,
     expectedWatermarkMs: slotMs - 1,

@@ -68,7 +68,7 @@ function follow(list: keyof typeof paths & ListName, repository: string) {
       // A minute later each time: after a walk that took long the next one would wait for its turn.
       nowMs: async () => (await redisTimeMs(store)) + walks * 60_000,
       service: () => service,
-      deniedBy: async () => undefined,
+      denialOf: async () => undefined,
       itemMapper: () => createItemMapper(list, { id: `item.${ids[list]}` }),
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
       readings: {

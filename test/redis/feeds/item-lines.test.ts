@@ -63,7 +63,7 @@ function createReader(repository: string, around: Partial<WalkDependencies["feed
         feeds: bound,
         nowMs: async () => nowMs ?? (await redisTimeMs(store)) + 1_000,
         service: () => service,
-        deniedBy: async () => undefined,
+        denialOf: async () => undefined,
         itemMapper: () => createItemMapper("activities", mapping),
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         sampling,

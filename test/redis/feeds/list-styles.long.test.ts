@@ -159,7 +159,7 @@ async function follow(style: Style, pages = 12) {
         feeds: book,
         nowMs: async () => (await redisTimeMs(store)) + 60_000,
         service: (name) => (name === "styles" ? service : undefined),
-        deniedBy: async () => undefined,
+        denialOf: async () => undefined,
         itemMapper: () => createItemMapper("activities", { id: "item.activityId" }),
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         log,

@@ -47,7 +47,7 @@ async function walk(feed: Feed, count: number, id = "item.id", newestSinceMs = 0
       feeds: book,
       nowMs: async () => (await redisTimeMs(store)) + 1_000,
       service: () => service,
-      deniedBy: async () => undefined,
+      denialOf: async () => undefined,
       itemMapper: () => createItemMapper("activities", { id }),
       newestSinceMs: async () => newestSinceMs,
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },

@@ -89,7 +89,7 @@ async function look(text: string, notifier = notifierOf("one")): Promise<void> {
 
 async function record(...records: readonly SlotRecord[]): Promise<void> {
   const ledger = new SlotLedger(store);
-  const marks = await ledger.watermarks([{ policy: "nightly", schedule: "s" }], at("20T00:00"));
+  const marks = await ledger.openWatermarks([{ policy: "nightly", schedule: "s" }], at("20T00:00"));
   const newest = records.at(-1)?.slotMs ?? 0;
   const step = {
     expectedWatermarkMs: marks.get("nightly")?.watermarkMs ?? 0,
@@ -157,14 +157,14 @@ describe("a deadline", () => {
 
   it("is late when no scheduler planned the slot", async () => {
     await look("20T12:00");
-    await new SlotLedger(store).watermarks([{ policy: "nightly", schedule: "s" }], at("20T00:00"));
+    await new SlotLedger(store).openWatermarks([{ policy: "nightly", schedule: "s" }], at("20T00:00"));
     await look("21T06:01");
     expect(told()).toEqual(["late nightly: late for 06:00 UTC: slot 02:30 UTC was not planned"]);
   });
 
   it("is none for slots from before the policy began", async () => {
     await look("21T04:00");
-    await new SlotLedger(store).watermarks([{ policy: "nightly", schedule: "s" }], at("21T04:00"));
+    await new SlotLedger(store).openWatermarks([{ policy: "nightly", schedule: "s" }], at("21T04:00"));
     await look("21T06:01");
     expect(told()).toEqual([]);
   });

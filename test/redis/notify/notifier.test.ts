@@ -114,7 +114,7 @@ describe("what is recorded", () => {
 
   it("is an event when a slot is missed, in the step that records it", async () => {
     const ledger = new SlotLedger(store);
-    const marks = await ledger.watermarks([{ policy: "a", schedule: "s" }], 1_000);
+    const marks = await ledger.openWatermarks([{ policy: "a", schedule: "s" }], 1_000);
     const records = [
       { slotMs: 2_000, state: "missed", detail: "catch-up-window" },
       { slotMs: 3_000, state: "started", detail: "" },

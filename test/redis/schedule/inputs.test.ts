@@ -25,7 +25,7 @@ const scheduler = () =>
     policies: [orders, report],
     ledger: {
       nowMs: async () => nowMs,
-      watermarks: (...args) => ledger.watermarks(...args),
+      openWatermarks: (...args) => ledger.openWatermarks(...args),
       record: (steps) => ledger.record(steps),
       confirmQueued: (steps) => ledger.confirmQueued(steps),
       unqueued: async () => [],

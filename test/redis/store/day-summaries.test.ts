@@ -107,7 +107,7 @@ describe("slots that start nothing", () => {
   });
 
   it("are counted once, by the step that records them; not when they start later", async () => {
-    await ledger.watermarks([{ policy: "paused", schedule: "s" }], 1_000);
+    await ledger.openWatermarks([{ policy: "paused", schedule: "s" }], 1_000);
     const records = [
       slot(1, "skipped"),
       slot(2, "started"),
@@ -132,7 +132,7 @@ describe("slots that start nothing", () => {
 
   it("are counted when they waited for another policy, too", async () => {
     const chains = new ChainStore(store);
-    await ledger.watermarks([{ policy: "first", schedule: "s" }], 1_000);
+    await ledger.openWatermarks([{ policy: "first", schedule: "s" }], 1_000);
     const followers = [{ policy: "second", after: "first", followers: 0, schedule: "s" }];
     await ledger.record([
       { policy: "first", expectedWatermarkMs: 1_000, newWatermarkMs: 2_000, records: [], tasks: [], followers },

@@ -77,7 +77,7 @@ describe("the history", () => {
     await journal.claim("moved", "quick");
     expect(await history.record(outcome, { state: "claimed", claimant: "slow" })).toBe("superseded");
     await journal.beginSending(task, "quick", { startByMs: 9_999_999_999_999, baseline: "" });
-    await journal.confirmed(task, "evidence");
+    await journal.noteConfirmed(task, "evidence");
     expect(await history.record(outcome, { state: "sending" })).toBe("superseded");
     expect(await history.outcome(named("moved"))).toBeUndefined();
     expect(await history.record(outcome, { state: "confirmed" })).toBe("recorded");

@@ -76,7 +76,7 @@ describe("the claim of a start", () => {
     await store.redis.pexpire(leaseKey(store, task), 60_000);
     await claim();
     expect(await store.redis.pttl(leaseKey(store, task))).toBeGreaterThan(60_000);
-    await journal.confirmed(task, "evidence");
+    await journal.noteConfirmed(task, "evidence");
     await store.redis.del(leaseKey(store, task));
     await claim();
     expect(await leases.holder(task)).toBe(task.id);
@@ -112,7 +112,7 @@ describe("a lease taken over from a holder that the queue will not run again", (
     await leases.acquire(holder, me);
     await journal.beginSending(holder, me, intent);
     expect(await leases.takeOver(heir, me, { ...gone, holder: holder.id })).toBe(holder.id);
-    await journal.confirmed(holder, "evidence");
+    await journal.noteConfirmed(holder, "evidence");
     expect(await leases.takeOver(heir, me, { ...gone, holder: holder.id })).toBe(holder.id);
   });
 

@@ -44,7 +44,7 @@ describe("a replica that dies while it probes", () => {
     let second = await living.limiter.acquire(read);
     while (isDenied(second)) second = await living.limiter.acquire(read);
     await second.release({ kind: undefined, retryAfterMs: undefined });
-    expect(await living.limiter.deniedBy()).toBeUndefined();
+    expect(await living.limiter.denial()).toBeUndefined();
     await living.close();
   });
 });
@@ -59,9 +59,9 @@ describe("a replica that has just seen an open breaker", () => {
     // All failures are about one list: a read of anything else need not wait for the period.
     const probe = await one.limiter.acquire({ isRead: true, resource: "sync job" });
     if (isDenied(probe)) throw new Error("held");
-    expect(await other.limiter.deniedBy()).toMatchObject({ deniedBy: "breaker" });
+    expect(await other.limiter.denial()).toMatchObject({ deniedBy: "breaker" });
     await probe.release({ kind: undefined, retryAfterMs: undefined });
-    expect(await other.limiter.deniedBy()).toBeUndefined();
+    expect(await other.limiter.denial()).toBeUndefined();
     await Promise.all([one.close(), other.close()]);
   });
 });

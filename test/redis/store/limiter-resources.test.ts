@@ -58,7 +58,7 @@ describe("a service of which one thing always fails", () => {
     expect(await read(limiter, sick)).toMatchObject({ deniedBy: "breaker" });
     expect(await limiter.acquire({ isRead: false, resource: well })).toMatchObject({ deniedBy: "breaker" });
     await (await pass(limiter, well)).release(good);
-    expect(await limiter.deniedBy()).toBeUndefined();
+    expect(await limiter.denial()).toBeUndefined();
     await (await pass(limiter, sick)).release(good);
   });
 
@@ -88,7 +88,7 @@ describe("a service of which one thing always fails", () => {
     await (await pass(limiter, well)).release(good);
     const both = [await pass(limiter, sick), await pass(limiter, sick)];
     for (const one of both) await one.release(failed);
-    expect(await limiter.deniedBy()).toMatchObject({ deniedBy: "breaker" });
+    expect(await limiter.denial()).toMatchObject({ deniedBy: "breaker" });
     await (await pass(limiter, well)).release(good);
     expect(await read(limiter, sick)).toMatchObject(longHeld);
     await (await pass(limiter, well)).release(good);
@@ -111,7 +111,7 @@ describe("a service of which one thing always fails", () => {
     await (await pass(limiter, well)).release(good);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sickToo)).release(failed);
     await (await pass(limiter, sick)).release(good);
-    expect(await limiter.deniedBy()).toBeUndefined();
+    expect(await limiter.denial()).toBeUndefined();
   });
 
   it("is down when earlier requests fail for another resource, not for the same", async () => {
@@ -160,7 +160,7 @@ describe("a service of which several things always fail", () => {
     const { subject, answer } = await firstIn(limiter, [sick, sickToo, well]);
     expect(subject).toBe(well);
     await answer.release(good);
-    expect(await limiter.deniedBy()).toBeUndefined();
+    expect(await limiter.denial()).toBeUndefined();
   });
 
   it("keeps the probe for an untried resource for a quarter period, then takes any", async () => {
@@ -189,6 +189,6 @@ describe("a service of which several things always fail", () => {
     for (const subject of [sick, sickToo]) await (await pass(limiter, subject)).release(failed);
     const { answer } = await firstIn(limiter, [sick, sickToo]);
     await answer.release(good);
-    expect(await limiter.deniedBy()).toBeUndefined();
+    expect(await limiter.denial()).toBeUndefined();
   });
 });

@@ -47,7 +47,7 @@ const heldOf = async (limiter: ServiceLimiter, isRead = true): Promise<Denial | 
 /** Until a replica has noticed what another one was told: its view is at most 200 ms old. */
 const noticed = async (limiter: ServiceLimiter): Promise<Denial> => {
   for (;;) {
-    const hold = await limiter.deniedBy();
+    const hold = await limiter.denial();
     if (hold !== undefined) return hold;
   }
 };
@@ -63,7 +63,7 @@ describe("the throttle of a service", () => {
       expect(hold?.waitMs).toBeLessThanOrEqual(900_000);
     }
     expect(events).toEqual([{ event: "service.throttled", service: "patient", forMs: 900_000 }]);
-    expect(await apart.one.deniedBy()).toBeUndefined();
+    expect(await apart.one.denial()).toBeUndefined();
     await close();
     await apart.close();
   });
@@ -77,7 +77,7 @@ describe("the throttle of a service", () => {
     await passes[0]?.release({ kind: "throttled", retryAfterMs: 1_500 });
     await passes[1]?.release({ kind: "throttled", retryAfterMs: 0 });
     expect(await heldForMs()).toBeGreaterThan(1_490);
-    while ((await one.deniedBy()) !== undefined);
+    while ((await one.denial()) !== undefined);
     releasedMs = systemClock.monotonicMs();
     await passes[2]?.release({ kind: "throttled", retryAfterMs: 0 });
     expect(await heldForMs()).toBeGreaterThan(990);
@@ -93,7 +93,7 @@ describe("the breaker of a service", () => {
     await (await enter(other)).release({ kind: "not-found", retryAfterMs: undefined });
     const passes = await Promise.all([one, other, one, other, one, other].map((limiter) => enter(limiter)));
     await Promise.all(passes.slice(0, 3).map((pass) => pass.release(failed)));
-    expect(await one.deniedBy()).toBeUndefined();
+    expect(await one.denial()).toBeUndefined();
     await Promise.all(passes.slice(3).map((pass) => pass.release({ kind: "unauthorized", retryAfterMs: undefined })));
     expect(await noticed(one)).toMatchObject({ deniedBy: "breaker" });
     expect(await noticed(other)).toMatchObject({ deniedBy: "breaker" });
@@ -123,7 +123,7 @@ describe("the breaker of a service", () => {
       break;
     }
     expect(await heldOf(other, false)).toBeUndefined();
-    while ((await one.deniedBy()) !== undefined);
+    while ((await one.denial()) !== undefined);
     expect(events.map(({ event }) => event)).toEqual(["breaker.opened", "breaker.closed"]);
     await close();
   });
@@ -133,7 +133,7 @@ describe("the breaker of a service", () => {
     const straggler = await enter(other);
     await (await enter(one)).release(failed);
     await straggler.release(good);
-    expect(await one.deniedBy()).toMatchObject({ deniedBy: "breaker" });
+    expect(await one.denial()).toMatchObject({ deniedBy: "breaker" });
     await close();
   });
 });

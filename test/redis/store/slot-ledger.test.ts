@@ -36,12 +36,12 @@ const step = (policy: string, from: number, to: number) => ({
 describe("the slot ledger", () => {
   it("gives a new policy the present as its mark, and keeps it", async () => {
     const fresh = new Map([["fresh", { watermarkMs: 5_000, schedule: "daily" }]]);
-    expect(await ledger.watermarks([scheduled("fresh")], 5_000)).toEqual(fresh);
-    expect(await ledger.watermarks([scheduled("fresh")], 9_000)).toEqual(fresh);
+    expect(await ledger.openWatermarks([scheduled("fresh")], 5_000)).toEqual(fresh);
+    expect(await ledger.openWatermarks([scheduled("fresh")], 9_000)).toEqual(fresh);
   });
 
   it("lets exactly one of many planners record a slot", async () => {
-    await ledger.watermarks([scheduled("raced")], 0);
+    await ledger.openWatermarks([scheduled("raced")], 0);
     const answers = await Promise.all(Array.from({ length: 20 }, () => ledger.record([step("raced", 0, 1_000)])));
     expect(answers.flat().filter(({ recorded }) => recorded)).toHaveLength(1);
     expect(answers.flat().every(({ watermarkMs }) => watermarkMs === 1_000)).toBe(true);
@@ -49,7 +49,7 @@ describe("the slot ledger", () => {
   });
 
   it("tells a late planner where the mark stands instead of moving it back", async () => {
-    await ledger.watermarks([scheduled("late")], 0);
+    await ledger.openWatermarks([scheduled("late")], 0);
     await ledger.record([step("late", 0, 3_000)]);
     expect(await ledger.record([step("late", 0, 1_000)])).toEqual([{ recorded: false, watermarkMs: 3_000 }]);
     expect(await ledger.slots("late", 10)).toHaveLength(1);
@@ -57,7 +57,7 @@ describe("the slot ledger", () => {
 
   it("records many policies in one call, each on its own", async () => {
     const names = Array.from({ length: 450 }, (_, index) => `many-${index}`);
-    await ledger.watermarks(
+    await ledger.openWatermarks(
       names.map((name) => scheduled(name)),
       0,
     );
@@ -73,7 +73,7 @@ describe("the slot ledger", () => {
 
   it("changes a schedule from the one in force only, and moves the mark never back", async () => {
     const ask = async (schedule: string, nowMs: number, from = "") =>
-      (await ledger.watermarks([{ policy: "changed", schedule, from }], nowMs)).get("changed");
+      (await ledger.openWatermarks([{ policy: "changed", schedule, from }], nowMs)).get("changed");
     await ask("daily", 1_000);
     const daily = { watermarkMs: 1_000, schedule: "daily" };
     expect(await ask("hourly", 5_000)).toEqual(daily);
@@ -85,7 +85,7 @@ describe("the slot ledger", () => {
   });
 
   it("records slots of the schedule in force only, its followers' too", async () => {
-    await ledger.watermarks([scheduled("root", "hourly"), scheduled("led"), scheduled("left", "alone")], 0);
+    await ledger.openWatermarks([scheduled("root", "hourly"), scheduled("led"), scheduled("left", "alone")], 0);
     const followers = ["led", "left"].map((policy) => ({ policy, after: "root", followers: 0, schedule: "daily" }));
     const records = [{ slotMs: 1_000, state: "missed" as const, detail: "outside-window" }];
     const planned = { ...step("root", 0, 1_000), records, followers };
@@ -105,9 +105,9 @@ describe("the slot ledger", () => {
   });
 
   it("lets a dropped policy begin anew", async () => {
-    await ledger.watermarks([scheduled("dropped"), scheduled("kept")], 1_000);
+    await ledger.openWatermarks([scheduled("dropped"), scheduled("kept")], 1_000);
     await ledger.drop(["dropped"]);
-    expect(await ledger.watermarks([scheduled("dropped"), scheduled("kept")], 7_000)).toEqual(
+    expect(await ledger.openWatermarks([scheduled("dropped"), scheduled("kept")], 7_000)).toEqual(
       new Map([
         ["dropped", { watermarkMs: 7_000, schedule: "daily" }],
         ["kept", { watermarkMs: 1_000, schedule: "daily" }],
@@ -116,7 +116,7 @@ describe("the slot ledger", () => {
   });
 
   it("keeps tasks in the outbox until they are confirmed", async () => {
-    await ledger.watermarks([scheduled("crashed")], 0);
+    await ledger.openWatermarks([scheduled("crashed")], 0);
     await ledger.record([step("crashed", 0, 2_000)]);
     const ofCrashed = async (olderThanMs: number) =>
       (await ledger.unqueued(olderThanMs)).filter(({ policy }) => policy === "crashed");
@@ -147,7 +147,7 @@ describe("the slot ledger", () => {
   });
 
   it("forgets the oldest records beyond its limit", async () => {
-    await ledger.watermarks([scheduled("long")], 0);
+    await ledger.openWatermarks([scheduled("long")], 0);
     const records = Array.from({ length: slotRecordsMax + 5 }, (_, index) => ({
       slotMs: index + 1,
       state: "missed" as const,
@@ -163,7 +163,7 @@ describe("the slot ledger", () => {
   });
 
   it("remembers since when its records are whole: first tick, then newest dropped", async () => {
-    await ledger.watermarks([scheduled("whole")], 0);
+    await ledger.openWatermarks([scheduled("whole")], 0);
     expect(await ledger.holdings("whole")).toEqual({ watermarkMs: 0, keptSinceMs: 0, records: [] });
     const records = Array.from({ length: slotRecordsMax + 3 }, (_, index) => ({
       slotMs: (index + 1) * 1_000,
@@ -180,24 +180,24 @@ describe("the slot ledger", () => {
 
   it("counts records as whole from where a new schedule or returned policy begins", async () => {
     const keptSince = async (policy: string) => (await ledger.holdings(policy)).keptSinceMs;
-    await ledger.watermarks([scheduled("rewritten"), scheduled("returned"), scheduled("same")], 1_000);
+    await ledger.openWatermarks([scheduled("rewritten"), scheduled("returned"), scheduled("same")], 1_000);
     await ledger.record([step("rewritten", 1_000, 2_000), step("returned", 1_000, 2_000), step("same", 1_000, 2_000)]);
     await ledger.drop(["returned"]);
     expect(await keptSince("returned")).toBeUndefined();
     const rewritten = { ...scheduled("rewritten", "hourly"), from: "daily" };
-    await ledger.watermarks([rewritten, scheduled("returned"), scheduled("same")], 5_000);
+    await ledger.openWatermarks([rewritten, scheduled("returned"), scheduled("same")], 5_000);
     expect(await keptSince("rewritten")).toBe(5_000);
     expect(await keptSince("returned")).toBe(5_000);
     expect(await keptSince("same")).toBe(1_000);
     await ledger.record([step("rewritten", 5_000, 8_000)]);
-    await ledger.watermarks([{ ...scheduled("rewritten"), from: "hourly" }], 7_000);
+    await ledger.openWatermarks([{ ...scheduled("rewritten"), from: "hourly" }], 7_000);
     expect(await keptSince("rewritten")).toBe(8_000);
   });
 
   it("does not take that back when it drops records from before", async () => {
-    await ledger.watermarks([scheduled("grown", "daily")], 0);
+    await ledger.openWatermarks([scheduled("grown", "daily")], 0);
     await ledger.record([step("grown", 0, 1_000)]);
-    await ledger.watermarks([{ ...scheduled("grown", "hourly"), from: "daily" }], 5_000);
+    await ledger.openWatermarks([{ ...scheduled("grown", "hourly"), from: "daily" }], 5_000);
     const records = Array.from({ length: slotRecordsMax }, (_, index) => ({
       slotMs: 6_000 + index,
       state: "started" as const,
@@ -214,7 +214,7 @@ describe("the slot ledger", () => {
     async (detail) => {
       await ledger.drop(["resumed"]);
       await store.redis.del(store.key("slots", "resumed"));
-      await ledger.watermarks([scheduled("resumed")], 0);
+      await ledger.openWatermarks([scheduled("resumed")], 0);
       const skipped = { slotMs: 1_000, state: "skipped" as const, detail, note: "release" };
       const blackout = { slotMs: 2_000, state: "skipped" as const, detail: "blackout" };
       const records = [skipped, blackout];
@@ -233,7 +233,7 @@ describe("the slot ledger", () => {
 
   it("drops records older than 31 days, and says since when they are whole", async () => {
     const day = 86_400_000;
-    await ledger.watermarks([scheduled("aged")], 0);
+    await ledger.openWatermarks([scheduled("aged")], 0);
     for (const [from, to] of [
       [0, 1],
       [1, 2],
@@ -249,23 +249,23 @@ describe("the slot ledger", () => {
   it("lets the records of a dropped policy end in 31 days, unless it comes back", async () => {
     const left = (policy: string) =>
       Promise.all([store.redis.pttl(store.key("slots", policy)), store.redis.pttl(store.key("slot-index", policy))]);
-    await ledger.watermarks([scheduled("leaving")], 0);
+    await ledger.openWatermarks([scheduled("leaving")], 0);
     await ledger.record([step("leaving", 0, 1_000)]);
     expect(await left("leaving")).toEqual([-1, -1]);
     await ledger.drop(["leaving"]);
     for (const ms of await left("leaving")) expect(Math.abs(ms - slotRecordsForMs)).toBeLessThan(60_000);
-    await ledger.watermarks([scheduled("leaving")], 5_000);
+    await ledger.openWatermarks([scheduled("leaving")], 5_000);
     expect(await left("leaving")).toEqual([-1, -1]);
   });
 
   it("forgets policies removed while nothing ran: back again, they begin anew", async () => {
-    await ledger.watermarks([scheduled("vanished"), scheduled("staying")], 0);
+    await ledger.openWatermarks([scheduled("vanished"), scheduled("staying")], 0);
     await ledger.record([step("vanished", 0, 1_000), step("staying", 0, 1_000)]);
     await ledger.tidy(new Set(["staying"]));
     expect(await store.redis.pttl(store.key("slots", "vanished"))).toBeGreaterThan(0);
     expect(await store.redis.pttl(store.key("slots", "staying"))).toBe(-1);
     expect(await ledger.policies()).toEqual(["staying"]);
-    const { watermarkMs } = (await ledger.watermarks([scheduled("vanished")], 9_000)).get("vanished") ?? {};
+    const { watermarkMs } = (await ledger.openWatermarks([scheduled("vanished")], 9_000)).get("vanished") ?? {};
     expect(watermarkMs).toBe(9_000);
   });
 

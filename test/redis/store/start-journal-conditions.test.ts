@@ -68,7 +68,7 @@ describe("sending again", () => {
 describe("taking a permission back", () => {
   it("is too late for a start that was answered or is over: no second request", async () => {
     await sent("answered");
-    await journal.confirmed(task("answered"), "answer");
+    await journal.noteConfirmed(task("answered"), "answer");
     await sent("over");
     await journal.close(task("over"), { isOver: true });
     for (const id of ["answered", "over"]) {
@@ -149,7 +149,7 @@ describe("an entry", () => {
     expect(await journal.entry("never")).toBeUndefined();
     await sent("closed");
     await journal.close(task("closed"), { isOver: false });
-    await journal.confirmed(task("closed"), "evidence");
+    await journal.noteConfirmed(task("closed"), "evidence");
     expect(await inFlight("closed")).toEqual([]);
     expect((await journal.entry("closed"))?.state).toBe("confirmed");
   });

@@ -58,7 +58,7 @@ describe("the start journal", () => {
     expect(await journal.cancel("sent", "by me")).toBe("sending");
     expect(await journal.cancel("sent", "by another")).toBe("sending");
     expect(await journal.beginSendingAgain(task("sent"), "heir", { ...again, sender: "me" })).toBe("lost-claim");
-    expect(await journal.cancelled("sent")).toBe("by me");
+    expect(await journal.readCancelled("sent")).toBe("by me");
     await journal.claim("masks", "me");
     await journal.planFanOut({ id: "masks", policy: "p", slotMs: 1 }, { claimant: "me", isNotified: false }, ["1"]);
     expect(await journal.cancel("masks", "by me")).toBe("fanned-out");
@@ -73,12 +73,12 @@ describe("the start journal", () => {
       await journal.beginSending(task(id), "held-up", farAway);
       await journal.noteDoubt(id, missing);
     }
-    await journal.confirmed(task("held-up"), "answer");
+    await journal.noteConfirmed(task("held-up"), "answer");
     expect(await journal.entry("held-up")).toMatchObject({ state: "confirmed", doubt: undefined });
-    await journal.confirmed(task("evidence"), "evidence");
+    await journal.noteConfirmed(task("evidence"), "evidence");
     expect(await journal.entry("evidence")).toMatchObject({ state: "confirmed", doubt: missing });
     await journal.beginSendingAgain(task("twice"), "heir", { ...again, sender: "held-up" });
-    await journal.confirmed(task("twice"), "answer");
+    await journal.noteConfirmed(task("twice"), "answer");
     expect(await journal.entry("twice")).toMatchObject({ state: "confirmed", doubt: missing });
   });
 
@@ -126,7 +126,7 @@ describe("the start journal", () => {
     );
     expect((await journal.claim("over", "me")).state).toBe("settled");
     expect(await journal.beginSending(task("over"), "me", farAway)).toBe("lost-claim");
-    await journal.confirmed(task("over"), "evidence");
+    await journal.noteConfirmed(task("over"), "evidence");
     expect((await journal.claim("over", "me")).state).toBe("settled");
   });
 
@@ -219,7 +219,7 @@ describe("sending again", () => {
     expect(await journal.beginSendingAgain(task("late-again"), "me", { ...again, startByMs: 1, sender: "me" })).toBe(
       "too-late",
     );
-    await journal.confirmed(task("late-again"), "evidence");
+    await journal.noteConfirmed(task("late-again"), "evidence");
     expect(await journal.beginSendingAgain(task("late-again"), "me", { ...again, sender: "me" })).toBe("lost-claim");
   });
 
@@ -263,7 +263,7 @@ describe("whose an activity is", () => {
   it("without a time is the first start that has none, answered ones first", async () => {
     await send("plain-lost", "plain");
     await send("plain-answered", "plain");
-    await journal.confirmed(start("plain-answered", "plain"), "evidence");
+    await journal.noteConfirmed(start("plain-answered", "plain"), "evidence");
     const activities = [
       { id: "a", startedAtMs: undefined },
       { id: "b", startedAtMs: undefined },

@@ -53,7 +53,7 @@ describe("the troubles of policies in Redis", () => {
 
   it("are missed slots, noted in the recording step, for any later process", async () => {
     const ledger = new SlotLedger(store);
-    await ledger.watermarks([{ policy: "late", schedule: "s" }], 1_000);
+    await ledger.openWatermarks([{ policy: "late", schedule: "s" }], 1_000);
     const nowMs = Date.now();
     const records = [{ slotMs: 2_000, state: "missed", detail: "catch-up-none" } as const];
     const step = { policy: "late", expectedWatermarkMs: 1_000, newWatermarkMs: nowMs, tasks: [], records };

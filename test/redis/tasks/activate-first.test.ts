@@ -129,7 +129,7 @@ it.each<[string, string, (run: Run) => Promise<unknown>]>([
   const but = reason === "cancelled" ? "the run was not started, but" : "but";
   const answered = await outcomeAfter(async ({ send, journal, first }) => {
     await send();
-    await journal.confirmed(first, "answer");
+    await journal.noteConfirmed(first, "answer");
     await journal.close(first, { isOver: true });
   });
   expect(answered).toMatchObject(told(`${why}; ${but} the activation before it was sent`));

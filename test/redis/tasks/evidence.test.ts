@@ -296,7 +296,7 @@ describe("a start that was sent once more", () => {
     const lastSentAtMs = await sendTwice(task);
     await walk(task, "activities", [item("of the second", lastSentAtMs + 1_000)]);
     expect(await judged(task)).toBe("likely");
-    await journal.confirmed(task, "answer");
+    await journal.noteConfirmed(task, "answer");
     expect(await judged(task)).toBe("likely");
   });
 
@@ -304,7 +304,7 @@ describe("a start that was sent once more", () => {
     const task = taskOf("after-second");
     const lastSentAtMs = await sendTwice(task);
     await walk(task, "activities", [item("somebody's", lastSentAtMs + 3_600_000)]);
-    await journal.confirmed(task, "evidence");
+    await journal.noteConfirmed(task, "evidence");
     await store.redis.hset(store.key("start", task.id), "confirmedAtMs", lastSentAtMs + 3_600_000);
     expect(await judged(task)).toBe("ambiguous");
   });
@@ -445,7 +445,7 @@ describe("a run whose end is seen more than once", () => {
     await journal.claim(task.id, "me");
     const baseline = writeBaseline(await baselineSince(task, deps, 0));
     await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
-    await journal.confirmed(task, "answer");
+    await journal.noteConfirmed(task, "answer");
     const step = async () => stepRun(task, deps, { claimant: "me", entry: await journal.claim(task.id, "me") });
     return { task, step, sentAtMs: (await journal.entry(task.id))?.sentAtMs ?? 0 };
   }

@@ -56,7 +56,7 @@ async function fixture(name: string, answer: Answer, { follow, ...policy }: Part
     endElsewhere: async (ending: Partial<Outcome>, from: SettleFrom["state"] = "sending") => {
       const history = new History(others);
       const recorded = await history.record(testOutcome({ ...outcomeOf(task), ...ending }), { state: from });
-      await history.published([task.id]);
+      await history.markPublished([task.id]);
       return recorded;
     },
     elsewhere: new StartJournal(others),
@@ -164,7 +164,7 @@ it.each([
 it("an answer that had arrived is not told either when its run has ended meanwhile", async () => {
   const { step, redisIsBack, endElsewhere, elsewhere, log, task } = await fixture("arrived-followed", status(200));
   expect((await step()).verdict).toBe("snooze");
-  await elsewhere.confirmed(task, "answer");
+  await elsewhere.noteConfirmed(task, "answer");
   expect(await endElsewhere({ status: "succeeded" }, "confirmed")).toBe("recorded");
   redisIsBack();
   await until(step, ({ verdict }) => verdict !== "snooze");

@@ -65,7 +65,7 @@ function createWorker(around: Partial<OutcomeHistory> = {}) {
   const seen: OutcomeHistory = {
     record: (outcome, from, poll) => history.record(outcome, from, poll),
     recordAlone: (outcome) => history.recordAlone(outcome),
-    published: (ids) => history.published(ids),
+    markPublished: (ids) => history.markPublished(ids),
     claimUnpublished: (id) => history.claimUnpublished(id),
     ...around,
   };

@@ -139,7 +139,7 @@ describe("the short way", () => {
     ["a worker that was told to stop", { deps: { stopping: AbortSignal.abort() } }],
     [
       "a service that holds everything back",
-      { deps: { deniedBy: async () => ({ deniedBy: "throttle", waitMs: 1_000 }) } },
+      { deps: { denialOf: async () => ({ deniedBy: "throttle", waitMs: 1_000 }) } },
     ],
     ["a start-by time that is over", { task: { startByMs: 1_000 } }],
   ])("is not for %s", async (_what, given) => {

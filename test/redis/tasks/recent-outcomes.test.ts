@@ -110,9 +110,9 @@ describe("outcomes that Redis has forgotten", () => {
     let isGone = false;
     const record = (...args: Parameters<History["record"]>) =>
       isGone ? Promise.reject(new Error("Redis is out of reach")) : history.record(...args);
-    const published = (ids: readonly string[]) => history.published(ids);
+    const markPublished = (ids: readonly string[]) => history.markPublished(ids);
     recent = new RecentOutcomes(
-      { record, recordAlone: async () => true, published, claimUnpublished: async () => undefined },
+      { record, recordAlone: async () => true, markPublished, claimUnpublished: async () => undefined },
       { clock: { monotonicMs: () => nowMs }, log },
     );
     await recent.record(testOutcome({ taskId: "later" }));

@@ -46,7 +46,7 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
   const permitted = async (sends: number, { isTooLate = (): boolean => false, to = service } = {}) => {
     await permit(sends);
     const moment = { sentAtMs: 1_000, startedAtMs: 1_000 };
-    const request = { deps, claimant: "me", acceptedEnds: true };
+    const request = { deps, claimant: "me", endsByAnswer: true };
     return sendNow(task, request, { ...moment, service: to, isTooLate, sends });
   };
   return { asked, task, deps, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };
@@ -146,7 +146,7 @@ describe("a permission after which Redis is gone at once", () => {
       if (isPermitted) throw new Error("Command timed out");
       return far;
     };
-    const request = { deps: { ...deps, nowMs }, acceptedEnds: true };
+    const request = { deps: { ...deps, nowMs }, endsByAnswer: true };
     if (sends === 1) {
       await expect(sendStart(task, { ...request, claim: await claim(), baseline: "" })).rejects.toThrow("timed out");
     } else {
@@ -164,8 +164,8 @@ describe("a permission after which Redis is gone at once", () => {
 it("a stopping worker asks for no permission", async () => {
   const { task, deps, claim, journal, asked } = await fixture({ deps: { stopping: AbortSignal.abort() } });
   const asks = [vi.spyOn(journal, "beginSending"), vi.spyOn(journal, "beginSendingAgain")];
-  expect(told(await sendStart(task, { deps, claim: await claim(), baseline: "", acceptedEnds: true }))).toBe("snooze");
-  const again = await sendAgain(task, { deps, claim: await claim(), acceptedEnds: true });
+  expect(told(await sendStart(task, { deps, claim: await claim(), baseline: "", endsByAnswer: true }))).toBe("snooze");
+  const again = await sendAgain(task, { deps, claim: await claim(), endsByAnswer: true });
   expect(again === undefined ? again : told(again)).toBe("snooze");
   for (const ask of asks) expect(ask).not.toHaveBeenCalled();
   expect(asked).toEqual([]);
@@ -174,7 +174,7 @@ it("a stopping worker asks for no permission", async () => {
 describe("a start whose permission is refused", () => {
   it("is unknown where Redis lost what was written when due, and sends nothing", async () => {
     const { task, deps, claim, asked } = await fixture({ task: { slotMs: 1_500 }, deps: await watched() });
-    const step = await sendStart(task, { deps, claim: await claim(), baseline: "", acceptedEnds: true });
+    const step = await sendStart(task, { deps, claim: await claim(), baseline: "", endsByAnswer: true });
     expect(told(step)).toBe("unknown none redis-loss");
     expect(asked).toEqual([]);
   });
@@ -184,7 +184,7 @@ describe("a start whose permission is refused", () => {
       const { task, deps, claim, journal, permit, asked } = await fixture(given);
       await permit(1);
       await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset" });
-      expect(await sendAgain(task, { deps, claim: await claim("heir"), acceptedEnds: true })).toBeUndefined();
+      expect(await sendAgain(task, { deps, claim: await claim("heir"), endsByAnswer: true })).toBeUndefined();
       expect(asked).toEqual([]);
     }
   });

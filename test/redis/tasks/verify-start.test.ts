@@ -72,7 +72,7 @@ async function fixture({
     ...{ itemMapper: () => reader, requestWalk },
     timing: { ...defaultTiming, verifyForMs },
     nowMs: async () => nowMs,
-    deniedBy: async () => {
+    denialOf: async () => {
       if (throttledForMs === undefined) return undefined;
       heldUntilMs ??= nowMs + throttledForMs;
       return heldUntilMs > nowMs ? { deniedBy: "throttle", waitMs: heldUntilMs - nowMs } : undefined;

@@ -143,7 +143,7 @@ it("a miss is made up for by the next run, until two intervals have no good end"
   await end("late-again", 4);
   for (const hours of [2, 1, 0]) await end("late-again", hours, tooLate);
   await end("due", 4);
-  await new SlotLedger(own.store).watermarks([{ policy: "due", schedule: "x" }], nowMs - 10_800_000);
+  await new SlotLedger(own.store).openWatermarks([{ policy: "due", schedule: "x" }], nowMs - 10_800_000);
   const told = async () => {
     const { items } = JSON.parse(await (await own.ask("/api/v1/attention")).text());
     return items.map(({ name, state, healsByItself, slot }: Record<string, unknown>) => [

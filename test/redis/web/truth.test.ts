@@ -157,7 +157,7 @@ it("a slot over masks ends as its sync jobs do, or as the lookup of the masks", 
     return { slotMs: slotOf(back), state: "started", detail: "on-time", kind: "run", targets: ["masks"] };
   };
   const ledger = new SlotLedger(web.store);
-  await ledger.watermarks([{ policy: "masks", schedule: "every hour" }], slotOf(9));
+  await ledger.openWatermarks([{ policy: "masks", schedule: "every hour" }], slotOf(9));
   const records = [5, 4, 3, 2, 1].map(record);
   const marks = { expectedWatermarkMs: slotOf(9), newWatermarkMs: slotOf(-2) };
   await ledger.record([{ policy: "masks", ...marks, records, tasks: [] }]);

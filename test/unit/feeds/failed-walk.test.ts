@@ -48,7 +48,7 @@ async function walkAfter(failedAtMs: number | undefined): Promise<{ verdict: Ver
       feeds: book,
       nowMs: async () => 10_000_000,
       service: () => service,
-      deniedBy: async () => undefined,
+      denialOf: async () => undefined,
       itemMapper: () => createItemMapper("activities"),
       pace: { gapMs: 1_000, fastestMs: 5_000, slowestMs: 60_000 },
       log: new TestLog(),

@@ -87,7 +87,7 @@ async function walked(
       },
       nowMs: async () => nowMs,
       service: () => service,
-      deniedBy: async () => undefined,
+      denialOf: async () => undefined,
       startsWait: async () => startsWait,
       itemMapper: () => createItemMapper(list, mapping),
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },

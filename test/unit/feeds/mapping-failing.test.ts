@@ -102,7 +102,7 @@ describe("a walk of a list on which the mapping fails", () => {
           },
           nowMs: async () => 10_000_000,
           service: () => service,
-          deniedBy: async () => undefined,
+          denialOf: async () => undefined,
           itemMapper: () => reader,
           pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
           log,

@@ -71,7 +71,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
         },
         nowMs: async () => nowMs,
         service: () => service,
-        deniedBy: async () => undefined,
+        denialOf: async () => undefined,
         itemMapper: () => createItemMapper("activities"),
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         log: new TestLog(),

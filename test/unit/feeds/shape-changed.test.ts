@@ -59,7 +59,7 @@ describe("a feed whose items change their shape", () => {
           },
           nowMs: async () => 10_000_000,
           service: () => service,
-          deniedBy: async () => undefined,
+          denialOf: async () => undefined,
           itemMapper: () => createItemMapper("activities"),
           pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
           log,

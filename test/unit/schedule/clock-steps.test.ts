@@ -20,7 +20,7 @@ class LedgerInMemory implements SlotLedgerPort {
   #mark: number | undefined;
 
   nowMs = async () => this.clockMs;
-  watermarks: SlotLedgerPort["watermarks"] = async (policies, nowMs) => {
+  openWatermarks: SlotLedgerPort["openWatermarks"] = async (policies, nowMs) => {
     this.#mark ??= nowMs;
     return new Map(policies.map(({ policy, schedule }) => [policy, { watermarkMs: this.#mark ?? nowMs, schedule }]));
   };

@@ -12,7 +12,7 @@ it("a stopping scheduler ends the batches in work and begins no other", async ()
   let nowMs = 0;
   const ledger: SlotLedgerPort = {
     nowMs: async () => nowMs,
-    watermarks: async (policies) => {
+    openWatermarks: async (policies) => {
       adopted.push(...policies.map(({ policy }) => policy));
       return new Map(policies.map(({ policy, schedule }) => [policy, { watermarkMs: 0, schedule }]));
     },

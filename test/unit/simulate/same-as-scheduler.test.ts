@@ -23,7 +23,7 @@ class MemoryLedger implements SlotLedgerPort {
   readonly #marks = new Map<string, number>();
 
   nowMs = async () => this.nowAtMs;
-  watermarks = async (policies: readonly ScheduledPolicy[], nowMs: number) => {
+  openWatermarks = async (policies: readonly ScheduledPolicy[], nowMs: number) => {
     for (const { policy } of policies) this.#marks.set(policy, this.#marks.get(policy) ?? nowMs);
     return new Map(
       policies.map(({ policy, schedule }) => [policy, { watermarkMs: this.#marks.get(policy) ?? nowMs, schedule }]),

@@ -1,7 +1,7 @@
 -- Asks a limiter for one exchange. The request: id of the exchange, the resource ('' for any), '1'
 -- for a read, concurrency (0: no limit), leaseMs, the rate's count (0: no limit) and its window in
 -- microseconds, the probe's period, the longest wait for a reserved turn.
--- Answers 'permitted', 'probe', or what denies the exchange, and the wait.
+-- Answers 'acquired', 'probe', or what denies the exchange, and the wait.
 --
 -- While all failures are about one resource, a read of another one is the probe at once: it tells a
 -- service that is down from a broken resource. Otherwise resources that have not failed go first,
@@ -67,7 +67,7 @@ local function acquirePermit(limiter, exchange, resource, read, ...)
     redis.call('ZADD', limiter.exchangesKey, now + leaseMs, exchange)
     redis.call('PEXPIRE', limiter.exchangesKey, math.max(leaseMs, keptMs))
   end
-  if not limiter.isOpen then return view(limiter, 'permitted', 0) end
+  if not limiter.isOpen then return view(limiter, 'acquired', 0) end
   limiter.nextProbeMs = now + probeEveryMs
   limiter.isBroad = limiter.isBroad or not isFailing(limiter, resource)
   redis.call('HSET', limiter.stateKey, 'nextProbeMs', limiter.nextProbeMs, 'isBroad', limiter.isBroad and '1' or '0')

@@ -28,7 +28,7 @@ if checkFence(watchKey, lossesKey, term, slot, startBy) then return refuse('obst
 local limiterAnswer = ''
 if ARGV[11] then
   limiterAnswer = acquirePermit(openLimiter(unpack(KEYS, 7, 10)), unpack(ARGV, 11))
-  if limiterAnswer[1] ~= 'permitted' then
+  if limiterAnswer[1] ~= 'acquired' then
     -- It may wait for long: meanwhile other tasks may start the sync job.
     releaseLease(leaseKey, task)
     return refuse('denied', now, 0, limiterAnswer)
