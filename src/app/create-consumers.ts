@@ -110,10 +110,10 @@ export function createConsumers(options: ServiceConsumersOptions): (settings: Se
     inWork.add(working);
     return working.finally(() => inWork.delete(working));
   };
-  const abandoned = async (item: unknown, why: string) =>
+  const endItem = async (item: unknown, why: string) =>
     isFeedWalk(item) || endAbandoned(parseTask(item), deps, { recorder, why });
   const { clockAheadMs } = deps;
-  const common = { connections, takeOverAfterMs, drainMs, clockAheadMs, log, process, abandoned };
+  const common = { connections, takeOverAfterMs, drainMs, clockAheadMs, log, process, endAbandoned: endItem };
   return ({ name, concurrency }) => {
     const actions = createConsumer({ ...common, queue: queueName(name, "actions"), concurrency });
     const polls = createConsumer({ ...common, queue: queueName(name, "polls"), concurrency: pollConcurrency });

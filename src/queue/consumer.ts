@@ -24,7 +24,7 @@ export interface ConsumerOptions extends ConsumerBase {
   /** Does one step of an item. */
   readonly process: (item: unknown, attempt: Attempt) => Promise<Verdict>;
   /** Ends an item after too many worker crashes, or a bug. False: not possible yet. */
-  readonly abandoned: (item: unknown, reason: string) => Promise<boolean>;
+  readonly endAbandoned: (item: unknown, reason: string) => Promise<boolean>;
 }
 
 /** Carries the wait of a `retry` verdict to the backoff strategy. */
@@ -52,7 +52,7 @@ const newerAgainMs = 10_000;
 export function createConsumer(given: ConsumerOptions): Consumer {
   const log = createRateLimitedLog(given.log, systemClock, "queue");
   const options = { ...given, log };
-  const { queue, concurrency, abandoned } = options;
+  const { queue, concurrency, endAbandoned } = options;
   const process = async (job: Job<unknown>, { token, signal, isStopping }: JobContext) => {
     if (isStopping) return applyVerdict(snoozeFor(0, options), job, { token, options });
     const isDoomed = job.stalledCounter > crashesMax;
@@ -77,7 +77,7 @@ export function createConsumer(given: ConsumerOptions): Consumer {
         // last failure none.
         if (job?.finishedOn === undefined || error instanceof ItemFailed) return;
         const failed = (reason: unknown) => log.error("task.abandoned", { queue, message: String(reason) });
-        abandoned(job.data, error.message).then(
+        endAbandoned(job.data, error.message).then(
           (hasEnded) => hasEnded || failed("its start changes at every try"),
           failed,
         );
@@ -88,13 +88,13 @@ export function createConsumer(given: ConsumerOptions): Consumer {
 
 /** Ends an item after too many worker crashes. Until that works, the item stays in the queue. */
 async function giveUp(job: Job<unknown>, options: ConsumerOptions): Promise<Verdict> {
-  const { abandoned, queue, log } = options;
+  const { endAbandoned, queue, log } = options;
   const again = (reason: unknown) => {
     if (reason instanceof NewerVersionError) throw reason;
     log.error("task.abandoned", { queue, taskId: job.id, message: String(reason) });
     return false;
   };
-  const hasEnded = await abandoned(job.data, `${job.stalledCounter} workers crashed on it`).catch(again);
+  const hasEnded = await endAbandoned(job.data, `${job.stalledCounter} workers crashed on it`).catch(again);
   return hasEnded ? done : snoozeFor(abandonedAgainMs, options);
 }
 

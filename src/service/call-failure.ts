@@ -30,7 +30,7 @@ const whyDenied: Readonly<Record<DeniedBy, string>> = {
 /** Why a request was not sent, and for how long. */
 export function describeDenial({ deniedBy, waitMs }: Denial): string {
   const roundedMs = waitMs < 1_000 ? waitMs : Math.ceil(waitMs / 1_000) * 1_000;
-  return `blocked for ${formatDuration(roundedMs)}: ${whyDenied[deniedBy]}`;
+  return `held back for ${formatDuration(roundedMs)}: ${whyDenied[deniedBy]}`;
 }
 
 function noAnswerOf(status: number): string {

@@ -92,7 +92,7 @@ describe("a service that answers 429 with Retry-After 900", () => {
     await world.log.until(() => world.log.outcomesOf("one").length > 0);
     expect(world.log.outcomesOf("one")).toMatchObject([{ status: "missed", reason: "throttled", attempts: 1 }]);
     expect(world.log.outcomesOf("one")[0]?.detail).toMatch(
-      /^its start-by time passes while it waits: blocked for \S+: the service throttles$/,
+      /^its start-by time passes while it waits: held back for \S+: the service throttles$/,
     );
     expect(await world.run("story")).toMatchObject({ status: "succeeded" });
     expect(await world.actions("sick")).toEqual({ active: 0, delayed: 17 });

@@ -72,7 +72,7 @@ export async function openFixture(target: RedisTarget): Promise<Fixture> {
       log.info("task.finished", { taskId: id });
       return done;
     },
-    abandoned: async () => true,
+    endAbandoned: async () => true,
   });
   await consumer.start();
   return {

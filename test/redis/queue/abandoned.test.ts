@@ -33,7 +33,7 @@ it("a task that killed too many workers is not run, and returns until it is ende
       worked += 1;
       return done;
     },
-    abandoned: async (_item, reason) => {
+    endAbandoned: async (_item, reason) => {
       reasons.push(reason);
       return (await endings.shift()?.()) ?? true;
     },
@@ -76,7 +76,7 @@ it("a task that lost its lock while Redis was away is run, however often that wa
       await log.until(() => log.named("task.stalled").length === stalls);
       return snooze(Date.now());
     },
-    abandoned: async (_item, reason) => {
+    endAbandoned: async (_item, reason) => {
       abandoned.push(reason);
       return true;
     },

@@ -29,7 +29,7 @@ beforeAll(async () => {
       worked.add(slotMs);
       return verdicts.get(slotMs) ?? done;
     },
-    abandoned: async () => true,
+    endAbandoned: async () => true,
   });
   await consumer.start();
 });

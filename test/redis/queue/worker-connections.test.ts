@@ -52,7 +52,7 @@ function fixtureForTest(clockAheadMs = 0) {
             taken.push(id);
             return (await steps.get(id)?.()) ?? done;
           },
-          abandoned: async () => true,
+          endAbandoned: async () => true,
         }),
       );
       await Promise.all(consumers.map((consumer) => consumer.start()));

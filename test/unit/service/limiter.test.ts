@@ -36,7 +36,7 @@ describe("a client with a limiter", () => {
     });
     const long = await errorOf(service.getSyncJobById(1));
     expect(long).toMatchObject({ kind: "throttled", sent: "no", deniedBy: "throttle", retryAfterMs: 900_000 });
-    expect(String(long)).toContain("blocked for 15m: the service throttles");
+    expect(String(long)).toContain("held back for 15m: the service throttles");
     // A start waits for nothing in place.
     expect(await errorOf(service.runSyncJob(1))).toMatchObject({ kind: "throttled", sent: "no", deniedBy: "rate" });
     expect(server.seen).toEqual([]);

@@ -443,7 +443,7 @@ describe("what a token endpoint that fails costs the breaker of its service", ()
     const later = await errorOf(client.getSyncJobById(7));
     expect(later).toMatchObject({ kind: "throttled", deniedBy: "token", sent: "no", retryAfterMs: 600 });
     expect(String(later)).toContain(
-      "blocked for 600ms: there is no token, and the next try to get one comes after that",
+      "held back for 600ms: there is no token, and the next try to get one comes after that",
     );
     expect(told).toEqual([kind]);
     expect(endpoint.seen).toHaveLength(1);
