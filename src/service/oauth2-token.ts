@@ -306,12 +306,11 @@ export type OAuthFetch = (url: string, request?: OAuthRequest) => Promise<Respon
 
 const providerRequestMs = 5_000;
 const bodyBytesMax = 256 * 1024;
-const socketsMax = 4;
 
 /** Makes the way. `caFile`: authorities to trust beside the public ones, in PEM. */
 export function createOAuthFetch(caFile?: string): OAuthFetch {
   const tls = caFile === undefined ? undefined : new TlsFiles({ caFile }, { trustPublic: true });
-  const transport = new Transport(socketsMax, tls);
+  const transport = new Transport(1, tls);
   const never = new AbortController().signal;
   return async (href, { method, headers, body } = {}) => {
     const url = new URL(href);
@@ -320,7 +319,8 @@ export function createOAuthFetch(caFile?: string): OAuthFetch {
       url,
       headers: { ...Object.fromEntries(new Headers(headers)), "user-agent": "syncline" },
       body: body instanceof URLSearchParams ? body.toString() : undefined,
-      isDedicated: false,
+      // A provider that closes kept connections as we ask would fail a sign-in, which is asked once.
+      isDedicated: true,
       timeouts: { ...defaultTimeouts, requestMs: providerRequestMs },
       bodyBytesMax,
       signal: never,

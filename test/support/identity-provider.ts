@@ -27,6 +27,8 @@ export class IdentityProvider {
   claims: Claims = { sub: "u1", email: "ana@example.com", groups: ["operators"] };
   /** How the keys are answered: as they are, with this text, or never. */
   keysAnswer: "keys" | "hang" | (string & {}) = "keys";
+  /** Whether it closes a kept connection of Syncline just as the next request comes. */
+  closesKept = false;
   /** Changes an ID token's claims, as an attacker in between would like to. */
   forge: (claims: Claims) => Claims = (claims) => claims;
   /** Requests so far, by path. */
@@ -38,6 +40,7 @@ export class IdentityProvider {
   issuer = "";
   #keys: { readonly kid: string; readonly pair: Pair }[] = [];
   readonly #codes = new Map<string, Grant>();
+  readonly #kept = new WeakSet<object>();
 
   /** Starts it, until the tests of the file are over. */
   static async start(): Promise<IdentityProvider> {
@@ -84,6 +87,9 @@ export class IdentityProvider {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const isClient = request.headers["user-agent"] === "syncline";
+    if (isClient && this.closesKept && this.#kept.has(request.socket)) return void request.socket.destroy();
+    this.#kept.add(request.socket);
     const url = new URL(request.url ?? "/", this.issuer);
     this.asked.set(url.pathname, (this.asked.get(url.pathname) ?? 0) + 1);
     if (url.pathname === "/.well-known/openid-configuration") return json(response, this.#metadata());

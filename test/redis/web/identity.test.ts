@@ -35,6 +35,7 @@ const page = (headers: Record<string, string>) => web.ask("/policies", { headers
 afterEach(() => {
   provider.claims = { sub: "u1", email: "ana@example.com", groups: ["operators"] };
   provider.keysAnswer = "keys";
+  provider.closesKept = false;
   provider.forge = (claims) => claims;
   text = authFile + grants;
 });
@@ -222,6 +223,12 @@ describe("signing in by the provider", () => {
     expect([...jar.cookies.keys()]).toEqual(["__Host-syncline"]);
     expect(answer.headers.getSetCookie().at(-1)).toMatch(/HttpOnly; Secure; SameSite=Strict$/);
     expect(await (await jar.ask("/policies")).text()).toContain("ana@example.com, may operate");
+  });
+
+  it("works where the provider closes a kept connection just as it is asked", async () => {
+    provider.closesKept = true;
+    const jar = new Jar();
+    expect((await jar.ask(await jar.untilCallback())).status).toBe(303);
   });
 
   it("asks a browser that comes from the provider's site once more, for its cookie", async () => {
