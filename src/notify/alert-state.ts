@@ -31,7 +31,7 @@ const targetSchema = z.object({
   slotMs: z.int(),
   sinceMs: z.int(),
   inRow: z.int(),
-  outageSinceMs: z.int().exactOptional(),
+  outage: z.int().exactOptional(),
   left: leftSchema.exactOptional(),
   brief: briefSchema,
 });
@@ -39,7 +39,7 @@ const targetSchema = z.object({
 /**
  * One target of a policy, by its last ending (`brief`); of conflicts that are open, by the one that
  * left them. `sinceMs`: since when it ends so. `inRow`: in how many slots in a row it failed.
- * `outageSinceMs`: the start of the outage that it counts to. `left`: the conflicts that it left before it
+ * `outage`: the start of the outage that it counts to. `left`: the conflicts that it left before it
  * became worse.
  */
 export type TargetAlertState = Readonly<z.infer<typeof targetSchema>>;

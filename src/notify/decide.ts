@@ -4,7 +4,7 @@
 //   ending ─▶ the target's health ─▶ is it the service's fault? ─▶ what each sink is told
 //     └─▶ a notice for each sink that was last notified of something else
 //
-// What may be the service's fault waits with its target's `outageSinceMs` until decide-service.ts knows
+// What may be the service's fault waits as its target's `outage` until decide-service.ts knows
 // more.
 import { type NotifyRule, type Policy, targetsOf } from "../config/policy-set.ts";
 import type { Notice } from "../model/notice.ts";
@@ -60,22 +60,22 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   const conflictsMax = policy.follow.conflictsMax ?? 0;
   const after = withEvent(before.policy, event, {
     conflictsMax,
-    outageSinceMs: mayBeOutage ? service.sinceMs : undefined,
+    outage: mayBeOutage ? service.sinceMs : undefined,
   });
   const updated = updateSinks(policy, after, { key: brief.key, ending: brief });
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
   if (didWork(health)) notices.push(...noLongerStale(policy, after, brief).filter(({ sink }) => !ofPolicy.has(sink)));
   // The notice of the outage covers it.
-  const isOfOutage = mayBeOutage || before.policy.targets[brief.target]?.outageSinceMs !== undefined;
+  const isOfOutage = mayBeOutage || before.policy.targets[brief.target]?.outage !== undefined;
   if (!(isOfOutage && news === "changed")) notices.push(...newsNotices(policy, event, notices));
   return { service, policy: { ...updated.policy, stale: didWork(health) ? null : after.stale }, notices };
 }
 
 /** Notifies what waited since the window began: the failures were not the service's fault. */
 export function releaseOwnFailures(policy: Policy, before: PolicyAlertState, sinceMs: number): PolicyDecision {
-  const released = ({ outageSinceMs, ...target }: TargetAlertState): TargetAlertState =>
-    outageSinceMs === undefined || outageSinceMs === sinceMs ? target : { ...target, outageSinceMs };
+  const released = ({ outage, ...target }: TargetAlertState): TargetAlertState =>
+    outage === undefined || outage === sinceMs ? target : { ...target, outage };
   const targets = Object.entries(before.targets).map(([name, target]) => [name, released(target)]);
   return updateSinks(policy, { ...before, targets: Object.fromEntries(targets) }, { key: `released/${sinceMs}` });
 }
@@ -240,7 +240,7 @@ function badTargets(rule: NotifyRule, { targets }: PolicyAlertState): { wanted: 
   const wanted: BadTarget[] = [];
   let isHidden = false;
   for (const alert of Object.values(targets)) {
-    const health = alert.outageSinceMs === undefined ? wantedHealth(rule, alert) : undefined;
+    const health = alert.outage === undefined ? wantedHealth(rule, alert) : undefined;
     if (health !== undefined) wanted.push({ health, alert });
     else if (!didWork(alert.health)) isHidden = true;
   }
@@ -276,7 +276,7 @@ function wantsRecoveryOnly(rule: NotifyRule): boolean {
 function withEvent(
   state: PolicyAlertState,
   event: AlertEvent,
-  { conflictsMax, outageSinceMs }: { readonly conflictsMax: number; readonly outageSinceMs: number | undefined },
+  { conflictsMax, outage }: { readonly conflictsMax: number; readonly outage: number | undefined },
 ): PolicyAlertState {
   const { brief, health = "good", conflicts, stillConflicts, slotMs, atMs } = event;
   const { [brief.target]: before, ...targets } = state.targets;
@@ -294,7 +294,7 @@ function withEvent(
       ...{ health, conflicts: health === "conflicts" ? most : conflicts, slotMs, brief },
       sinceMs: before?.health === health ? before.sinceMs : atMs,
       inRow: health === "failing" ? Math.max(1, inRow) : 0,
-      ...(outageSinceMs === undefined ? {} : { outageSinceMs }),
+      ...(outage === undefined ? {} : { outage }),
       ...(didWork(health) || left === undefined ? {} : { left }),
     };
   }
@@ -313,5 +313,5 @@ function isPartOf(
   { phase, sinceMs, policies }: ServiceAlertState,
 ): boolean {
   if (phase === "calm") return false;
-  return policies.includes(name) || Object.values(targets).some(({ outageSinceMs }) => outageSinceMs === sinceMs);
+  return policies.includes(name) || Object.values(targets).some(({ outage }) => outage === sinceMs);
 }

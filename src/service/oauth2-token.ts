@@ -319,7 +319,7 @@ export function createOAuthFetch(caFile?: string): OAuthFetch {
       url,
       headers: { ...Object.fromEntries(new Headers(headers)), "user-agent": "syncline" },
       body: body instanceof URLSearchParams ? body.toString() : undefined,
-      // A provider that closes kept connections as we ask would fail a sign-in, which is asked once.
+      // A sign-in asks once: a kept connection that the provider closes just then would fail it.
       isDedicated: true,
       timeouts: { ...defaultTimeouts, requestMs: providerRequestMs },
       bodyBytesMax,
