@@ -74,7 +74,7 @@ export async function writeInstallation(
   const failing = targets.slice(auditedCount).filter((_, index) => (index + auditedCount) % failingEvery === 0);
   await writeSlots(store, failing.slice(0, failingShown), { slots: shownSlots, newestMs });
   // All are planned up to an hour from now: a scheduler would be at work.
-  await store.redis.hset(store.key("openWatermarks"), Object.fromEntries(names.map((name) => [name, nowMs + hourMs])));
+  await store.redis.hset(store.key("watermarks"), Object.fromEntries(names.map((name) => [name, nowMs + hourMs])));
   const untilMs = nowMs + dayMs;
   await new Pauses(store).set({ scope: "service", name: "service-3", note: "release", actor: "ana@desk", untilMs });
   await writeFeeds(store, policies, nowMs);

@@ -82,7 +82,7 @@ async function heldUp(
  */
 async function untilPlanned({ parts: { store } }: ChaosFixture, atMs: number): Promise<boolean> {
   for (const untilMs = performance.now() + planWithinMs; performance.now() < untilMs; await delay(50))
-    if ((await store.redis.hvals(store.key("openWatermarks"))).some((watermarkMs) => Number(watermarkMs) >= atMs))
+    if ((await store.redis.hvals(store.key("watermarks"))).some((watermarkMs) => Number(watermarkMs) >= atMs))
       return true;
   return false;
 }

@@ -11,7 +11,7 @@ import { writeLine } from "./write-line.ts";
 
 /** Every step that has points: those of the schedules here, those of starts from start-steps.ts. */
 const watched: readonly WatchedStep[] = [
-  around(SlotLedger.prototype, "openWatermarks", "openWatermarks"),
+  around(SlotLedger.prototype, "openWatermarks", "watermarks"),
   around(SlotLedger.prototype, "record", "record"),
   around(Producer.prototype, "enqueue", "enqueue"),
   around(SlotLedger.prototype, "confirmQueued", "confirm"),

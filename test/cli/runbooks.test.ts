@@ -110,12 +110,12 @@ policies:
     const store = await openStore({ url: redis.url, prefix: "{syncline}" });
     onTestFinished(() => store.close());
     await until(
-      () => store.redis.hget(store.key("openWatermarks"), "late"),
+      () => store.redis.hget(store.key("watermarks"), "late"),
       (mark) => mark !== null,
     );
     first.kill("SIGKILL");
     // No scheduler has been there for three minutes.
-    await store.redis.hset(store.key("openWatermarks"), "late", Date.now() - 180_000);
+    await store.redis.hset(store.key("watermarks"), "late", Date.now() - 180_000);
     await store.redis.hset(store.key("kept-since"), "late", Date.now() - 180_000);
     const second = await serve();
     await second.until(({ event }) => event === "slot.missed");

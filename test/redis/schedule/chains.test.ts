@@ -269,7 +269,7 @@ describe("a chain in a reload", () => {
     expect(await fixture.records("second")).toEqual([
       [5, "skipped", "removed", "second does not follow first any more"],
     ]);
-    expect(await own.redis.hexists(own.key("openWatermarks"), "second")).toBe(0);
+    expect(await own.redis.hexists(own.key("watermarks"), "second")).toBe(0);
     fixture.policies = [first([1]), second()];
     scheduler.replace(fixture.policies);
     await fixture.inspect(scheduler, 616, 620);

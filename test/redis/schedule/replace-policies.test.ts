@@ -148,7 +148,7 @@ describe("a scheduler with new policies", () => {
     scheduler.replace([]);
     await inspect(2_500);
     expect((await records("removed")).at(-1)).toBe("2500 started");
-    expect(await store.redis.hexists(store.key("openWatermarks"), "removed")).toBe(0);
+    expect(await store.redis.hexists(store.key("watermarks"), "removed")).toBe(0);
   });
 
   it("changes no schedule while a mistake keeps what it owes from the record", async () => {
@@ -198,7 +198,7 @@ describe("a scheduler with new policies", () => {
     await inspect(0, 10);
     scheduler.replace([other]);
     await inspect(20, 30, 40);
-    expect(await store.redis.hexists(store.key("openWatermarks"), "gone")).toBe(0);
+    expect(await store.redis.hexists(store.key("watermarks"), "gone")).toBe(0);
     scheduler.replace([other, gone]);
     await inspect(55, 60);
     expect(queued).toEqual(["gone 10", "gone 20", "gone 60"]);

@@ -228,7 +228,7 @@ describe("the scheduler", () => {
       queued.push(...tasks.map(({ slotMs }) => (slotMs - start) / 1_000));
     });
     await one.runOnce();
-    await store.redis.del(store.key("openWatermarks"));
+    await store.redis.del(store.key("watermarks"));
     for (const second of [5, 6, 10, 15]) {
       clock.nowMs = start + second * 1_000;
       await one.runOnce();
@@ -243,7 +243,7 @@ describe("the scheduler", () => {
     await one.runOnce();
     clock.nowMs = start + 1_500_000;
     await one.runOnce();
-    await store.redis.del(store.key("openWatermarks"), store.key("schedules"), store.key("kept-since"));
+    await store.redis.del(store.key("watermarks"), store.key("schedules"), store.key("kept-since"));
     for (const second of [1_501, 1_502]) {
       clock.nowMs = start + second * 1_000;
       await one.runOnce();
@@ -270,7 +270,7 @@ describe("the scheduler", () => {
     };
     const one = replica(policy, clock, enqueue, { losses: () => losses });
     await one.runOnce();
-    await store.redis.del(store.key("openWatermarks"), store.key("schedules"), store.key("kept-since"));
+    await store.redis.del(store.key("watermarks"), store.key("schedules"), store.key("kept-since"));
     if (isTold) losses += 1;
     for (const second of [1, 299, 300, 301, 600]) {
       clock.nowMs = start + second * 1_000;

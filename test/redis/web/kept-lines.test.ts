@@ -38,7 +38,7 @@ async function look(): Promise<[health: string, watermarks: number]> {
   const known = { nowMs, pauses, services: [{ service: "main", breaker }] };
   const asked = vi.spyOn(store.redis, "hmget");
   const lines = await readPolicyLines(policies, store, { ...known, readStates });
-  const calls = asked.mock.calls.filter(([key]) => key === store.key("openWatermarks"));
+  const calls = asked.mock.calls.filter(([key]) => key === store.key("watermarks"));
   asked.mockRestore();
   expect(lines).toEqual(await readPolicyLines(policies, store, known));
   const healthOf = new Map(lines.map(({ policy, health }) => [policy.name, health]));
