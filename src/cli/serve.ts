@@ -45,7 +45,7 @@ interface ServeOptions extends PolicyOptions {
 const help = `
 Writes one line per event to standard output, readable on a terminal and as JSON elsewhere (--log); the outcome of every task is one line "task.finished".
 Changed policies are followed without a restart ("config.reloaded"); wrong ones are not ("config.rejected"), the last good ones stay in force.
-SIGTERM or Ctrl-C ends it within --drain: no new starts, steps in work end, the rest stays in the queue. A second one ends it at once.
+SIGTERM or Ctrl-C ends it within --drain and 4 s: no new starts, steps in work end, the rest stays in the queue. A second one ends it at once.
 
 Examples:
   $ syncline serve --config policies/
@@ -189,7 +189,7 @@ interface ServeHealth {
 
 function portArgument(text: string): number {
   const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new InvalidArgumentError("write a port from 1 to 65535");
+  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new InvalidArgumentError("write a port from 0 to 65535");
   return port;
 }
 

@@ -70,7 +70,7 @@ export const metricTable = {
   syncline_bugs_total: counter([], "Bugs of Syncline; the log has the stack."),
   syncline_starts_total: counter(
     ["service", "startOutcome"],
-    "Requests that start or activate a sync job, by answer; unknown: verified afterwards.",
+    "Requests that start or activate a sync job, by answer; unknown and failed (5xx): verified afterwards.",
   ),
   syncline_start_duration_seconds: histogram(["service"], "Time from sending a start to its answer.", requestBuckets),
   syncline_starts_repeated_total: counter([], "Starts sent again, by onUnknown: retry or follow.appearsWithin."),
@@ -165,7 +165,7 @@ export const metricTable = {
   ),
   syncline_notifications_dropped_total: counter(
     [],
-    "Outcomes without a notice: too many waited, or a newer version wrote them.",
+    "Outcomes and notices never told: too many waited, or a newer version wrote them.",
   ),
   syncline_policy_heartbeats_failed_total: counter(["policy"], "Heartbeats of policies that failed three times."),
   syncline_web_requests_total: counter(["webOperation", "statusClass"], "Requests to the role web, by route."),

@@ -16,7 +16,7 @@ of a file and 200 files (`policyLimits`).
 {{- if not (regexMatch "^[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,247}\\.(ya?ml|ics)$" $name) -}}
 {{- fail (printf "policies.files: %q cannot be a policy file in a ConfigMap: use letters, digits, - _ and . (not first), the ending .yaml, .yml or .ics, and 253 characters at most" (trunc 300 $name)) -}}
 {{- end -}}
-{{- if gt (len $text) 262144 -}}
+{{- if and (gt (len $text) 262144) (not (hasSuffix ".ics" $name)) -}}
 {{- fail (printf "policies.files: %s holds %d bytes, and Syncline reads 262144 (256 KiB) of a file: split it into several files" $name (len $text)) -}}
 {{- end -}}
 {{- if gt (add $bytes (len $text)) 1000000 -}}

@@ -103,7 +103,7 @@ export const behaviourFields = {
   ),
   catchUpWindow: optional(
     durationSchema("1s", "31d"),
-    "How late a slot may start; then it is missed. Default: 1h, or a shorter interval of `every`.",
+    "How late a slot may be planned; then it is missed. Default: 1h, or a shorter interval of `every`.",
     "6h",
     "1h",
   ),

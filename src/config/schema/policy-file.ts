@@ -67,7 +67,7 @@ const closedFields = {
 } as const;
 
 const defaultsSchema = z.strictObject({
-  timezone: optional(timezoneSchema, "The IANA time zone of cron schedules.", "Europe/Vienna", "UTC"),
+  timezone: optional(timezoneSchema, "The IANA time zone of policies and digests.", "Europe/Vienna", "UTC"),
   dst: dstSchema,
   ...closedFields,
   ...behaviourFields,
