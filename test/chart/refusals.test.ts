@@ -156,3 +156,8 @@ describe("the chart refuses", () => {
     for (const word of words) expect(err).toContain(word);
   });
 });
+
+it("takes a calendar that is larger than a policy file may be", async () => {
+  const files = { "a.yaml": "x", "holidays.ics": "x".repeat(policyLimits.fileBytesMax + 1) };
+  expect(await template({ ...least, policies: { files } })).toMatchObject({ code: 0 });
+});
