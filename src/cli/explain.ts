@@ -108,7 +108,7 @@ export function storyText(story: SlotStory, timezone: string, colours: boolean):
   for (const task of story.tasks.slice(0, tasksShownMax)) lines.push(...taskLines(task));
   if (story.tasks.length > tasksShownMax)
     lines.push(`  and ${story.tasks.length - tasksShownMax} more; --json has all`);
-  if (story.held !== null) lines.push(`  blocked now: ${story.held}`);
+  if (story.held !== null) lines.push(`  held back now: ${story.held}`);
   for (const pause of story.pauses)
     lines.push(
       `  ${pause.cause ?? "paused"} now: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`,
@@ -138,8 +138,10 @@ function taskLines(task: TaskStory): string[] {
     `  ${task.name}, task ${task.taskId}`,
     `    due ${showInstant(dueMs)}${steps.map((step) => `, ${step}`).join("")}`,
   ];
-  // Its first word is the kind of loss, for machines.
-  if (task.lost !== null) lines.push(`    no good answer to its start: ${task.lost.replace(/^[a-z-]+: /, "")}`);
+  // Its first word is the doubt's kind, for machines.
+  const doubt = task.lost?.replace(/^[a-z-]+: /, "");
+  if (doubt !== undefined && task.outcome?.detail.includes(doubt) !== true)
+    lines.push(`    no good answer to its start: ${doubt}`);
   if (task.outcome !== null) {
     const { status, evidence, reason, detail, confidence, sends = 1 } = task.outcome;
     const known = [reason, `evidence ${evidence}`];

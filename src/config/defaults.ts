@@ -1,4 +1,4 @@
-// Every default of a policy file, with its reason. Limits are in policy-limits.ts.
+// The defaults of a policy file that need a reason. Limits are in policy-limits.ts.
 
 /** The values that apply when neither the policy nor `defaults` sets one. */
 export const policyDefaults = {
@@ -33,7 +33,7 @@ export const policyDefaults = {
   pollNotifyOn: "change",
   /** Wakes a night shift once, and ends by itself after a repair in the morning. */
   quarantineForMs: 21_600_000,
-  /** Twice as long is no news of a busy service. */
+  /** A busy service often takes twice as long. */
   unusualFactor: 3,
   /** A run that ends within ten minutes keeps no person waiting. */
   unusualFloorMs: 600_000,

@@ -1,4 +1,5 @@
-// The outcome: how a task ended, published once; and what it says of its policy.
+// The outcome: how a task ended, recorded once and published at least once; and what it says of its
+// policy.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 import { taskKinds } from "./task.ts";

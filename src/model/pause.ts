@@ -1,5 +1,5 @@
-// A pause: the operator's wish that slots do not start for a while. It is an interval, so every
-// replica skips the same slots, also later.
+// A pause: slots do not start for a while, by an operator's wish or by a quarantine. It is an
+// interval, so every replica skips the same slots, also later.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 import { hasLabels } from "./label.ts";
@@ -21,10 +21,14 @@ const pauseSchema = z.object({
 
 /**
  * Skips the slots from `sinceMs` up to, but not including, `untilMs`; null: until it is ended.
- * `name`: empty for `all`, a selector (label.ts) for `label`. `actor`, `endedBy`: `user@host`.
+ * `name`: empty for `all`, a selector (label.ts) for `label`. `actor`, `endedBy`: who, such as
+ * `user@host`; of a quarantine `syncline`, and what ended it.
  * `cause`: none for an operator's.
  */
 export type Pause = Readonly<z.infer<typeof pauseSchema>>;
+
+/** How `endedBy` begins where a success ended a quarantine. */
+export const endedBySuccess = "a success";
 
 /** What is paused. */
 export type PauseSubject = Pick<Pause, "scope" | "name">;

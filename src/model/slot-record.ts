@@ -80,9 +80,9 @@ export interface Follower {
 }
 
 /**
- * A policy and the text of its schedule; another text means a changed schedule. `from`: the text in
- * force until now, when each of its slots is recorded. `beginsMs`: its watermark where Redis has
- * none; default: now.
+ * A policy and the text of its schedule; another text means a changed schedule. `from`: given when
+ * the schedule changes: the text in force until now, all of whose slots are recorded. `beginsMs`:
+ * its watermark where Redis has none; default: now.
  */
 export interface ScheduledPolicy {
   readonly policy: string;
@@ -106,7 +106,8 @@ const waitingSlotSchema = z.object({
 });
 
 /**
- * `after`: the predecessor when it was opened. `followers`: policies that follow this directly.
+ * `after`: the policy that this one followed when the slot was opened. `followers`: policies that
+ * follow this directly.
  * `isLeftOut`: a replica with other policies had planned the predecessor's slot without this one.
  */
 export type WaitingSlot = Readonly<z.infer<typeof waitingSlotSchema>> & {

@@ -3,7 +3,7 @@
 import type { Task } from "./task.ts";
 import type { Verdict } from "./verdict.ts";
 
-/** One of a service's two queues: `actions` change something there, `polls` only read. */
+/** One of a service's two queues: `polls`: polls and feed walks; `actions`: the rest. */
 export type QueueKind = "actions" | "polls";
 
 /** Puts tasks into the queue. It drops a task whose id it knows, so calling twice is safe. */

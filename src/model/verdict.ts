@@ -1,6 +1,5 @@
-// The verdict: what one step says of its item. The same four words from the steps of tasks/ to the
-// queue: a task's step ends with what to record, the queue only needs a word for its job. A
-// delivery of a notice has words of its own (DeliveryVerdict).
+// The verdict: what one step says of its item, in one of four words. A task's step adds the ending
+// to record; the queue gets the word alone. Deliveries have words of their own (DeliveryVerdict).
 
 /**
  * `complete`: over. `fail`: over, and its job counts as failed. `retry`: call again after

@@ -45,7 +45,7 @@ export interface SlotStory {
   readonly covers: readonly string[];
   readonly tasks: readonly TaskStory[];
   readonly pauses: readonly Pause[];
-  /** Why tasks without an outcome are blocked now; null when they are not. */
+  /** Why tasks without an outcome are held back now; null when they are not. */
   readonly held: string | null;
   /** How many processes with each role are alive now. */
   readonly processes: Presence;

@@ -32,8 +32,9 @@ export interface TaskStory {
   readonly queue: string | null;
   readonly due: string;
   readonly queued: string | null;
+  /** When its request was permitted; whether it went out is not always known. */
   readonly sent: string | null;
-  /** When the newest request of several went out. */
+  /** The same of the newest of several. */
   readonly sentAgain: string | null;
   readonly answered: string | null;
   /** When an activity showed that a start without an answer had happened. */
@@ -48,7 +49,7 @@ export interface TaskStory {
   readonly droppedUpTo: string | null;
   /** The task that holds the sync job, when this one waits for it. */
   readonly waitsFor: string | null;
-  /** Why the answer to its start is missing. */
+  /** Why it is not known what became of its start. */
   readonly lost: string | null;
   /** Who cancelled it, and why. */
   readonly cancelled: string | null;

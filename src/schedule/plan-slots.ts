@@ -39,8 +39,8 @@ export interface PlanningMoment {
 }
 
 /**
- * A moment, and due slots newer than those to plan. `catchUp: all` prefers them; for `latest` the
- * last one inside the window stands for all to plan.
+ * A moment, and the due slots newer than those to plan: `catchUp: all` starts those first, `latest`
+ * only the newest of them inside the window.
  */
 export interface SlotMoment extends PlanningMoment {
   readonly newer?: readonly number[];

@@ -2,7 +2,7 @@
 // clock, plans their slots, records them and the new watermarks atomically, and hands the tasks to
 // the queue.
 //
-//   tick ─▶ due policies ─▶ slots after the watermark ─▶ plan (closed, paused, catch-up) ─▶ record + watermark ─▶ enqueue ─▶ confirm
+//   tick ─▶ due policies ─▶ slots after the watermark ─▶ plan (closed, paused, stale input, catch-up) ─▶ record + watermark ─▶ enqueue ─▶ confirm
 //
 // The tick is only an alarm clock: a late, repeated or lost one changes nothing but the latency.
 import type { Policy } from "../config/policy-set.ts";
@@ -11,7 +11,7 @@ import type { Component } from "../core/component.ts";
 import { errorText, stackOf } from "../core/errors.ts";
 import type { EventFields, EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
-import { isInForce, type Pause, pauseId } from "../model/pause.ts";
+import { endedBySuccess, isInForce, type Pause, pauseId } from "../model/pause.ts";
 import type { Watermark } from "../model/slot-record.ts";
 import type { EnqueueTasks } from "../model/task-processing.ts";
 import { Agenda, type Entry } from "./agenda.ts";
@@ -365,7 +365,7 @@ export function createPauseReader(readAll: () => Promise<readonly Pause[]>, log:
 }
 
 function isBySuccess({ endedBy }: Pause): boolean {
-  return endedBy?.startsWith("a success") ?? false;
+  return endedBy?.startsWith(endedBySuccess) ?? false;
 }
 
 function fieldsOf({ scope, name, note, actor, sinceMs, untilMs }: Pause) {

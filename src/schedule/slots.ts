@@ -14,7 +14,10 @@ export interface SlotSource {
   due(afterMs: number, untilMs: number): number[];
 }
 
-/** Creates the slots of a policy; undefined when only operators start it. */
+/**
+ * The slots of a policy's own schedule; undefined without one: it follows another policy, or
+ * operators start it.
+ */
 export function createSlotSource(policy: Pick<Policy, "name" | "schedule">): SlotSource | undefined {
   if (policy.schedule === undefined) return undefined;
   const offsetMs = spreadOffsetMs(policy.name, policy.schedule.spreadMs);
@@ -54,7 +57,7 @@ export function withSchedule({ after: _, ...policy }: Policy, text: string): Pol
   }
 }
 
-/** The slots of a policy or of its chain's root, for display: a chain is planned by its root. */
+/** The slots of a policy, or those of its chain's root. */
 export function createChainSource(policy: Policy): SlotSource | undefined {
   return createSlotSource(policy.after?.root ?? policy);
 }

@@ -74,7 +74,7 @@ export interface FeedStatus {
   readonly walkEndedAtMs: number | undefined;
   /** How long that walk took, without the part that it resumed. */
   readonly walkTookMs?: number | undefined;
-  /** The last walk of the whole list, and when a task last asked for one. */
+  /** When the last walk of the whole list began, and from when on a task asked for one. */
   readonly wholeWalkBeganAtMs?: number | undefined;
   readonly wholeWantedAtMs?: number | undefined;
   /** Walks in a row that cost more than needed, since when, and why the last one did. */

@@ -1,6 +1,6 @@
-// The history: one outcome per task, the newest of each policy. Each policy has a hash of outcomes
-// and an index by time; one index has the failed ones of all. `outcomes-kept` tells since when they
-// are complete.
+// The history: one outcome a task; of each policy the newest are kept. Each policy has a hash of
+// outcomes and an index by time; one index has the failed ones of all. `outcomes-kept` tells since
+// when they are complete.
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
 import { isReplayable, type Outcome, parseOutcome, weightOf } from "../model/outcome.ts";
 import { parseTaskId, type Task } from "../model/task.ts";
@@ -58,7 +58,7 @@ export interface HistoryOptions {
   readonly limits?: OutcomeLimits;
 }
 
-/** The journal state and claimant without which an outcome is superseded. */
+/** What the journal must still show for an outcome to be recorded; else it is superseded. */
 export interface SettleFrom {
   readonly state: Exclude<StartState, "settled">;
   readonly claimant?: string;
@@ -70,8 +70,9 @@ export interface SettleFrom {
 }
 
 /**
- * What became of an outcome. `recorded-awaited`: a chain waits. `already-recorded`: the task is
- * over. `superseded`: its start, or another poll, went further than this outcome knows.
+ * What became of an outcome. `recorded-awaited`: a chain waits. `already-recorded`: the task has an
+ * outcome, or was settled without one. `superseded`: its start, or another poll, went further than
+ * this outcome knows.
  */
 export type RecordResult = "recorded" | "recorded-awaited" | "already-recorded" | "superseded";
 

@@ -120,7 +120,7 @@ export class Quarantines {
     return entries.flatMap(([policy, text]) => toPause(policy, text) ?? []);
   }
 
-  /** Ends a policy's quarantine by hand; undefined: none was in force. */
+  /** Ends a policy's quarantine before its time; undefined: none was in force. */
   async release(policy: string, actor: string): Promise<Pause | undefined> {
     const text = await releaseScript(this.#store, [this.#key()], [policy, actor]);
     return text === undefined ? undefined : toPause(policy, text);

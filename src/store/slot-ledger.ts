@@ -112,7 +112,7 @@ export class SlotLedger {
     await this.drop((await this.policies()).filter((policy) => !known.has(policy)));
   }
 
-  /** Returns at most 1,000 older plans whose scheduler died before it confirmed them. */
+  /** Returns about 1,000 older plans whose tasks may not be queued. */
   async unqueued(olderThanMs: number): Promise<UnqueuedSlots[]> {
     const { redis, key } = this.#store;
     const [, entries] = await redis.hscan(key("outbox"), "0", "COUNT", 1_000);

@@ -37,7 +37,7 @@ export interface StartEntry {
   readonly sends: number;
   /** When the start was confirmed; undefined before. */
   readonly confirmedAtMs: number | undefined;
-  /** What confirmed it: the service's answer, or an activity. */
+  /** What confirmed it: the service's answer, or an activity; `answer` also while nothing has. */
   readonly confirmedBy: "answer" | "evidence";
   /** The baseline before the request, as JSON of tasks/; undefined without one. */
   readonly baseline: string | undefined;

@@ -8,6 +8,7 @@ import type { Clock } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isGood, type Outcome, type OutcomeReason, weightOf } from "../model/outcome.ts";
+import { endedBySuccess } from "../model/pause.ts";
 import type { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import type { History, OutcomeName, RecordResult, SettleFrom } from "../store/history.ts";
 import type { QuarantineRule, Quarantines } from "../store/pauses.ts";
@@ -161,7 +162,7 @@ export function createQuarantineCounter(
     if (rule === undefined || weight === "nothing") return;
     const { policy, taskId, status, reason, detail } = outcome;
     const endedWell = weight === "good";
-    const note = endedWell ? `a success: ${taskId}` : `the last ended ${status} (${reason}): ${detail}`;
+    const note = endedWell ? `${endedBySuccess}: ${taskId}` : `the last ended ${status} (${reason}): ${detail}`;
     const change = await counts.count({ policy, slotMs: Date.parse(outcome.slot), isGood: endedWell, note }, rule);
     if (change === "quarantined")
       log.error("policy.quarantined", { policy, after: rule.after, forMs: rule.forMs, taskId, status, reason, detail });

@@ -160,7 +160,7 @@ function intentOf({ startByMs, slotMs }: Task) {
   return { startByMs, slotMs };
 }
 
-/** Another worker has the claim, or the fence is undecided: the step comes again in a second. */
+/** Another worker has the claim, the fence is undecided, or an answer is not written yet. */
 export function stepAgainSoon(nowMs: number): StepResult {
   return snooze(nowMs + 1_000);
 }

@@ -43,7 +43,7 @@ export function runPage({ policy, story, ...view }: RunView, mayOperate: boolean
 <h1>${titleOf(story)} ${slotMs === undefined ? "" : showInstant(slotMs, zone)}</h1>
 ${notASlot}
 ${verdict === "started" && tasks.length > 0 ? "" : html`<p class="state">${stateOf(story)} ${verdict}</p>`}
-${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "blocked now")} ${held}</p>`}
+${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "held back now")} ${held}</p>`}
 ${pauses.map(({ actor, note }) => html`<p class="notice">${mark("paused", "paused now")} by ${actor}: ${note}</p>`)}
 ${covers.length === 0 ? "" : html`<p>It stands for ${covers.length} older: ${covers.slice(-5).map((one) => html`${fullTime(Date.parse(one), zone)} `)}${covers.length > 5 ? "and more" : ""}</p>`}
 ${worstFirst(tasks).map((task) => taskSection(task, { ...view, zone, mayOperate }))}

@@ -97,6 +97,16 @@ describe("the story of a task", () => {
     expect(text).toContain("    no good answer to its start: the service answered with status 504\n");
   });
 
+  it("says once why no good answer came, where the outcome says it", () => {
+    const said = "the service answered with status 504; no activity of it appeared within 30 s";
+    const text = textOf({
+      lost: "server: the service answered with status 504",
+      outcome: { ...outcome, detail: said },
+    });
+    expect(text).toContain(said);
+    expect(text).not.toContain("no good answer");
+  });
+
   it("calls a start confirmed that an activity showed, and not answered", () => {
     const text = textOf({ lost: "answer-lost: no answer", confirmed: "2026-11-21T08:00:01.824Z" });
     expect(text).toContain("sent +100ms, confirmed +2s, finished +31s");
