@@ -83,10 +83,12 @@ export async function until<T>(ask: () => Promise<T> | T, fits: (answer: T) => b
 
 /**
  * Waits until a replica has all that its master has written. Its link stands up to a second before
- * the master sends it what is written from then on.
+ * the master sends it what is written from then on. Without a message a master that has written
+ * nothing yet counts such a replica.
  */
 export async function untilReplicated(masterPort: number): Promise<void> {
   const master = clientOf(masterPort);
+  await master.publish("replicated", "");
   await until(
     () => master.wait(1, 1_000),
     (replicas) => replicas > 0,

@@ -28,6 +28,7 @@ afterAll(() => fixture.stop());
 describe("a master that becomes a replica and keeps its connections", () => {
   it("is left for the new one: store, queue and worker go on", async () => {
     await fixture.work();
+    await untilReplicated(master.port);
     await clientOf(replica.port).call("REPLICAOF", "NO", "ONE");
     await clientOf(master.port).call("REPLICAOF", "127.0.0.1", `${replica.port}`);
     front.turn(replica.port);
