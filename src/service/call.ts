@@ -46,6 +46,14 @@ export interface Answer {
   readonly text: string;
 }
 
+/** Whether a web page came instead of data: a proxy answered, not the service. */
+export function isPage({ headers, text }: Answer): boolean {
+  return (
+    /^\s*(text\/html|application\/xhtml\+xml)\b/i.test(headers.contentType ?? "") ||
+    /^\s*<(!doctype|html)\b/i.test(text)
+  );
+}
+
 /** The answer breaks the interface; becomes a ServiceError of kind `contract`. */
 export class WrongShape extends Error {
   override readonly name = "WrongShape";
@@ -84,6 +92,7 @@ interface SentRequest {
 }
 
 const goodEnding: ExchangeEnding = { kind: undefined, retryAfterMs: undefined };
+const failedEnding: ExchangeEnding = { kind: "server", retryAfterMs: undefined };
 const refusedEnding: ExchangeEnding = { kind: "unauthorized", retryAfterMs: undefined };
 
 /** Makes the calls of one service. */
@@ -164,14 +173,7 @@ export class CallExecutor {
         sent = await this.#send(progress, token);
       }
     }
-    const failure = this.#failure(progress, token);
-    const answer = await judged(sent, failure);
-    try {
-      return read(answer);
-    } catch (error) {
-      if (error instanceof WrongShape) throw failure.contract(error.message, answer);
-      throw error;
-    }
+    return judged(sent, this.#failure(progress, token), read);
   }
 
   async #token(progress: Progress): Promise<string> {
@@ -290,15 +292,26 @@ function signalBeforeSend({ signal, call }: Progress): AbortSignal {
   return call.abortBeforeSend === undefined ? signal : AbortSignal.any([signal, call.abortBeforeSend]);
 }
 
-async function judged({ permit, result }: SentRequest, failure: CallFailure): Promise<Answer> {
+/** Reads the answer, and tells the limiter what the exchange says about the service. */
+async function judged<T>(
+  { permit, result }: SentRequest,
+  failure: CallFailure,
+  read: (answer: Answer) => T,
+): Promise<T> {
+  let answer: Answer | undefined;
   try {
-    const answer = failure.toAnswer(result);
+    answer = failure.toAnswer(result);
+    const value = read(answer);
     // Not awaited: a success changes nothing for the next call, unless the service was thought to
     // be down.
     const released = permit?.release(goodEnding);
     if (permit?.isProbe === true) await released;
-    return answer;
+    return value;
   } catch (error) {
+    if (answer !== undefined && error instanceof WrongShape) {
+      await permit?.release(isPage(answer) ? failedEnding : goodEnding);
+      throw failure.contract(error.message, answer);
+    }
     await permit?.release(error instanceof ServiceError ? error : noEnding);
     throw error;
   }

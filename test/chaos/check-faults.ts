@@ -365,14 +365,15 @@ function checkStatus(sample: Sample, ledgers: Ledgers): void {
 }
 
 /** Which failures count for a breaker, as an exchange of this service can have them. */
-function failureOf({ status, isWhole, patience }: Exchange): string | undefined {
+function failureOf({ status, isWhole, isPage, patience }: Exchange): string | undefined {
   if (status === undefined) return "answer-lost";
   if (status === 401) return "unauthorized";
   if (status === 403) return "forbidden";
   if (status === 408 || status === 502 || status === 504) return "answer-lost";
   if (status === 503 && patience !== undefined) return undefined;
   if (status >= 500) return "server";
-  return isWhole ? undefined : "answer-lost";
+  if (!isWhole) return "answer-lost";
+  return isPage ? "server" : undefined;
 }
 
 function untrueLimiter(one: ToldService, { fromMs, toMs }: Sample, service: FaultyService): string[] {

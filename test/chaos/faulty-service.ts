@@ -18,6 +18,8 @@ export interface Exchange {
   status: number | undefined;
   /** Whether the whole answer left. */
   isWhole: boolean;
+  /** Whether it was a web page, as a proxy's. */
+  readonly isPage: boolean;
   /** The seconds of patience that it asked for. */
   readonly patience: number | undefined;
   endedMs: number | undefined;
@@ -153,10 +155,11 @@ export class FaultyService {
     const start = /^\/api\/syncjobs\/(run|activate)\((\d+)\)/.exec(path);
     const taskId = start === null ? undefined : String(request.headers["idempotency-key"]);
     const answer = this.#faultFor(start !== null, path);
-    const patience = answer !== undefined && "say" in answer ? answer.headers?.["retry-after"] : undefined;
+    const { "retry-after": patience, "content-type": type } =
+      (answer !== undefined && "say" in answer ? answer.headers : undefined) ?? {};
     const exchange: Exchange = {
       ...{ atMs: Date.now(), method, path, taskId, isFaulty: answer !== undefined },
-      ...{ status: undefined, isWhole: false, endedMs: undefined },
+      ...{ status: undefined, isWhole: false, isPage: type === "text/html", endedMs: undefined },
       patience: patience === undefined ? undefined : Number(patience),
     };
     this.exchanges.push(exchange);

@@ -119,6 +119,24 @@ describe("a client with a limiter", () => {
     expect(inside()).toBe(0);
   });
 
+  it.each([
+    ["a page", "<html>Back soon</html>", "text/html; charset=utf-8", "server"],
+    ["a page of no stated type", "\n<!DOCTYPE html><title>Back soon</title>", undefined, "server"],
+    ["an XHTML page", '<?xml version="1.0"?><html/>', "application/xhtml+xml", "server"],
+    ["JSON of another shape", '{"error":{"code":"1"}}', "application/json", "well"],
+  ])("takes %s with status 200 for what it says of the service", async (_, body, type, ending) => {
+    const server = await startServer((_request, response) => {
+      response.writeHead(200, type === undefined ? {} : { "content-type": type }).end(body);
+    });
+    const { limiter, told, inside } = scriptedLimiter();
+    const service = connect(server.url, { limiter });
+    for (const call of [service.getSyncJobById, service.runSyncJob])
+      expect(await errorOf(call.call(service, 1))).toMatchObject({ kind: "contract", status: 200, sent: "maybe" });
+    expect(await errorOf(service.count("GetJobMasks"))).toMatchObject({ kind: "contract" });
+    expect(told).toEqual([ending, ending, ending]);
+    expect(inside()).toBe(0);
+  });
+
   it("passes on what the service asked for, and releases its permit without an answer", async () => {
     const server = await startServer((_, response) => {
       response.writeHead(429, { "retry-after": "77" });
