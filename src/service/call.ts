@@ -312,9 +312,15 @@ async function judged<T>(
       await permit?.release(isPage(answer) ? failedEnding : goodEnding);
       throw failure.contract(error.message, answer);
     }
-    await permit?.release(error instanceof ServiceError ? error : noEnding);
+    await permit?.release(error instanceof ServiceError ? endingOf(error) : noEnding);
     throw error;
   }
+}
+
+/** A status that ends no request, as a redirect, is a proxy's: the service did not answer. */
+function endingOf(error: ServiceError): ExchangeEnding {
+  const { kind, status = 200 } = error;
+  return kind === "contract" && (status < 200 || status >= 300) ? failedEnding : error;
 }
 
 /** The headers of one request. Source: service-interface §4, §5; the rest is HTTP and OData. */

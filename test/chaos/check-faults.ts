@@ -371,7 +371,7 @@ function failureOf({ status, isWhole, isPage, patience }: Exchange): string | un
   if (status === 403) return "forbidden";
   if (status === 408 || status === 502 || status === 504) return "answer-lost";
   if (status === 503 && patience !== undefined) return undefined;
-  if (status >= 500) return "server";
+  if (status < 200 || (status >= 300 && status < 400) || status >= 500) return "server";
   if (!isWhole) return "answer-lost";
   return isPage ? "server" : undefined;
 }

@@ -149,6 +149,15 @@ describe("a client with a limiter", () => {
     expect(inside()).toBe(0);
   });
 
+  it("takes a redirect for a failure: a proxy answers so for a service that is down", async () => {
+    const server = await startServer((_, response) => void response.writeHead(302, { location: "/login" }).end());
+    const { limiter, told } = scriptedLimiter();
+    const service = connect(server.url, { limiter });
+    expect(await errorOf(service.getSyncJobById(1))).toMatchObject({ kind: "contract", status: 302 });
+    expect(await errorOf(service.runSyncJob(1))).toMatchObject({ kind: "contract", status: 302 });
+    expect(told).toEqual(["server", "server"]);
+  });
+
   it("does not count a 401 that a renewed token mends", async () => {
     const server = await startServer((request, response) =>
       json(response, {}, request.headers.authorization === "Bearer new" ? 200 : 401),
