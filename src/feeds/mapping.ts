@@ -77,7 +77,7 @@ export function createItemMapper(list: ListName, mapping: ItemMapping = {}): Ite
         id,
         fingerprint,
         syncJobId: evaluate("syncJobId", item, toText),
-        startedAtMs: evaluate("startedAt", item, toInstantMs),
+        startedAtMs: evaluate("startedAt", item, toBeginMs),
         finished: evaluate("finished", item, toFlag),
         succeeded: evaluate("succeeded", item, toFlag),
         label: evaluate("label", item, toText)?.slice(0, 200),
@@ -166,12 +166,20 @@ function toText(value: unknown): string | undefined {
 /** An instant: a CEL timestamp, ISO 8601 with a zone, seconds or milliseconds since 1970. */
 export function toInstantMs(value: unknown): number | undefined {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? undefined : value.getTime();
-  if (typeof value === "string")
-    return /T.*(Z|[+-]\d{2}:?\d{2})$/i.test(value) ? Date.parse(value) || undefined : undefined;
+  if (typeof value === "string") {
+    const ms = /T.*(Z|[+-]\d{2}:?\d{2})$/i.test(value) ? Date.parse(value) : Number.NaN;
+    return Number.isNaN(ms) ? undefined : ms;
+  }
   if (typeof value !== "number" && typeof value !== "bigint") return undefined;
   const number = Number(value);
   if (!(number >= secondsMin && number < millisecondsMax)) return undefined;
   return number < millisecondsMin ? number * 1_000 : number;
+}
+
+/** When an activity began; undefined also for a date such as 0001-01-01: it has not begun yet. */
+function toBeginMs(value: unknown): number | undefined {
+  const ms = toInstantMs(value);
+  return ms !== undefined && ms >= secondsMin * 1_000 && ms < millisecondsMax ? ms : undefined;
 }
 
 function toFlag(value: unknown): boolean | undefined {

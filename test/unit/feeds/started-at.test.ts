@@ -30,6 +30,18 @@ describe("when an activity began", () => {
     },
   );
 
+  it.each(["0001-01-01T00:00:00Z", "1900-01-01T00:00:00+00:00", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])(
+    "is not known yet from %s, the date of what has not begun, and nothing failed",
+    (date) => {
+      const mapping = createItemMapper("activities", { startedAt: "item.begun" });
+      expect(mapping.read({ begun: date }).startedAtMs).toBeUndefined();
+      expect(mapping.failures().count).toBe(0);
+      const cel = createItemMapper("activities", { startedAt: "timestamp(item.begun)" });
+      expect(cel.read({ begun: date }).startedAtMs).toBeUndefined();
+      expect(cel.failures().count).toBe(0);
+    },
+  );
+
   it("may be a CEL timestamp", () => {
     const cel = createItemMapper("activities", { startedAt: "timestamp(item.begun)" });
     expect(cel.read({ begun: "2026-11-21T02:30:00Z" }).startedAtMs).toBe(1_795_228_200_000);
