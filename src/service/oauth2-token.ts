@@ -61,6 +61,8 @@ const renewAfterMsMax = 3_600_000;
 const refusalGapMs = 10_000;
 const pauseMsMax = 30_000;
 const requestMs = 15_000;
+/** The last instant that a Date can hold. */
+const dateMsMax = 8.64e15;
 
 class OAuth2Token implements TokenSource {
   readonly #options: OAuth2TokenOptions;
@@ -163,12 +165,13 @@ class OAuth2Token implements TokenSource {
 
 function toCachedToken(token: string, lifeMs: number | undefined, clock: Clock): CachedToken {
   const nowMs = clock.monotonicMs();
+  const endMs = lifeMs === undefined ? undefined : clock.nowMs() + lifeMs;
   const renewAfterMs = lifeMs === undefined ? renewAfterMsMax : Math.min(lifeMs * renewAtShare, renewAfterMsMax);
   return {
     token,
     renewFromMs: nowMs + Math.max(renewAfterMs, useMsMin),
     goneFromMs: lifeMs === undefined ? Number.POSITIVE_INFINITY : nowMs + Math.max(lifeMs, useMsMin),
-    expiresAtMs: lifeMs === undefined ? undefined : clock.nowMs() + lifeMs,
+    expiresAtMs: endMs !== undefined && endMs <= dateMsMax ? endMs : undefined,
   };
 }
 
@@ -179,7 +182,7 @@ function checkTokenUrl({ tokenUrl, allowHttp = false }: OAuth2Client): void {
 }
 
 function toIso(instantMs: number | undefined): string | undefined {
-  return instantMs === undefined || instantMs > 8.64e15 ? undefined : new Date(instantMs).toISOString();
+  return instantMs === undefined ? undefined : new Date(instantMs).toISOString();
 }
 
 /** The token endpoint gave no token. `retryAfterMs`: how long it asks to wait. */

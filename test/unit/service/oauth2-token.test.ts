@@ -159,9 +159,10 @@ describe("a token by client credentials", () => {
   });
 
   it("whose life is not said, or without end, is renewed after an hour", async () => {
-    for (const lifeS of [undefined, 1e15]) {
+    for (const lifeS of [undefined, 1e15, "9223372036854775807"]) {
       const { endpoint, token, clock } = await fixture(granting(lifeS));
       await token.get();
+      expect(token.expiresAtMs).toBeUndefined();
       clock.move(3_599_999);
       await token.get();
       expect(endpoint.seen).toHaveLength(1);
