@@ -18,6 +18,8 @@ export interface CallFacts {
 }
 
 const retryAfterMsMax = 15 * 60_000;
+/** Two clocks that differ by more are not the same one. */
+const clocksApartMs = 60_000;
 
 const whyDenied: Readonly<Record<DeniedBy, string>> = {
   throttle: "the service throttles",
@@ -157,8 +159,12 @@ export function parseRetryAfter(
   const text = retryAfter.trim();
   if (/^\d+$/.test(text)) return clamp(Number(text) * 1_000);
   const untilMs = parseHttpDate(text);
-  // From the answer's own date where our clock is ahead of it: the wait is never too short.
-  return untilMs === undefined ? undefined : clamp(untilMs - Math.min(nowMs, parseHttpDate(date) ?? nowMs));
+  if (untilMs === undefined) return undefined;
+  const dateMs = parseHttpDate(date) ?? nowMs;
+  // By the answer's own clock where that is another one, else from the earlier date: the wait is
+  // never too short. A wait that would be over by it is meant by another clock, as behind a proxy.
+  const isAhead = dateMs - nowMs > clocksApartMs && untilMs >= dateMs;
+  return clamp(untilMs - (isAhead ? dateMs : Math.min(nowMs, dateMs)));
 }
 
 /** Date.parse accepts far more than HTTP dates ("1", "-1", "May"), so the form is checked first. */

@@ -88,8 +88,9 @@ describe("the kind of a failure", () => {
   it("counts a Retry-After date from the answer's Date, never from a later clock", async () => {
     const date = (seconds: number) => new Date(Date.UTC(2026, 10, 21, 12, 0, seconds)).toUTCString();
     let said = "";
+    let untilS = 30;
     const server = await startServer((_, response) => {
-      response.writeHead(429, { "retry-after": date(30), date: said }).end();
+      response.writeHead(429, { "retry-after": date(untilS), date: said }).end();
     });
     const waitBy = async (answeredAt: string) => {
       said = answeredAt;
@@ -99,6 +100,14 @@ describe("the kind of a failure", () => {
     expect(await waitBy(date(-20))).toMatchObject({ retryAfterMs: 50_000 });
     expect(await waitBy(date(20))).toMatchObject({ retryAfterMs: 30_000 });
     expect(await waitBy("yesterday")).toMatchObject({ retryAfterMs: 30_000 });
+    const hourS = 3_600;
+    for (const aheadS of [2 * hourS, 61, -61, -2 * hourS]) {
+      untilS = aheadS + 30;
+      expect(await waitBy(date(aheadS))).toMatchObject({ retryAfterMs: 30_000 });
+    }
+    // The proxy's Date is 2 h ahead, the service's clock is right.
+    untilS = 30;
+    expect(await waitBy(date(2 * hourS))).toMatchObject({ retryAfterMs: 30_000 });
   });
 
   it("says what the interface documents, and nothing where it is silent", async () => {
