@@ -83,7 +83,7 @@ export class CallFailure {
 
   /** This process stopped the call. */
   cancelled(sent: "no" | "maybe"): ServiceError {
-    return this.#error({ kind: "cancelled", sent, problem: "stopped by the caller" });
+    return this.#error({ kind: "cancelled", sent, problem: "this process stopped it" });
   }
 
   /** The limiter did not let the request out. */

@@ -35,7 +35,10 @@ export class ServiceError extends Error {
   declare readonly method: string;
   /** Path of the request, without the query. */
   declare readonly path: string;
-  /** `no`: the request surely did not leave; `maybe`: it may have been carried out. */
+  /**
+   * `no`: surely nothing was carried out, since it did not leave, or a 401 refused it; `maybe`: it
+   * may have been.
+   */
   declare readonly sent: "no" | "maybe";
   declare readonly status: number | undefined;
   /** How long the service or the limiter asks to wait, 0 to 900,000 ms. */

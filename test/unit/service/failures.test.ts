@@ -296,6 +296,7 @@ describe("retries inside a call", () => {
       connect(server.url, { retries: 2, clock }).getSyncJobById(1, {}, { signal: stop.signal }),
     );
     expect(error).toMatchObject({ kind: "cancelled" });
+    expect(String(error)).toContain("this process stopped it");
     expect(server.seen).toHaveLength(1);
   });
 });
