@@ -105,7 +105,7 @@ async function read(task: Task, service: SyncService | undefined, predicate: Eff
   if (service === undefined) return { is: "unreadable", why: "the service was removed meanwhile", isLasting: true };
   try {
     const select = predicate.select.length === 0 ? {} : { select: predicate.select };
-    const syncJob = await service.getSyncJobById(Number(task.target), { ...inRepository(task), ...select });
+    const syncJob = await service.getSyncJobById(task.target, { ...inRepository(task), ...select });
     const other = describeOther(task, syncJob);
     if (other !== undefined) return { is: "unreadable", why: other };
     const shown = predicate.isShown(syncJob);

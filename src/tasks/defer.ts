@@ -57,7 +57,7 @@ async function probe(task: Task, deps: Pick<Configuration, "service">): Promise<
     const service = deps.service(task.service);
     // The target of an apply task is a name, not an id.
     if (task.kind === "apply") await service?.count("GetJobMasks", query);
-    else await service?.getSyncJobById(Number(task.target), query);
+    else await service?.getSyncJobById(task.target, query);
   } catch (error) {
     // The limiter has noted what the error says about the service.
     if (!(error instanceof ServiceError)) throw error;

@@ -100,7 +100,7 @@ async function checkGuard(
 ): Promise<StepResult | undefined> {
   const mismatch = (detail: string) => endUnsent(claimant, "not-started", { reason: "guard-mismatch", detail });
   try {
-    const syncJob = await service.getSyncJobById(Number(task.target), inRepository(task));
+    const syncJob = await service.getSyncJobById(task.target, inRepository(task));
     const other = describeOther(task, syncJob);
     if (other !== undefined) return mismatch(`${other}; nothing was sent`);
     return syncJob.name === guard ? undefined : mismatch(describeMismatch(guard, syncJob.name));

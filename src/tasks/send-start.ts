@@ -207,7 +207,7 @@ const accepted = { evidence: "direct", reason: "answered", detail: "the service 
 
 /** Sends the request of a task; returns how it ends by the answer. @throws ServiceError */
 async function sendTo(service: SyncService, task: Task, options: StartOptions): Promise<AnsweredEnding> {
-  const key = Number(task.target);
+  const key = task.target;
   const query = inRepository(task);
   switch (task.kind) {
     case "run":

@@ -2,6 +2,7 @@
 // to the DELETE, and what becomes of it.
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
+import type { Denial } from "../../../src/core/limiter.ts";
 import { deletionByHand, type Task } from "../../../src/model/task.ts";
 import { stepDelete } from "../../../src/tasks/delete.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
@@ -53,6 +54,18 @@ describe("a deletion whose answer is", () => {
     expect(told(await step())).toBe(becomes);
     expect(asked).toEqual(["GET", "DELETE"]);
   });
+});
+
+it("a deletion names a sync job beyond 2^53 by its digits: probe, guard, request and look", async () => {
+  const job = status(200, '{"syncJobId":9007199254740993,"name":"Contracts"}');
+  const denials: Denial[] = [{ deniedBy: "breaker", waitMs: 0 }];
+  const { urls, through } = await steppedTask(store, {
+    ...{ task: { kind: "delete", target: "9007199254740993", guard: "Contracts" }, by: stepDelete },
+    ...{ reads: [job, job, status(404)], writes: [reset] },
+    deps: { policy: () => undefined, denialOf: async () => denials.pop() },
+  });
+  expect(told(await through())).toBe("succeeded direct deletion-confirmed");
+  expect(urls.map((url) => url.split("?")[0])).toEqual(Array(4).fill("/odata/syncjobs(9007199254740993)"));
 });
 
 describe("a guard", () => {

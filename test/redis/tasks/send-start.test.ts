@@ -28,7 +28,7 @@ interface Given {
 
 async function fixture({ posts = [status(200)], task: given = {}, deps: more = {} }: Given) {
   tasks += 1;
-  const { asked, service } = await answeringService({ reads: [], writes: posts });
+  const { asked, urls, service } = await answeringService({ reads: [], writes: posts });
   const journal = new StartJournal(store);
   const task: Task = {
     ...{ v: 1, id: `send-${tasks}`, kind: "run", policy: "nightly", service: "main", repository: null },
@@ -49,7 +49,7 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
     const request = { deps, claimant: "me", endsByAnswer: true };
     return sendNow(task, request, { ...moment, service: to, isTooLate, sends });
   };
-  return { asked, task, deps, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };
+  return { asked, urls, task, deps, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };
 }
 
 /** Redis lost what was written while the tasks of this instant were due. */
@@ -76,6 +76,12 @@ describe("a request that is permitted", () => {
     expect(asked).toEqual([]);
     expect(await entry()).toMatchObject({ state: "claimed", sends: 0 });
   });
+});
+
+it.each(["run", "activate"] as const)("a start (%s) names a sync job beyond 2^53 by its digits", async (kind) => {
+  const { permitted, urls } = await fixture({ task: { kind, target: "9007199254740993" } });
+  expect(told(await permitted(1))).toBe(`${kind === "run" ? "accepted" : "succeeded"} direct answered`);
+  expect(urls).toEqual([`/api/syncjobs/${kind}(9007199254740993)`]);
 });
 
 describe("the answer to a second request", () => {
