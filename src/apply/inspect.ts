@@ -124,9 +124,11 @@ async function readSyncJob(
 }
 
 async function readMask({ id }: DeclaredObject, deps: InspectDependencies, isFresh: boolean): Promise<Live> {
-  const masks = await deps.masks.read({ ...deps, sinceMs: isFresh ? undefined : deps.sinceMs });
-  const mask = masks.get(String(id));
-  if (mask === undefined) return { state: "missing", detail: `none of the ${masks.size} masks has this id` };
+  let { byId, isOnePage } = await deps.masks.read({ ...deps, sinceMs: isFresh ? undefined : deps.sinceMs });
+  // It may have slipped over a page boundary while another one was deleted, hardly twice in a row.
+  if (!byId.has(String(id)) && !isOnePage) ({ byId } = await deps.masks.read({ ...deps, sinceMs: undefined }));
+  const mask = byId.get(String(id));
+  if (mask === undefined) return { state: "missing", detail: `none of the ${byId.size} masks has this id` };
   // Only document masks can be changed. Source: service-interface §4.1 (UpdateEcmDocumentMaskById)
   if (mask.type === "FolderMask") return { state: "missing", detail: "the mask with this id is a FolderMask" };
   const syncJobId = mask.syncJobId === undefined || mask.syncJobId === null ? undefined : String(mask.syncJobId);

@@ -11,8 +11,12 @@ const masksMax = 20_000;
 export const readingKeptMs = 10_000;
 const readingsMax = 100;
 
-/** The masks of one repository by id, as text. */
-export type Masks = ReadonlyMap<string, Mask>;
+/** The masks of one repository. Several pages may lack one: the list may shift between them. */
+export interface Masks {
+  /** By id, as text. */
+  readonly byId: ReadonlyMap<string, Mask>;
+  readonly isOnePage: boolean;
+}
 
 interface MaskReading {
   readonly startedMs: number;
@@ -60,10 +64,12 @@ async function walk(
   place: ObjectPlace,
   options: { readonly signal: AbortSignal; readonly isFollowUp: boolean },
 ): Promise<Masks> {
-  const masks = new Map<string, Mask>();
+  const byId = new Map<string, Mask>();
+  let pages = 0;
   for await (const page of service.pages("GetJobMasks", inRepository(place), { ...options, itemsMax: masksMax })) {
+    pages += 1;
     for (const mask of page.items)
-      if (mask.maskId !== undefined && mask.maskId !== null) masks.set(String(mask.maskId), mask);
+      if (mask.maskId !== undefined && mask.maskId !== null) byId.set(String(mask.maskId), mask);
   }
-  return masks;
+  return { byId, isOnePage: pages <= 1 };
 }

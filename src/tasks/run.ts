@@ -225,6 +225,8 @@ function endForgotten(entry: StartEntry, what: "policy" | "service"): StepResult
 const syncJobsMax = 1_000;
 /** The most masks that a fan-out reads. */
 const masksMax = 20_000;
+/** The most readings of masks that shift between their pages. */
+const readingsMax = 4;
 
 /** Fans a task out, into the sync jobs of the journal if an earlier step has found them. */
 export async function fanOut(
@@ -239,7 +241,7 @@ export async function fanOut(
     return endRemoved(claimant, `policy ${task.policy} does not start what masks name`);
   let targets: readonly string[];
   try {
-    targets = await readTargets(task, service, { masks: policy.action.fromMasks, signal });
+    targets = await readTargets(task, deps, { service, masks: policy.action.fromMasks, signal });
   } catch (error) {
     const nowMs = await deps.nowMs();
     return stepAfterFailure(task, error, {
@@ -259,20 +261,42 @@ export async function fanOut(
 }
 
 interface MaskQuery {
+  readonly service: SyncService;
   readonly masks: Parameters<typeof matchesMask>[0];
   readonly signal: AbortSignal;
 }
 
-/** The sync jobs of the masks that match. @throws ServiceError */
-async function readTargets(task: Task, service: SyncService, { masks, signal }: MaskQuery): Promise<string[]> {
+/**
+ * The sync jobs of the masks that match. Where the list has several pages, two readings in a row
+ * must agree: while a mask is deleted, another one slips over a page boundary. @throws ServiceError
+ */
+async function readTargets(
+  { id: taskId, policy, repository }: Task,
+  { log }: Pick<FanOutDependencies, "log">,
+  query: MaskQuery,
+): Promise<string[]> {
+  let before: ReadonlySet<string> | undefined;
+  for (let readings = 1; ; readings += 1) {
+    const { found, pages } = await readMasks(repository, query, readings > 1);
+    const isSure = pages <= 1 || before?.symmetricDifference(found).size === 0;
+    if (!isSure && readings === readingsMax) log.warn("run.masks-unsure", { policy, taskId, readings });
+    if (isSure || readings === readingsMax) return [...found];
+    before = found;
+  }
+}
+
+async function readMasks(repository: string | null, { service, masks, signal }: MaskQuery, isFollowUp: boolean) {
   const found = new Set<string>();
-  for await (const page of service.pages("GetJobMasks", inRepository(task), { signal, itemsMax: masksMax })) {
+  let pages = 0;
+  const options = { signal, itemsMax: masksMax, isFollowUp };
+  for await (const page of service.pages("GetJobMasks", inRepository({ repository }), options)) {
+    pages += 1;
     for (const mask of page.items) {
       if (mask.syncJobId === undefined || mask.syncJobId === null) continue;
       if (matchesMask(masks, mask)) found.add(String(mask.syncJobId));
     }
   }
-  return [...found];
+  return { found, pages };
 }
 
 async function enqueueAll(task: Task, deps: FanOutDependencies, targets: readonly string[]): Promise<StepResult> {

@@ -94,7 +94,7 @@ export interface ApplyTaskDependencies extends Runtime, Configuration, Pick<Limi
 }
 
 /** What the fan-out of a task over sync jobs needs. */
-export interface FanOutDependencies extends Configuration, Pick<Runtime, "nowMs"> {
+export interface FanOutDependencies extends Configuration, Pick<Runtime, "nowMs" | "log"> {
   readonly journal: StartJournal;
   readonly enqueue: EnqueueTasks;
   readonly chains: ChainProgress;

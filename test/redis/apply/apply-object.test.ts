@@ -8,6 +8,7 @@ import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { DeclaredMemory } from "../../../src/store/declared-memory.ts";
 import { DeclaredService } from "../../support/declared-service.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
+import { shiftingMasks } from "../../support/shifting-masks.ts";
 
 const redis = redisForTest();
 const fake = new DeclaredService();
@@ -167,6 +168,18 @@ describe("an answer that got lost", () => {
     await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 });
     expect(await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 })).toMatchObject({ end: "done" });
     expect(putsOf()).toEqual(["docMask-7 name 200"]);
+  });
+
+  it("of a mask that slipped over a page boundary is made, and that of a missing one is not", async () => {
+    const masks = [1, 2, 3, 4, 5].map((maskId) => ({ maskId, syncJobId: maskId, name: "A" }));
+    let readings = 0;
+    const shifting = await shiftingMasks(masks, () => {
+      readings += 1;
+      if (readings === 1) masks.shift();
+    });
+    expect(await apply(declare("docMask", 3, { name: "A" }), { service: shifting })).toMatchObject({ end: "done" });
+    expect(await apply(declare("docMask", 1, { name: "A" }), { service: shifting })).toMatchObject({ end: "missing" });
+    expect(readings).toBe(4);
   });
 
   it("to the mending of a target's drift is told as that when it is sent again", async () => {

@@ -18,6 +18,7 @@ import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
+import { shiftingMasks } from "../../support/shifting-masks.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
@@ -94,6 +95,33 @@ it("a run over masks reads them again when a link to a later page has died", asy
   expect(queued).toEqual([]);
   await step(taskOf(slotMs));
   expect(queued).toEqual(childrenOf(slotMs));
+});
+
+it("a run over masks finds what slipped over a page boundary while another was deleted", async () => {
+  const masks = masksOf(6, 7, 8, 9, 10);
+  let readings = 0;
+  const client = await shiftingMasks(masks, () => {
+    readings += 1;
+    if (readings === 1) masks.shift();
+  });
+  const warned: string[] = [];
+  const log = { ...silentLog, warn: (event: string) => void warned.push(event) };
+  const { queued, step } = newWorker({ service: () => client, log });
+  expect(await step(taskOf(130_000))).toMatchObject({ verdict: "complete" });
+  expect(queued).toEqual([7, 8, 9, 10].map((job) => `nightly__run__${job}__130`));
+  expect([readings, warned]).toEqual([3, []]);
+});
+
+it("a run over masks that shift at each reading takes the fourth, and says so", async () => {
+  const masks = masksOf(1, 2, 3, 4, 5, 6, 7, 8);
+  const client = await shiftingMasks(masks, () => void masks.shift());
+  const warned: unknown[] = [];
+  const log = { ...silentLog, warn: (event: string, fields?: object) => void warned.push({ event, ...fields }) };
+  const { queued, step } = newWorker({ service: () => client, log });
+  const task = taskOf(140_000);
+  expect(await step(task)).toMatchObject({ verdict: "complete" });
+  expect(queued).toEqual([4, 5, 7, 8].map((job) => `nightly__run__${job}__140`));
+  expect(warned).toEqual([{ event: "run.masks-unsure", policy: "nightly", taskId: task.id, readings: 4 }]);
 });
 
 it("a run over masks frees its followers' wait once its tasks are queued", async () => {
