@@ -170,7 +170,7 @@ describe("an answer that got lost", () => {
     expect(putsOf()).toEqual(["docMask-7 name 200"]);
   });
 
-  it("of a mask that slipped over a page boundary is made, and that of a missing one is not", async () => {
+  it("of a mask that slipped over a page boundary is made; a missing one is missing", async () => {
     const masks = [1, 2, 3, 4, 5].map((maskId) => ({ maskId, syncJobId: maskId, name: "A" }));
     let readings = 0;
     const shifting = await shiftingMasks(masks, () => {

@@ -56,7 +56,7 @@ describe("a deletion whose answer is", () => {
   });
 });
 
-it("a deletion names a sync job beyond 2^53 by its digits: probe, guard, request and look", async () => {
+it("a deletion names a sync job beyond 2^53 by its digits, in reads and request", async () => {
   const job = status(200, '{"syncJobId":9007199254740993,"name":"Contracts"}');
   const denials: Denial[] = [{ deniedBy: "breaker", waitMs: 0 }];
   const { urls, through } = await steppedTask(store, {

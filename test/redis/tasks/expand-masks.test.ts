@@ -97,7 +97,7 @@ it("a run over masks reads them again when a link to a later page has died", asy
   expect(queued).toEqual(childrenOf(slotMs));
 });
 
-it("a run over masks finds what slipped over a page boundary while another was deleted", async () => {
+it("a run over masks finds what slipped over a page boundary at a deletion", async () => {
   const masks = masksOf(6, 7, 8, 9, 10);
   let readings = 0;
   const client = await shiftingMasks(masks, () => {
