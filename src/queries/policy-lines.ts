@@ -13,6 +13,7 @@ import { unusualWords } from "../model/unusual.ts";
 import { nextOpen, openFrom, thirdOpenSlot } from "../schedule/closed-times.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
+import { History } from "../store/history.ts";
 import {
   type Acknowledgement,
   type PolicyState,
@@ -287,7 +288,7 @@ async function readUnendedSlots(
   store: Store,
   { states, plannedUpTo, nowMs }: PlanningState,
 ): Promise<ReadonlyMap<string, number>> {
-  const ledger = new SlotLedger(store);
+  const [history, ledger] = [new History(store), new SlotLedger(store)];
   const unended = new Map<string, number>();
   const names = new Set(policies.map(({ name }) => name));
   const runs = policies.filter(({ action }) => action.kind === "run");
@@ -305,10 +306,12 @@ async function readUnendedSlots(
     const targets = targetsOf(action);
     const ended = (states.get(name)?.targets ?? []).filter(({ target }) => targets?.includes(target) !== false);
     const slots = ended.map(({ newest }) => newest.slotMs);
-    // Of masks, what is gone at the service stays behind.
+    // Of masks, what is gone at the service stays behind, or its state is forgotten.
     const endedMs = slots.length === 0 ? 0 : Math[targets === undefined ? "max" : "min"](...slots);
     if (unended.has(name) || (plannedUpTo.get(name) ?? 0) <= endedMs) return;
-    const records = await ledger.oldestSlots(name, slotsSeenMax, { fromMs: endedMs + 1, toMs: nowMs });
+    const [newest] = targets === undefined ? await history.places(name, 0, 1) : [];
+    const fromMs = Math.max(endedMs, parseTaskId(newest?.id ?? "")?.slotMs ?? 0) + 1;
+    const records = await ledger.oldestSlots(name, slotsSeenMax, { fromMs, toMs: nowMs });
     const started = records.find(({ state }) => state === "started");
     if (started !== undefined) unended.set(name, started.slotMs);
   };

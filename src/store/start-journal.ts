@@ -26,6 +26,7 @@ import { feedStatusKey } from "./feed-store.ts";
 import { KeptWrites } from "./kept-writes.ts";
 import { type LeaseSubject, leaseKey, leaseMs } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
+import { changedPoliciesKey, policyStateKey } from "./policy-states.ts";
 import type { Store } from "./redis.ts";
 import type { RedisWatch } from "./redis-watch.ts";
 import {
@@ -328,14 +329,15 @@ export class StartJournal {
 
   /**
    * Whether the tasks of these sync jobs may replace this one: only while this step has the claim.
-   * The same step notifies sinks.
+   * The same step notifies sinks, and the policy's state forgets sync jobs that are gone.
    */
   async planFanOut(
     { id, policy, slotMs }: Pick<Task, "id" | "policy" | "slotMs">,
     claim: { readonly claimant: string; readonly isNotified: boolean },
     targets: readonly string[],
   ): Promise<boolean> {
-    const keys = [this.#key(id), notifyStreamKey(this.#store)];
+    const noted = [policyStateKey(this.#store, policy), changedPoliciesKey(this.#store)];
+    const keys = [this.#key(id), notifyStreamKey(this.#store), ...noted];
     const { claimant, isNotified } = claim;
     return planFanOutScript(this.#store, keys, [claimant, JSON.stringify(targets), policy, slotMs, isNotified ? 1 : 0]);
   }

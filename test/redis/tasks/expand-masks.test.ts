@@ -5,17 +5,23 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
+import type { SlotRecord } from "../../../src/model/slot-record.ts";
 import { type Task, targetFromMasks } from "../../../src/model/task.ts";
 import type { Attempt } from "../../../src/model/task-processing.ts";
+import { readPolicyLines } from "../../../src/queries/policy-lines.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
+import { acknowledgePolicy, readPolicyStates, rememberStates } from "../../../src/store/policy-states.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { endAbandoned } from "../../../src/tasks/finish.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { shiftingMasks } from "../../support/shifting-masks.ts";
@@ -147,6 +153,40 @@ it("a run over masks names its sync jobs to the notifier once, in the fixing ste
   await newWorker().step(taskOf(96_000));
   const { events } = await new NotifyStore(store).read(10);
   expect(events).toMatchObject([{ kind: "masks-read", policy: "nightly", slotMs: 95_000, syncJobs: ["7", "8"] }]);
+});
+
+it("a run over masks ends their own failure, and what they name no more", async () => {
+  const readStates = rememberStates(store, () => 0);
+  const startMs = Math.floor((await redisTimeMs(store)) / 1_000) * 1_000 - 100_000;
+  const at = (second: number) => startMs + second * 1_000;
+  const look = async (breaker: "open" | "closed") => {
+    const inputs = { nowMs: at(100), pauses: [], services: [{ service: "main", breaker }], readStates };
+    return (await readPolicyLines([policy], store, inputs))[0];
+  };
+  const trouble = async () => {
+    const [line, held] = [await look("closed"), await look("open")];
+    return [line?.health, held?.waitingMs, ...(line?.troubled ?? []).map(({ target }) => target).toSorted()];
+  };
+  const records = [at(98), at(99)].map((slotMs): SlotRecord => {
+    return { slotMs, state: "started", detail: "on-time", kind: "run", targets: [targetFromMasks] };
+  });
+  const ledger = new SlotLedger(store);
+  await ledger.openWatermarks([{ policy: "nightly", schedule: "s" }], at(97));
+  const marks = { expectedWatermarkMs: at(97), newWatermarkMs: at(99) };
+  await ledger.record([{ policy: "nightly", ...marks, records, tasks: [] }]);
+  const failed = { taskId: "nightly__run__9__97", target: "9", status: "failed", reason: "run-failed" } as const;
+  await history.record(testOutcome({ ...failed, slot: new Date(at(97)).toISOString() }));
+  server.status = 500;
+  await newWorker().step(taskOf(at(98)));
+  server.status = 200;
+  const known = { actor: "ana", note: "ticket 7", sinceMs: 1, state: "failing", targets: { "": 3, "9": 1, masks: 1 } };
+  await acknowledgePolicy(store, "nightly", { acknowledgement: known, knownMs: Number.MAX_SAFE_INTEGER });
+  await newWorker().step(taskOf(at(94)));
+  expect(await trouble()).toEqual(["failing", at(99), "9", "masks"]);
+  await newWorker().step(taskOf(at(99)));
+  expect(await trouble()).toEqual(["new", at(99)]);
+  const state = (await readPolicyStates(store)).get("nightly");
+  expect(state).toMatchObject({ targets: [], acknowledged: { targets: { "": 3 } } });
 });
 
 describe("a run over masks whose worker is held up", () => {

@@ -21,8 +21,9 @@ local function dropStates(stateKey)
 end
 
 -- Ends the acknowledgement when all that it is about is over, or when another target is in trouble
--- or this one in worse. `rank`: of the target's trouble; 0: none; '' says nothing of it.
-local function updateAcknowledgement(stateKey, text, target, rank)
+-- or this one in worse. `rank`: of the target's trouble; 0: none; '' says nothing of it. `isGone`:
+-- the policy has no such target any more.
+local function updateAcknowledgement(stateKey, text, target, rank, isGone)
   if not text or rank == '' then return end
   local known, name = cjson.decode(text), cjson.decode('[' .. target .. ']')[1]
   local before = known.targets[name]
@@ -31,7 +32,8 @@ local function updateAcknowledgement(stateKey, text, target, rank)
     redis.call('HDEL', stateKey, 'acknowledged')
   elseif rank == 0 and (before or known.targets['']) then
     -- A slot that did something ends what was wrong with slots.
-    known.targets[name], known.targets[''] = nil, nil
+    known.targets[name] = nil
+    if not isGone then known.targets[''] = nil end
     if next(known.targets) then
       redis.call('HSET', stateKey, 'acknowledged', cjson.encode(known))
     else

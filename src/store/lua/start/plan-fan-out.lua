@@ -1,12 +1,31 @@
--- Names the sync jobs of a run over masks, if this step has the claim.
--- KEYS: entry, event stream
+-- Names the sync jobs of a run over masks, if this step has the claim. The policy's state forgets
+-- what they no longer name, and that masks could not be read, unless that is of a newer slot.
+-- KEYS: entry, event stream, policy state, changed policies
 -- ARGV: claimant, targets (JSON), policy, slot, '1' to notify sinks
 -- Answers 1 when done.
-local entryKey, streamKey = unpack(KEYS)
+local entryKey, streamKey, stateKey, changedKey = unpack(KEYS)
 local claimant, targets, policy, slot, isNotified = unpack(ARGV)
 --- @include "events"
+--- @include "policy-state"
+
+local function forgetUnnamed()
+  local named, flat, isChanged = {}, redis.call('HGETALL', stateKey), false
+  for _, target in ipairs(cjson.decode(targets)) do named[cjson.encode(target)] = true end
+  for i = 1, #flat, 2 do
+    local target = flat[i]
+    local last = string.match(flat[i + 1], '^%d+\t[+-]?\t%d*\t%d+\t%d*\t%d*\t[^\t]*\t([^\t]*)\t')
+    if last and not named[target] and cjson.decode(last)[7] <= tonumber(slot) then
+      updateAcknowledgement(stateKey, redis.call('HGET', stateKey, 'acknowledged'), target, 0, true)
+      redis.call('HDEL', stateKey, target)
+      isChanged = true
+    end
+  end
+  if isChanged then noteChanged(changedKey, policy) end
+end
+
 local entry = redis.call('HMGET', entryKey, 'state', 'claimant')
 if entry[1] ~= 'claimed' or entry[2] ~= claimant then return 0 end
 redis.call('HSET', entryKey, 'targets', targets)
+forgetUnnamed()
 if isNotified == '1' then addEvent(streamKey, 'p', policy, 's', slot, 'm', targets) end
 return 1
