@@ -29,7 +29,7 @@ import { readPolicyStates } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
-import { namedByMasks, readStatusAt } from "./status-at.ts";
+import { namedByNewest, readStatusAt } from "./status-at.ts";
 
 /** An end before the deadline may be recorded this much after it. */
 const graceMs = 10_000;
@@ -144,8 +144,12 @@ async function readEnds(
     const { target, slot, finishedAt } = outcome;
     return weightOf(outcome) === "good" ? [{ target, slotMs: Date.parse(slot), endedMs: Date.parse(finishedAt) }] : [];
   });
-  const newest = places.toSorted((a, b) => slotOf(b.id) - slotOf(a.id))[0];
-  return { targets: targetsOf(policy.action) ?? (await namedByMasks(newest?.id, store)) ?? [targetFromMasks], ends };
+  const named = async () =>
+    (await namedByNewest(
+      places.map(({ id }) => id),
+      store,
+    )) ?? [targetFromMasks];
+  return { targets: targetsOf(policy.action) ?? (await named()), ends };
 }
 
 /**

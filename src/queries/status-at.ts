@@ -87,11 +87,27 @@ async function readNewest(history: History, policies: readonly string[], span: S
 }
 
 /** The sync jobs that masks named for the slot of a task; undefined: not known, or no longer. */
-export async function namedByMasks(id: string | undefined, store: Store): Promise<readonly string[] | undefined> {
+async function namedByMasks(id: string | undefined, store: Store): Promise<readonly string[] | undefined> {
   const identity = id === undefined ? undefined : parseTaskId(id);
   if (identity === undefined) return undefined;
   const into = await new StartJournal(store).fannedOutInto(taskId({ ...identity, target: targetFromMasks }));
   return into?.map(targetOf);
+}
+
+/**
+ * The sync jobs that masks named for the newest slot of these tasks of which that is known: a run
+ * of one sync job by hand has a slot without masks. Undefined: of none.
+ */
+export async function namedByNewest(taskIds: readonly string[], store: Store): Promise<readonly string[] | undefined> {
+  const journal = new StartJournal(store);
+  const tasks = taskIds.flatMap((id) => parseTaskId(id) ?? []).toSorted((a, b) => b.slotMs - a.slotMs);
+  const lookups = new Set(tasks.map((task) => taskId({ ...task, target: targetFromMasks })));
+  for (const batch of batchesOf([...lookups], 20)) {
+    const found = await Promise.all(batch.map((id) => journal.fannedOutInto(id)));
+    const into = found.find((ids) => ids !== undefined);
+    if (into !== undefined) return into.map(targetOf);
+  }
+  return undefined;
 }
 
 interface Facts {

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Policy, PolicySet } from "../../../src/config/policy-set.ts";
 import type { EnqueueNotices, Notice } from "../../../src/model/notice.ts";
+import type { Outcome } from "../../../src/model/outcome.ts";
 import type { SlotRecord } from "../../../src/model/slot-record.ts";
 import { taskId } from "../../../src/model/task.ts";
 import { Notifier, type NotifyStorePort } from "../../../src/notify/notifier.ts";
@@ -10,6 +11,7 @@ import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
 import type { Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
 import { changeRule } from "../../support/notify-fixture.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
@@ -100,8 +102,11 @@ async function record(...records: readonly SlotRecord[]): Promise<void> {
   await ledger.record([{ policy: "nightly", ...step }]);
 }
 
+const idOf = (target: string, slot: number, origin: Outcome["origin"] = "schedule") =>
+  taskId({ policy: "nightly", kind: "run", target, slotMs: slot, origin });
+
 async function end(target: string, finished: string, changes: Parameters<typeof testOutcome>[0] = {}, slot = slotMs) {
-  const id = taskId({ policy: "nightly", kind: "run", target, slotMs: slot, origin: changes.origin ?? "schedule" });
+  const id = idOf(target, slot, changes.origin);
   const times = { slot: new Date(slot).toISOString(), finishedAt: new Date(at(finished)).toISOString() };
   await new History(store).record(testOutcome({ taskId: id, target, ...times, ...changes }));
 }
@@ -179,6 +184,24 @@ describe("a deadline", () => {
     await end("43", "21T06:30", { origin: "manual", evidence: "inferred" }, at("21T06:20"));
     await look("21T06:31");
     expect(told().at(-1)).toBe("recovered nightly: recovered, 30m after its deadline 06:00 UTC (was late)");
+  });
+
+  it("over masks is met by a run by hand, too, whatever became of a later slot", async () => {
+    const overMasks = testPolicy({ ...nightly, action: { kind: "run", fromMasks: {} } });
+    policies = [overMasks];
+    await look("20T12:00");
+    await record({ ...started, targets: ["masks"] });
+    const into = ["42", "43"].map((target) => idOf(target, slotMs));
+    await new StartJournal(store).fannedOut(idOf("masks", slotMs), into);
+    await end("42", "21T02:40", { status: "failed", reason: "run-failed" });
+    await end("43", "21T02:40");
+    await end("42", "21T05:10", { origin: "manual" }, at("21T05:00"));
+    const kept = "expected by 06:00, so by 06:00 UTC: kept at 05:10 UTC";
+    expect(await describeDeadline(overMasks, { slotMs, nowMs: at("21T05:11") }, store)).toBe(kept);
+    await end("masks", "21T05:20", { status: "not-started", reason: "server-error" }, at("21T05:15"));
+    await look("21T06:01");
+    expect(told()).toEqual([]);
+    expect(await describeDeadline(overMasks, { slotMs, nowMs }, store)).toBe(kept);
   });
 
   it("that came while no notifier ran is told late, saying so", async () => {
