@@ -47,16 +47,16 @@ export async function readStatusAt(
       const { name } = policy;
       const slot = slots.get(name);
       const lastEnds = states.get(name)?.targets ?? [];
-      const newestId = outcomes.get(name)?.toSorted((a, b) => Date.parse(b.slot) - Date.parse(a.slot))[0]?.taskId;
+      const ends = outcomes.get(name) ?? [];
       const since = { outcomesSinceMs: keptSince.get(name), slotsSinceMs: ledgerSince.get(name) };
       const facts = {
         span,
         slot,
-        named: targetsOf(policy.action) ?? (await namedByMasks(newestId, store)),
+        named: targetsOf(policy.action) ?? (await namedInSpan(name, { ends, slot }, store)),
         lastEnds,
         ...since,
       };
-      found.set(name, { policy, span, ...judge(policy, outcomes.get(name) ?? [], facts) });
+      found.set(name, { policy, span, ...judge(policy, ends, facts) });
     }
   }
   return policies.flatMap(({ name }) => found.get(name) ?? []);
@@ -86,12 +86,18 @@ async function readNewest(history: History, policies: readonly string[], span: S
   return (await history.read(places)).filter(({ slot }) => Date.parse(slot) >= span.fromMs);
 }
 
-/** The sync jobs that masks named for the slot of a task; undefined: not known, or no longer. */
-async function namedByMasks(id: string | undefined, store: Store): Promise<readonly string[] | undefined> {
-  const identity = id === undefined ? undefined : parseTaskId(id);
-  if (identity === undefined) return undefined;
-  const into = await new StartJournal(store).fannedOutInto(taskId({ ...identity, target: targetFromMasks }));
-  return into?.map(targetOf);
+/** The sync jobs of masks; undefined where they could not be read after they were last read. */
+function namedInSpan(
+  policy: string,
+  { ends, slot }: { readonly ends: readonly Outcome[]; readonly slot: SlotRecord | undefined },
+  store: Store,
+): Promise<readonly string[] | undefined> {
+  const unread = ends.filter(({ target, status }) => target === targetFromMasks && status !== "skipped");
+  const unreadMs = Math.max(...unread.map((end) => Date.parse(end.slot)));
+  const since = ends.filter((end) => Date.parse(end.slot) > unreadMs).map((end) => end.taskId);
+  if (slot !== undefined && slot.slotMs > unreadMs)
+    since.push(taskId({ policy, kind: "run", target: targetFromMasks, slotMs: slot.slotMs, origin: "schedule" }));
+  return namedByNewest(since, store);
 }
 
 /**

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Policy } from "../../src/config/policy-set.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
 import type { SlotRecord } from "../../src/model/slot-record.ts";
+import { taskId } from "../../src/model/task.ts";
 import { History } from "../../src/store/history.ts";
 import { redisTimeMs } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
@@ -182,5 +183,56 @@ describe("syncline status --at", () => {
     );
     expect(await status("--at", "+1h")).toMatchObject({ code: 2, err: expect.stringMatching(/still to come/) });
     expect(await status("--at", "six")).toMatchObject({ code: 2, err: expect.stringMatching(/is no time: write/) });
+  });
+
+  it("knows the sync jobs of a slot over masks, whatever was run by hand since", async () => {
+    const over = (name: string) => nightly(name, { action: overMasks });
+    const idOf = (name: string, target: string, hour: number, origin: Outcome["origin"] = "schedule") =>
+      taskId({ policy: name, kind: "run", target, slotMs: midnightMs + hour * hourMs, origin });
+    const end = (name: string, target: string, slotHour: number, changes: Partial<Outcome> = {}) => {
+      return {
+        slotHour,
+        hour: slotHour + 0.2,
+        target,
+        taskId: idOf(name, target, slotHour, changes.origin),
+        ...changes,
+      };
+    };
+    const overTwo = [{ hour: 2, targets: ["masks"] }];
+    const byHand = { origin: "manual" } as const;
+    const [went, begun, lost] = ["went-on", "begun", "lost-later"];
+    const stories: readonly Story[] = [
+      { policy: over(went), slots: overTwo, ends: [end(went, "42", 2, failed), end(went, "42", 5, byHand)] },
+      { policy: over(begun), slots: overTwo, ends: [end(begun, "42", 1, byHand)] },
+      {
+        policy: over(lost),
+        slots: overTwo,
+        ends: [
+          end(lost, "42", 2),
+          end(lost, "43", 2),
+          end(lost, "masks", 4, { status: "not-started", reason: "server-error" }),
+          end(lost, "42", 5, byHand),
+        ],
+      },
+    ];
+    await keepSet(
+      store,
+      stories.map(({ policy }) => policy),
+    );
+    for (const story of stories) {
+      const { name } = story.policy;
+      await tell(story);
+      await new StartJournal(store).fannedOut(
+        idOf(name, "masks", 2),
+        ["42", "43"].map((target) => idOf(name, target, 2)),
+      );
+    }
+    const at = new Date(midnightMs + 6 * hourMs).toISOString();
+    const told = JSON.parse((await status("--at", at, "--json")).out);
+    expect(told.policies.map(({ why }: { why: string }) => why)).toEqual([
+      "sync job 43 had not ended",
+      "sync job 43 had not ended",
+      "sync jobs of masks not-started (server-error)",
+    ]);
   });
 });
