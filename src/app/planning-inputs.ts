@@ -4,6 +4,7 @@
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import type { Pause } from "../model/pause.ts";
+import { namedByNewest } from "../queries/status-at.ts";
 import type { ReadInputs } from "../schedule/scheduler-ports.ts";
 import { readKeptNote, readReplicas } from "../store/kept-policies.ts";
 import { Pauses, Quarantines } from "../store/pauses.ts";
@@ -14,12 +15,15 @@ import { redisTimeMs, type Store } from "../store/redis.ts";
 export function createInputReader(policyOf: (name: string) => Policy | undefined, store: Store): ReadInputs {
   return async (names) => {
     const states = await readPolicyStates(store, names);
-    const instants = names.flatMap((name) => {
+    const instants = new Map<string, number>();
+    for (const name of names) {
       const [policy, state] = [policyOf(name), states.get(name)];
-      const goodMs = policy && state && allGoodMs(state, targetsOf(policy.action));
-      return goodMs === undefined ? [] : [[name, goodMs] as const];
-    });
-    return new Map(instants);
+      if (policy === undefined || state === undefined) continue;
+      const newest = state.targets.map((target) => target.newest.taskId);
+      const goodMs = allGoodMs(state, targetsOf(policy.action) ?? (await namedByNewest(newest, store)));
+      if (goodMs !== undefined) instants.set(name, goodMs);
+    }
+    return instants;
   };
 }
 

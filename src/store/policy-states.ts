@@ -39,7 +39,7 @@ export interface TargetState {
   /** The end that speaks for it: a bad one until a task ends well, else that of its last task. */
   readonly last: LastOutcome;
   /** Its last task, also one that was skipped or missed. */
-  readonly newest: Pick<LastOutcome, "slotMs" | "finishedMs" | "status">;
+  readonly newest: Pick<LastOutcome, "taskId" | "slotMs" | "finishedMs" | "status">;
   /**
    * What the last outcome with a weight says (model/outcome.ts): skipped, missed and blocked have
    * none. Undefined: there was no other.
@@ -299,7 +299,12 @@ function parseTarget(policy: string, target: string, line: string): TargetState 
   return {
     target: name.target,
     last: worse === "" ? newest : parseLast(name, worse.slice(0, 13), worse.slice(13)),
-    newest: { slotMs: newest.slotMs, finishedMs: newest.finishedMs, status: newest.status },
+    newest: {
+      taskId: newest.taskId,
+      slotMs: newest.slotMs,
+      finishedMs: newest.finishedMs,
+      status: newest.status,
+    },
     weight: sign === "" ? undefined : sign === "+" ? "good" : "bad",
     sinceMs: toNumber(since),
     inARow: Number(inARow),

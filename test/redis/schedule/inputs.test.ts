@@ -2,9 +2,11 @@
 import { expect, it } from "vitest";
 import { createInputReader } from "../../../src/app/planning-inputs.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
+import { type TaskIdentity, taskId } from "../../../src/model/task.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { History } from "../../../src/store/history.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { storeForTest } from "../../support/redis.ts";
@@ -72,4 +74,30 @@ it("skips a slot unless every sync job of its input ended well recently", async 
   expect(await lookAt(13.5 + 0.5)).toContain("was at 2026-11-21 00:03:30Z");
   await end("2", 14.5);
   expect(await lookAt(15)).toBe("started");
+});
+
+it("asks of masks for all sync jobs that their newest slot named, ended or not", async () => {
+  const masked = testPolicy({ name: "masked", action: { kind: "run", fromMasks: {} } });
+  const read = createInputReader(() => masked, store);
+  const idOf = (target: string, atMinute: number, origin: TaskIdentity["origin"] = "schedule") =>
+    taskId({ policy: "masked", kind: "run", target, slotMs: start + atMinute * minute, origin });
+  const endOf = async (target: string, atMinute: number, origin?: TaskIdentity["origin"]) => {
+    const [slot, finishedAt] = [atMinute, atMinute + 1].map((at) => new Date(start + at * minute).toISOString());
+    const times = { slot: slot ?? "", finishedAt: finishedAt ?? "" };
+    const named = { taskId: idOf(target, atMinute, origin), policy: "masked", target, origin: origin ?? "schedule" };
+    await new History(store).record(testOutcome({ ...named, ...times }));
+  };
+  const goodAt = async () => ((await read(["masked"])).get("masked") ?? Number.NaN) / minute - start / minute;
+  const fanOut = (atMinute: number) =>
+    new StartJournal(store).fannedOut(idOf("masks", atMinute), [idOf("42", atMinute), idOf("43", atMinute)]);
+  await fanOut(1);
+  await endOf("42", 1);
+  await endOf("43", 1);
+  await fanOut(5);
+  await endOf("42", 5);
+  expect(await goodAt()).toBe(2);
+  await endOf("43", 5);
+  expect(await goodAt()).toBe(6);
+  await endOf("42", 8, "manual");
+  expect(await goodAt()).toBe(6);
 });

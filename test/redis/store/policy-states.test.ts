@@ -45,7 +45,7 @@ describe("the state of a policy", () => {
     const { targets, ...state } = await stateOf("nightly");
     expect(state).toEqual({ policy: "nightly", firstMs: atMs(1), cutMs: undefined, acknowledged: undefined });
     expect(targets).toMatchObject([{ ...bad, lastGoodMs: atMs(1), lastBadMs: atMs(3), last: { status: "timed-out" } }]);
-    expect(targets[0]?.newest).toEqual({ slotMs: atMs(4), finishedMs: atMs(4), status: "skipped" });
+    expect(targets[0]?.newest).toMatchObject({ slotMs: atMs(4), finishedMs: atMs(4), status: "skipped" });
     await end("nightly", 5, { confidence: "likely", evidence: "inferred", origin: "manual" });
     const last = {
       taskId: `nightly__run__42__m${atMs(5)}`,
@@ -60,7 +60,7 @@ describe("the state of a policy", () => {
       {
         ...{ target: "42", weight: "good", sinceMs: atMs(5), inARow: 1, lastGoodMs: atMs(5), lastBadMs: atMs(3) },
         last: { ...last, ...when },
-        newest: { slotMs: atMs(5), finishedMs: atMs(5), status: "succeeded" },
+        newest: { taskId: last.taskId, slotMs: atMs(5), finishedMs: atMs(5), status: "succeeded" },
         runs,
       },
     ]);
