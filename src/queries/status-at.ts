@@ -23,9 +23,9 @@ export interface PolicyAt {
   readonly why: string;
 }
 
-/** Outcomes of a policy that are looked at, and of one sync job, list or object. */
+/** Outcomes of a policy that are looked at, and first of one sync job, list or object. */
 const placesMax = 1_000;
-const perTargetMax = 3;
+const perTargetFirst = 3;
 
 /** Judges these policies, each by its own span; the spans of one zone are the same object. */
 export async function readStatusAt(
@@ -76,14 +76,24 @@ async function readSlots(ledger: SlotLedger, policies: readonly string[], { from
   return slots;
 }
 
-/** The newest outcomes of each target that ended in the span, of slots that began in it. */
+/**
+ * The newest outcomes of each target that ended in the span, of slots that began in it: back to one
+ * that was not skipped.
+ */
 async function readNewest(history: History, policies: readonly string[], span: Span): Promise<readonly Outcome[]> {
-  const places: OutcomePlace[] = [];
+  let open: (readonly OutcomePlace[])[] = [];
   for (const batch of batchesOf(policies))
     for (const found of await Promise.all(batch.map((policy) => history.places(policy, 0, placesMax, span))))
-      for (const group of Map.groupBy(found, ({ id }) => targetOf(id)).values())
-        places.push(...group.slice(0, perTargetMax));
-  return (await history.read(places)).filter(({ slot }) => Date.parse(slot) >= span.fromMs);
+      for (const group of Map.groupBy(found, ({ id }) => targetOf(id)).values()) open.push(group);
+  const outcomes: Outcome[] = [];
+  for (let [from, to] = [0, perTargetFirst]; open.length > 0; [from, to] = [to, to * 4]) {
+    const next = (group: readonly OutcomePlace[]) => group.slice(from, to);
+    const read = (await history.read(open.flatMap(next))).filter(({ slot }) => Date.parse(slot) >= span.fromMs);
+    outcomes.push(...read);
+    const known = new Set(read.flatMap(({ taskId: id, status }) => (status === "skipped" ? [] : [id])));
+    open = open.filter((group) => group.length > to && !next(group).some(({ id }) => known.has(id)));
+  }
+  return outcomes;
 }
 
 /** The sync jobs of masks; undefined where they could not be read after they were last read. */

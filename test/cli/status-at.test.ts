@@ -235,4 +235,15 @@ describe("syncline status --at", () => {
       "sync jobs of masks not-started (server-error)",
     ]);
   });
+
+  it("remembers a success before any number of skipped runs", async () => {
+    const skipped = { status: "skipped", reason: "overlap" } as const;
+    const hours = [0, 1, 2, 3, 4, 5].map((hour) => ({ hour }));
+    const ends = hours.map(({ hour }) => ({ slotHour: hour, hour: hour + 0.2, ...(hour > 0 ? skipped : {}) }));
+    const held = nightly("held", { schedule: { kind: "every", everyMs: hourMs, spreadMs: 0 } });
+    await keepSet(store, [held]);
+    await tell({ policy: held, slots: hours, ends });
+    const at = new Date(midnightMs + 5.5 * hourMs).toISOString();
+    expect(await status("--at", at)).toMatchObject({ code: 0, out: expect.stringContaining("1 of 1 policy") });
+  });
 });
