@@ -128,9 +128,11 @@ export class Scheduler implements Component {
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
     if (nowMs - this.#tidiedAtMs >= tidyEveryMs) {
       // Replicas reload at different times: what the newest set has not named for a while is gone.
-      const isNewest = nowMs - (await this.#newestSinceMs()) >= goneAfterMs;
-      if (isNewest) await this.#options.ledger.tidy(new Set([...this.#agenda.names(), ...this.#superseded]));
-      await this.#options.alsoTidy?.({ nowMs, isNewest });
+      const sinceMs = await this.#newestSinceMs();
+      // After a reload the agenda is still that of the set before, which may know less.
+      const isNewest = () => this.#isAdopted && nowMs - sinceMs >= goneAfterMs;
+      if (isNewest()) await this.#options.ledger.tidy(new Set([...this.#agenda.names(), ...this.#superseded]));
+      await this.#options.alsoTidy?.({ nowMs, isNewest: isNewest() });
       this.#tidiedAtMs = nowMs;
     }
     this.#options.onRound?.();

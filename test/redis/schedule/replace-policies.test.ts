@@ -216,6 +216,21 @@ describe("a scheduler with new policies", () => {
     expect(await records("away")).toEqual(["60 started", "7260 started"]);
   });
 
+  it("forgets no policy that a reload brings before it has looked at it", async () => {
+    const [stays, young] = ["stays-on", "brought"].map((name) => testPolicy({ name, schedule: every(60) }));
+    if (stays === undefined || young === undefined) throw new Error("two policies");
+    await replica([stays, young]).inspect(0);
+    const alsoTidy = vi.fn(async () => {});
+    const reload = async () => {
+      late.scheduler.replace([stays, young]);
+      return start - 600_000;
+    };
+    const late: ReturnType<typeof replica> = replica([stays], reload, alsoTidy);
+    await late.inspect(0);
+    expect(await ledger.policies()).toContain("brought");
+    expect(alsoTidy.mock.calls).toEqual([[{ nowMs: start, isNewest: false }]]);
+  });
+
   it("leaves no slot that an audit calls lost, though a change skips some", async () => {
     const other = testPolicy({ name: "audited-other", schedule: every(100) });
     const slow = testPolicy({ name: "audited", schedule: every(10) });
