@@ -153,11 +153,13 @@ export class Scheduler implements Component {
     const earliestMs = this.#agenda.earliestMs();
     if (earliestMs === undefined) return;
     // Waits for a slot before the next tick: the tick follows this machine's clock, the slot
-    // Redis's.
-    const waitMs = earliestMs - (await this.#options.ledger.nowMs());
-    if (waitMs >= tickMs) return;
-    await systemClock.sleep(Math.max(0, waitMs), this.#stopping.signal);
-    if (!this.#stopping.signal.aborted) await this.runOnce();
+    // Redis's. A timer may end a millisecond early, so the time is read again.
+    for (;;) {
+      const waitMs = earliestMs - (await this.#options.ledger.nowMs());
+      if (waitMs >= tickMs || this.#stopping.signal.aborted) return;
+      if (waitMs <= 0) return this.runOnce();
+      await systemClock.sleep(waitMs, this.#stopping.signal);
+    }
   }
 
   /**
