@@ -57,8 +57,9 @@ export class ChainStore {
   /** Counts a task that has released its lease; true: the last one of a slot with followers. */
   async taskOver(task: Task): Promise<boolean> {
     if (task.origin === "manual") return false;
-    const key = joinCounterKey(this.#store, task.policy, task.slotMs);
-    return releaseScript(this.#store, [key], [task.target]);
+    const outcomes = this.#store.key("outcomes", task.policy);
+    const keys = [joinCounterKey(this.#store, task.policy, task.slotMs), outcomes];
+    return releaseScript(this.#store, keys, [task.target, task.id]);
   }
 
   /** Returns those of these slots that wait. */

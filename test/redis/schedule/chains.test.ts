@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import type { Pause } from "../../../src/model/pause.ts";
 import type { Task } from "../../../src/model/task.ts";
+import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import type { Store } from "../../../src/store/redis.ts";
 import { joinCounterKey, slotRecordsMax } from "../../../src/store/slot-ledger.ts";
 import { readTroubles } from "../../../src/store/troubles.ts";
@@ -216,6 +217,18 @@ describe("a policy that follows another", () => {
     fixture.nowMs = chainStart + 7_000;
     await fixture.end(taskAt(fixture.tasksOf("first"), 0));
     expect(await fixture.records("second")).toEqual([[5, "skipped", "paused", "later (ada)"]]);
+  });
+
+  it("counts a task whose outcome is older than the slot, as after a loss of Redis", async () => {
+    const { fixture, scheduler } = await houseWith([first(), second()]);
+    const slot = { slotMs: chainStart + 10_000, origin: "schedule", covers: [] } as const;
+    const [restored, other] = tasksOf(first(), slot);
+    await fixture.record(restored as Task);
+    await fixture.inspect(scheduler, 10);
+    for (const _ of [1, 2]) await fixture.chains().taskOver(restored as Task);
+    expect(fixture.tasksOf("second")).toEqual([]);
+    await fixture.end(other as Task);
+    expect(await fixture.records("second")).toEqual([[10, "started", "followed", "first ended: 2 succeeded"]]);
   });
 
   it("does not follow what was run by hand, even at the instant of a slot", async () => {
