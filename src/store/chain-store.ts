@@ -120,9 +120,10 @@ export class ChainStore {
       ...counters,
       notifyStreamKey(this.#store),
       troublesKey(this.#store),
+      key("watermarks"),
       ...(day === undefined ? [] : [day.key]),
     ];
-    const kept = [slotRecordsMax, slotMs - slotRecordsForMs];
+    const kept = [slotRecordsMax, slotRecordsForMs];
     const written = [JSON.stringify(fields), nowMs, JSON.stringify(tasks), followers, isNotified === true ? 1 : 0];
     const args = [...kept, policy, fieldOf(slot), slotMs, ...written, day?.change ?? "", isLeftOut ? 1 : 0];
     return endWaitingScript(this.#store, [this.#waiting, ...keys], args);

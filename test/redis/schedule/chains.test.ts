@@ -283,11 +283,14 @@ describe("a chain in a reload", () => {
       [5, "skipped", "removed", "second does not follow first any more"],
     ]);
     expect(await own.redis.hexists(own.key("watermarks"), "second")).toBe(0);
+    const expiries = () => Promise.all(["slots", "slot-index"].map((name) => own.redis.pttl(own.key(name, "second"))));
+    for (const leftMs of await expiries()) expect(leftMs).toBeGreaterThan(0);
     fixture.policies = [first([1]), second()];
     scheduler.replace(fixture.policies);
     await fixture.inspect(scheduler, 616, 620);
     await fixture.end(taskAt(fixture.tasksOf("first"), -1 + fixture.tasksOf("first").length));
     expect((await fixture.records("second")).map(([slot]) => slot)).toEqual([5, 620]);
+    expect(await expiries()).toEqual([-1, -1]);
     expect(await fixture.audit(second())).toEqual({ slots: 1, findings: [] });
   });
 

@@ -1,13 +1,13 @@
 -- Ends the waiting of a slot: writes record, tasks and join counter. Exactly one caller succeeds.
 -- KEYS: waiting, outbox, kept-since, slots, slot-index, own join counter, the predecessor's join
--- counter, event stream, troubles, month of the day summary when it counts the slot
--- ARGV: most records, oldest slot kept, policy, field in waiting, slot, record, at (now), tasks,
--- number of followers, '1' to notify sinks of a missed slot, change of the day's summary ('' for
--- none), '1' when the predecessor's join counter does not count the slot
+-- counter, event stream, troubles, watermarks, month of the day summary when it counts the slot
+-- ARGV: most records, their retention (ms), policy, field in waiting, slot, record, at (now),
+-- tasks, number of followers, '1' to notify sinks of a missed slot, change of the day's summary (''
+-- for none), '1' when the predecessor's join counter does not count the slot
 -- Answers the watermark of its tasks in the outbox; nothing when the slot waits no more.
-local waitingKey, outboxKey, keptSinceKey, slotsKey, indexKey, ownKey, predecessorKey, streamKey, troublesKey, daysKey =
-  unpack(KEYS)
-local most, oldest, policy, waitingField, slot, record, at, tasks, followers, isNotified, change, isLeftOut =
+local waitingKey, outboxKey, keptSinceKey, slotsKey, indexKey, ownKey, predecessorKey = unpack(KEYS, 1, 7)
+local streamKey, troublesKey, watermarksKey, daysKey = unpack(KEYS, 8)
+local most, retentionMs, policy, waitingField, slot, record, at, tasks, followers, isNotified, change, isLeftOut =
   unpack(ARGV)
 --- @include "slot-record"
 --- @include "join-counter"
@@ -20,7 +20,14 @@ local watermark = tonumber(at)
 while redis.call('HEXISTS', outboxKey, policy .. '/' .. watermark) == 1 do watermark = watermark + 1 end
 if tasks ~= '[]' then redis.call('HSET', outboxKey, policy .. '/' .. watermark, tasks) end
 openJoinCounter(ownKey, record, tonumber(followers))
-trimRecords(slotsKey, indexKey, keptSinceKey, policy, most, oldest)
+if redis.call('HEXISTS', watermarksKey, policy) == 1 then
+  trimRecords(slotsKey, indexKey, keptSinceKey, policy, most, slot - retentionMs)
+else
+  -- A removed policy: its records expire, as in slots/forget.lua.
+  for _, recordsKey in ipairs({ slotsKey, indexKey }) do
+    if redis.call('PTTL', recordsKey) == -1 then redis.call('PEXPIRE', recordsKey, retentionMs) end
+  end
+end
 if isLeftOut == '1' then return watermark end
 if redis.call('EXISTS', predecessorKey) == 1 and redis.call('HINCRBY', predecessorKey, 'waiting', -1) <= 0 then
   redis.call('DEL', predecessorKey)
