@@ -65,7 +65,7 @@ export function auditCommand(io: CommandIo): Command {
         const wanted = choosePolicies(set, { ...options, names });
         const span = auditedSpan(options, { nowMs: await redisTimeMs(store), wanted });
         const reports = await withProducer(target, (producer) =>
-          readAudits({ store, producer }, wanted, span, { atOnce, signal: io.signal }),
+          readAudits({ store, producer, set }, wanted, span, { atOnce, signal: io.signal }),
         );
         const isPlanned = (await readPresence(store)).schedulers > 0;
         const isWhole = reports.length === wanted.length;

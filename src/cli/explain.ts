@@ -44,7 +44,7 @@ export function explainCommand(io: CommandIo): Command {
       withPolicies(options, io, async ({ set, store, target }) => {
         const question = { set, time, nowMs: await redisTimeMs(store) };
         const story = await withProducer(target, (producer) =>
-          findStory(name, question, { ...taskPlaces(store, producer), store, set }),
+          findStory(name, question, { ...taskPlaces({ store, producer, set }), set }),
         );
         const policies = set.policies.filter((policy) => policy.name === story.policy);
         const timezone = timezoneFor(undefined, policies);

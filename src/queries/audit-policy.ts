@@ -1,13 +1,14 @@
 // What `syncline audit` finds: slots without a record, records without a slot, and tasks that have
 // neither an outcome nor a place in the queue; in words and as data. Reads only.
 
-import type { Policy } from "../config/policy-set.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
 import { isFromMasks, type Task, targetOf } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
+import { findTaskInFlight } from "../queue/tasks-in-flight.ts";
 import { auditedSlotsMax, auditSlots, type SlotAudit, type SlotFinding } from "../schedule/audit-slots.ts";
 import { describeRecord } from "../schedule/explain-slot.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
@@ -19,8 +20,10 @@ import { SlotLedger } from "../store/slot-ledger.ts";
 import { entryRetentionMs, StartJournal } from "../store/start-journal.ts";
 import type { QueryContext } from "./query-context.ts";
 
-/** Where tasks may be found. */
+/** Where tasks may be found. `services`: all, since a task stays where its policy was. */
 export interface TaskPlaces {
+  readonly store: Store;
+  readonly services: readonly string[];
   readonly history: Pick<History, "outcome" | "withOutcome" | "keptSinceMs">;
   readonly journal: StartJournal;
   readonly producer: Producer;
@@ -28,9 +31,15 @@ export interface TaskPlaces {
 }
 
 /** The places in this Redis. */
-export function taskPlaces(store: Store, producer: Producer): TaskPlaces {
-  return { history: new History(store), journal: new StartJournal(store), producer, ledger: new SlotLedger(store) };
+export function taskPlaces({ store, producer, set, allServices }: PlacesContext): TaskPlaces {
+  const services = allServices ?? [...set.services.keys()];
+  const [history, journal, ledger] = [new History(store), new StartJournal(store), new SlotLedger(store)];
+  return { store, services, history, journal, producer, ledger };
 }
+
+type PlacesContext = Pick<QueryContext, "store" | "producer" | "allServices"> & {
+  readonly set: Pick<PolicySet, "services">;
+};
 
 /** One finding. `no-outcome`: a task has neither an outcome nor a place in the queue. */
 export interface AuditFinding {
@@ -77,12 +86,12 @@ export function policiesNamed(policies: readonly Policy[], part: string): readon
 
 /** Audits some policies, a few at a time; each costs Redis its whole ledger. */
 export async function readAudits(
-  { store, producer }: Pick<QueryContext, "store" | "producer">,
+  context: PlacesContext,
   policies: readonly Policy[],
   span: Pick<AuditedTime, "fromMs" | "toMs">,
   { atOnce = atOnceDefault, signal }: { readonly atOnce?: number; readonly signal?: AbortSignal } = {},
 ): Promise<readonly AuditReport[]> {
-  const [places, chains] = [taskPlaces(store, producer), new ChainStore(store)];
+  const [places, chains] = [taskPlaces(context), new ChainStore(context.store)];
   const nowMs = await places.ledger.nowMs();
   const reports: AuditReport[] = [];
   for (const batch of batchesOf(policies, atOnce)) {
@@ -177,7 +186,8 @@ export async function findLostTasks(
   const waiting = new Set(outbox.map(({ id }) => id));
   const gone: TaskName[] = [];
   for (const task of open) {
-    if (!waiting.has(task.id) && !((await places.producer.find(task))?.isInFlight ?? false)) gone.push(task);
+    if (waiting.has(task.id) || ((await places.producer.find(task))?.isInFlight ?? false)) continue;
+    if ((await findTaskInFlight(places.store, places.services, task.id)) === undefined) gone.push(task);
   }
   // A task may have ended or fanned out while the queue was asked.
   const ended = await withoutOutcome(await expand(gone, places), places);

@@ -38,6 +38,8 @@ export interface QueryContext {
   /** Remembers what it has read. */
   readonly failedTasks: FailedTasks;
   readonly set: PolicySet;
+  /** The services of the whole installation; not set: those of `set`. */
+  readonly allServices?: readonly string[];
   readonly view: View;
 }
 
@@ -71,5 +73,5 @@ export function narrowTo(context: QueryContext, { services, labels }: Bounds): Q
     sees: ({ policy, service }) =>
       (labels === undefined || names.has(policy)) && (service === undefined || (services?.has(service) ?? true)),
   };
-  return { ...context, set: seen, view };
+  return { ...context, set: seen, allServices: [...set.services.keys()], view };
 }

@@ -206,16 +206,12 @@ export async function readPausesInForce({ store, set, view }: QueryContext): Pro
 }
 
 /** Tells the story of the slot at an instant, or of the nearest one. */
-export async function readStoryAt(
-  { store, producer, set, view }: QueryContext,
-  policy: Policy,
-  instantMs: number,
-): Promise<SlotStory> {
+export async function readStoryAt(context: QueryContext, policy: Policy, instantMs: number): Promise<SlotStory> {
   const asked = new Date(instantMs).toISOString();
   const around = slotsAround(policy, { text: asked, instants: [instantMs], nearMs: instantMs, widthMs: 1_000 });
-  const nowMs = await redisTimeMs(store);
-  const places = { ...taskPlaces(store, producer), store, set };
-  return ofView(await readSlotStory(policy, { asked, around, nowMs }, places), view);
+  const nowMs = await redisTimeMs(context.store);
+  const places = { ...taskPlaces(context), set: context.set };
+  return ofView(await readSlotStory(policy, { asked, around, nowMs }, places), context.view);
 }
 
 /** The story without the names of tasks that the asker may not see. */
@@ -226,12 +222,10 @@ function ofView(story: SlotStory, { sees }: QueryContext["view"]): SlotStory {
 }
 
 /** Tells the story of a task; undefined: nothing is known of it, or the asker may not see it. */
-export async function readTaskAt(
-  { store, producer, set, view }: QueryContext,
-  id: string,
-): Promise<SlotStory | undefined> {
+export async function readTaskAt(context: QueryContext, id: string): Promise<SlotStory | undefined> {
+  const { store, set, view } = context;
   const { policy = "" } = parseTaskId(id) ?? {};
-  const places = { ...taskPlaces(store, producer), store, set };
+  const places = { ...taskPlaces(context), set };
   const isOfSet = set.policies.some(({ name }) => name === policy);
   const outcome = view.isNarrowed && !isOfSet ? await places.history.outcome({ policy, id }) : undefined;
   if (!isOfSet && !view.sees({ policy, service: outcome?.service })) return undefined;

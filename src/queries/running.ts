@@ -112,9 +112,9 @@ export function stepWords(
 /** Says the same of the tasks of one policy that are in flight. */
 export async function readRunningOf(
   { store, set }: Pick<QueryContext, "store" | "set">,
-  { service, name }: Pick<Policy, "service" | "name">,
+  { name }: Pick<Policy, "name">,
 ): Promise<readonly RunningTask[]> {
-  const { tasks } = await readTasksInFlight(store, [service], (policy) => policy === name);
+  const { tasks } = await readTasksInFlight(store, [...set.services.keys()], (policy) => policy === name);
   return readRunning(tasks, set, store);
 }
 

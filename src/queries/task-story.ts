@@ -4,8 +4,9 @@ import type { Policy } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { isFromMasks, type Task, targetOf } from "../model/task.ts";
+import type { QueuedTask } from "../queue/producer.ts";
+import { findTaskInFlight } from "../queue/tasks-in-flight.ts";
 import { Leases } from "../store/leases.ts";
-import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
@@ -14,7 +15,7 @@ import { type RunningSet, readRunning, stepWords, type TaskLookedAt } from "./ru
 import { targetWords } from "./task-words.ts";
 
 /** Where the parts of a story are read. */
-export type StoryPlaces = TaskPlaces & { readonly store: Store; readonly set: RunningSet };
+export type StoryPlaces = TaskPlaces & { readonly set: RunningSet };
 
 const tasksMax = 1_000;
 
@@ -82,9 +83,9 @@ export async function readTaskStories(tasks: readonly ToldTask[], places: StoryP
 /** `isPlanned`: the scheduler has planned it and has not noted yet that the queue has it. */
 type PlannedTask = ToldTask & { readonly isPlanned: boolean };
 
-async function taskStory(task: PlannedTask, places: StoryPlaces): Promise<TaskStory> {
-  const { history, journal, producer, store } = places;
-  const [entry, queued] = await Promise.all([journal.entry(task.id), producer.find(task)]);
+async function taskStory(told: PlannedTask, places: StoryPlaces): Promise<TaskStory> {
+  const { history, journal, store } = places;
+  const [entry, { task, queued }] = await Promise.all([journal.entry(told.id), findQueued(told, places)]);
   // Read after the queue: a task that ends in between has its outcome then.
   const outcome = await history.outcome(task);
   const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isPlanned);
@@ -108,6 +109,18 @@ async function taskStory(task: PlannedTask, places: StoryPlaces): Promise<TaskSt
     cancelled: entry?.cancelled ?? null,
     lost: entry?.doubt === undefined ? null : `${entry.doubt.kind}: ${entry.doubt.detail}`,
   };
+}
+
+/** Finds a task in its queue; if its policy has moved since, as a task of the service before. */
+async function findQueued(
+  task: PlannedTask,
+  { producer, store, services }: StoryPlaces,
+): Promise<{ readonly task: PlannedTask; readonly queued: QueuedTask | undefined }> {
+  const queued = await producer.find(task);
+  const moved = queued === undefined ? await findTaskInFlight(store, services, task.id) : undefined;
+  if (moved === undefined) return { task, queued };
+  const { service, repository } = moved;
+  return { task: { ...task, service, repository }, queued: await producer.find(moved) };
 }
 
 async function nowWords(looked: TaskLookedAt, { set, store, ledger }: StoryPlaces): Promise<string | null> {

@@ -14,7 +14,8 @@ let places: Parameters<typeof findLostTasks>[1];
 
 const store = await storeForTest(target);
 beforeAll(async () => {
-  places = taskPlaces(store, new Producer(target, silentLog));
+  const producer = new Producer(target, silentLog);
+  places = taskPlaces({ store, producer, set: { services: new Map() }, allServices: ["main", "backup"] });
 });
 afterAll(async () => {
   await places.producer.close();
@@ -75,6 +76,14 @@ describe("the tasks of started slots", () => {
     expect(await lostOf(all)).toEqual({ lost: [lost.id], inFlight: 2 });
     await end(lost.id);
     expect(await lostOf(all)).toEqual({ lost: [], inFlight: 2 });
+  });
+
+  it("are in flight in the queue of the service that their policy had before", async () => {
+    const moved = tasks("moved", [1, 2]).map((task) => ({ ...task, service: "backup" }));
+    const [queued, lost] = moved;
+    if (!queued || !lost) throw new Error("two tasks");
+    await places.producer.enqueue([{ ...queued, service: "main" }]);
+    expect(await lostOf(moved)).toEqual({ lost: [lost.id], inFlight: 1 });
   });
 
   it("are followed to the tasks that stand for them", async () => {
