@@ -6,7 +6,7 @@
 //
 // The tick is only an alarm clock: a late, repeated or lost one changes nothing but the latency.
 import type { Policy } from "../config/policy-set.ts";
-import { systemClock } from "../core/clock.ts";
+import { nextTurn, systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText, stackOf } from "../core/errors.ts";
 import type { EventFields, EventLog } from "../core/event-log.ts";
@@ -59,6 +59,8 @@ const backlogPartsMax = 20;
 const leftOutForMs = 60_000;
 /** The most batches in flight: while Redis records one, the next is planned. */
 const batchesAtOnce = 3;
+/** The most batches that are not logged yet: those of 10,000 policies with one slot each. */
+const unloggedBatchesMax = 50;
 
 /** The scheduler: plans slots at each tick. Any number of replicas may have one. */
 export class Scheduler implements Component {
@@ -229,19 +231,24 @@ export class Scheduler implements Component {
       this.#options.inputs,
     );
     const batches = planBatches(due, { ...moment, inputs });
+    const unlogged: PlannedEntry[][] = [];
     // Three loops share one sequence of batches; a failure in one ends it for all. On stop they
     // leave the rest: it stays due for the next round, here or on another replica.
     const work = async () => {
       for (const batch of batches) {
         if (this.#stopping.signal.aborted) return;
-        await this.#carryOut(batch, nowMs);
+        await this.#carryOut(batch, nowMs, unlogged);
+        if (unlogged.length >= unloggedBatchesMax) await this.#logBatches(unlogged.splice(0), nowMs);
       }
     };
     const results = await Promise.allSettled(Array.from({ length: batchesAtOnce }, work));
+    // Not before: thousands of lines would delay the slots of the last batches.
+    await this.#logBatches(unlogged, nowMs);
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
-  async #carryOut(batch: readonly PlannedEntry[], nowMs: number): Promise<void> {
+  /** Records and queues a batch; adds what is still to be logged of it to `unlogged`. */
+  async #carryOut(batch: readonly PlannedEntry[], nowMs: number, unlogged: PlannedEntry[][]): Promise<void> {
     const { ledger, enqueue, log } = this.#options;
     const answers = await ledger.record(batch.map(({ slots }) => slots));
     for (const [index, { entry }] of batch.entries()) {
@@ -263,10 +270,11 @@ export class Scheduler implements Component {
       await enqueue(recorded.flatMap(({ slots }) => slots.tasks));
       await ledger.confirmQueued(recorded.map(({ slots }) => slots));
     });
-    for (const { slots: planned, plans } of recorded)
-      for (const plan of plans) this.#logPlan(planned.policy, plan, nowMs);
+    unlogged.push(recorded.filter(({ slots }) => slots.followers === undefined));
     for (const { slots: planned, plans } of recorded) {
       if (planned.followers === undefined) continue;
+      // Before the lines of its followers.
+      for (const plan of plans) this.#logPlan(planned.policy, plan, nowMs);
       const over = plans.filter(({ state }) => state !== "started");
       const slotsMs = over.map(({ slotMs }) => slotMs);
       await this.#guarded({ policy: planned.policy }, async () => this.#options.chains?.ended(planned.policy, slotsMs));
@@ -292,6 +300,13 @@ export class Scheduler implements Component {
    */
   async #renewWatermarks(nowMs: number): Promise<void> {
     this.#agenda.moveWatermarks(await this.#options.ledger.openWatermarks(this.#agenda.schedules(), nowMs));
+  }
+
+  async #logBatches(batches: readonly (readonly PlannedEntry[])[], nowMs: number): Promise<void> {
+    for (const batch of batches) {
+      for (const { slots, plans } of batch) for (const plan of plans) this.#logPlan(slots.policy, plan, nowMs);
+      await nextTurn();
+    }
   }
 
   #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {
