@@ -4,7 +4,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { policyLimits } from "../config/rules/policy-limits.ts";
 import { formatDuration } from "../core/duration.ts";
 import { showInstant } from "../core/instant.ts";
-import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import { isAbout, isInForce, type Pause, subjectKey } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { createClosedTimes } from "./closed-times.ts";
 
@@ -72,7 +72,7 @@ function planSkips(policy: Policy, slots: readonly number[], moment: PlanningMom
   if (slots.length === 0) return new Map();
   const closedAt = createClosedTimes(policy);
   const stale = staleInputOf(policy, moment);
-  const relevant = moment.pauses.filter((pause) => isAbout(pause, policy));
+  const relevant = pausesOf(policy, moment.pauses);
   const skips = new Map<number, SkipPlan>();
   for (const slotMs of slots) {
     // Closed times come first: `resume --catch-up` makes up for pauses only.
@@ -88,6 +88,22 @@ function planSkips(policy: Policy, slots: readonly number[], moment: PlanningMom
     skips.set(slotMs, { slotMs, state: "skipped", reason, note });
   }
   return skips;
+}
+
+/** The pauses of a list by what they are about, with their places: a round plans with one list. */
+const pausesBySubject = new WeakMap<readonly Pause[], Map<string, [number, Pause][]>>();
+
+/** Those about one policy, in the order of the list. */
+function pausesOf(policy: Policy, pauses: readonly Pause[]): readonly Pause[] {
+  if (pauses.length === 0) return pauses;
+  const subjectOf = (pause: Pause) =>
+    pause.scope === "policy" || pause.scope === "service" ? subjectKey(pause) : pause.scope;
+  const bySubject = pausesBySubject.get(pauses) ?? Map.groupBy(pauses.entries(), ([, pause]) => subjectOf(pause));
+  pausesBySubject.set(pauses, bySubject);
+  const subjects = [`policy/${policy.name}`, `service/${policy.service}`, "label", "all"];
+  const found = subjects.flatMap((subject) => bySubject.get(subject) ?? []);
+  const own = found.filter(([, pause]) => isAbout(pause, policy));
+  return own.sort(([a], [b]) => a - b).map(([, pause]) => pause);
 }
 
 /** The input counts as it is when the slot is planned: a late one reads what is there by then. */

@@ -25,9 +25,16 @@ export function toRecords(policy: Policy, plans: readonly SlotPlan[]): SlotRecor
   }));
 }
 
+const hashes = new WeakMap<object, string>();
+
 /** Eight hex digits that change with whatever decides a policy's slots, but not with its name. */
 export function scheduleHash(policy: Pick<Policy, "schedule" | "after">): string {
-  return hashText(scheduleText(policy) ?? canonicalJson(null), 8);
+  const decisive = policy.after ?? policy.schedule;
+  const known = decisive && hashes.get(decisive);
+  if (known !== undefined) return known;
+  const hash = hashText(scheduleText(policy) ?? canonicalJson(null), 8);
+  if (decisive !== undefined) hashes.set(decisive, hash);
+  return hash;
 }
 
 /** The record of a follower's slot. `policy`: undefined when it is no longer configured. */

@@ -124,6 +124,17 @@ describe("planning due slots", () => {
     expect(states({ scope: "all", name: "" })).toEqual(["skipped"]);
   });
 
+  it("names the first pause of the list, whatever each is about", () => {
+    const subjects = ["label team=hr", "all ", "policy nightly", "service main"].map((text) => text.split(" "));
+    for (const [at, [first]] of subjects.entries()) {
+      const pauses = [["policy", "other"], ...subjects.slice(at), ...subjects.slice(0, at)].map(([scope, name = ""]) =>
+        pause({ scope: scope as Pause["scope"], name, note: scope ?? "" }),
+      );
+      const plans = planSlots(testPolicy({ labels: { team: "hr" } }), [minute], { nowMs: minute, pauses });
+      expect(plans).toMatchObject([{ state: "skipped", note: `${first} (ada@desk)` }]);
+    }
+  });
+
   it("prefers the reason that stands in the file, since only pauses are made up for", () => {
     const policy = testPolicy({ closed: { blackouts: [], holidays: ["1970-01-01"] } });
     expect(planSlots(policy, [minute], { nowMs: minute, pauses: [pause({})] })).toEqual([
