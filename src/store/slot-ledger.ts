@@ -84,8 +84,9 @@ export class SlotLedger {
     for (const batch of batchesOf(planned, batchMax)) {
       const shared = [key("watermarks"), key("schedules"), key("outbox"), key("kept-since"), key("waiting")];
       const noted = [notifyStreamKey(this.#store), troublesKey(this.#store), changedPoliciesKey(this.#store)];
-      const keys = [...shared, ...noted, ...batch.flatMap(this.#keysOf)];
-      const args = [slotRecordsMax, slotRecordsForMs, ...batch.flatMap(this.#argumentsOf)];
+      const keys = [...shared, ...noted];
+      const args: (string | number)[] = [slotRecordsMax, slotRecordsForMs];
+      for (const one of batch) this.#addPlan(one, keys, args);
       answers.push(...(await recordScript(this.#store, keys, args)));
     }
     return answers;
@@ -220,32 +221,22 @@ export class SlotLedger {
     return policies.flatMap(({ policy }) => [key("slots", policy), key("slot-index", policy)]);
   }
 
-  readonly #keysOf = (planned: PlannedSlots): string[] => {
-    const { policy, records, followers = [] } = planned;
-    const counters =
-      followers.length === 0 ? [] : records.map(({ slotMs }) => joinCounterKey(this.#store, policy, slotMs));
-    return [...this.#recordKeys([{ policy }]), ...counters, ...this.#days(planned).flatMap((day) => day?.key ?? [])];
-  };
-
-  readonly #argumentsOf = (planned: PlannedSlots): (string | number)[] => {
-    const { policy, schedule = "", expectedWatermarkMs, newWatermarkMs, tasks, records, followers = [] } = planned;
-    const days = this.#days(planned);
-    const slots = records.flatMap(({ slotMs, ...record }, index) => [
-      ...[slotMs, JSON.stringify({ v: 1, ...record }), days[index]?.change ?? ""],
-    ]);
+  /** Adds the keys and arguments of one policy, in the order of lua/slots/record.lua. */
+  #addPlan(planned: PlannedSlots, keys: string[], args: (string | number)[]): void {
+    const { policy, timezone, schedule = "", newWatermarkMs, tasks, records, followers = [] } = planned;
+    args.push(policy, schedule, planned.expectedWatermarkMs, newWatermarkMs, outboxField(planned));
+    args.push(tasks.length === 0 ? "" : JSON.stringify(tasks));
+    args.push(records.length, followers.length, planned.isNotified === true ? 1 : 0);
+    keys.push(...this.#recordKeys([planned]));
+    if (followers.length > 0) for (const { slotMs } of records) keys.push(joinCounterKey(this.#store, policy, slotMs));
+    for (const { slotMs, ...record } of records) {
+      const day = slotDay(this.#store, { policy, timezone, slotMs, state: record.state });
+      args.push(slotMs, JSON.stringify({ v: 1, ...record }), day?.change ?? "");
+      if (day !== undefined) keys.push(day.key);
+    }
     const openedMs = planned.plannedAtMs ?? newWatermarkMs;
-    const waiting = followers.flatMap(({ policy: name, schedule: followed, ...rest }) => [
-      ...[name, followed, JSON.stringify({ v: 1, ...rest, openedMs })],
-    ]);
-    const counts = [records.length, followers.length, planned.isNotified === true ? 1 : 0];
-    const queued = tasks.length === 0 ? "" : JSON.stringify(tasks);
-    const marks = [expectedWatermarkMs, newWatermarkMs];
-    return [policy, schedule, ...marks, outboxField(planned), queued, ...counts, ...slots, ...waiting];
-  };
-
-  /** How the day summaries count each record. */
-  #days({ policy, timezone, records }: PlannedSlots) {
-    return records.map(({ slotMs, state }) => slotDay(this.#store, { policy, timezone, slotMs, state }));
+    for (const { policy: name, schedule: followed, ...rest } of followers)
+      args.push(name, followed, JSON.stringify({ v: 1, ...rest, openedMs }));
   }
 }
 
