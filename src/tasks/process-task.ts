@@ -216,6 +216,7 @@ async function endFaulty(task: Task, error: unknown, { deps, recorder, attempt }
   logBug(task, deps.log, error);
   const facts = { finishedAtMs: await deps.nowMs(), attempts: attempt.attempt, changed: undefined };
   await recorder.recordAlone(toOutcome(task, buggy, facts));
+  await advanceChains(task, deps);
   return fail(buggy.reason);
 }
 

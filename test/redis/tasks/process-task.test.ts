@@ -9,6 +9,7 @@ import { History } from "../../../src/store/history.ts";
 import { leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
+import { entryKey } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { createProcessTask, type ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
@@ -122,6 +123,15 @@ describe("a task", () => {
     expect(await process()).toMatchObject({ verdict: "complete" });
     expect(taskOver).toHaveBeenCalledTimes(1);
     expect(await deps.leases.holder(task)).toBeUndefined();
+  });
+
+  it("that ends as a bug lets its chain go on", async () => {
+    const taskOver = vi.fn(async () => {});
+    const { task, process, outcome } = await fixture({ deps: { chains: { fannedOut: async () => {}, taskOver } } });
+    await store.redis.set(entryKey(store, task.id), "no hash");
+    expect(await process()).toMatchObject({ verdict: "fail" });
+    expect(await outcome()).toMatchObject({ status: "unknown", reason: "bug" });
+    expect(taskOver).toHaveBeenCalledTimes(1);
   });
 });
 
