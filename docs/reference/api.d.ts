@@ -86,7 +86,7 @@ export interface Operations {
   /** Open approvals per sync job, most first. */
   listApprovals: { method: "GET"; url: "/api/v1/approvals"; path: Record<string, never>; query: { format?: "json" | "ndjson" | "csv" }; header: Record<string, never>; body: undefined; answer: { items: Array<Open>; listsLeftOut: number } };
   /** End the pause, or the quarantine, of exactly this policy, service or label, or the one of all. */
-  resume: { method: "DELETE"; url: "/api/v1/pauses/{target}"; path: { target: string }; query: { reason: string; catchUp?: string }; header: Record<string, never>; body: undefined; answer: { ended: Array<Pause>; stillPaused: Array<Pause>; caughtUp: Array<{ policy: string; slot: string; tasks: Array<string> }> } };
+  resume: { method: "DELETE"; url: "/api/v1/pauses/{target}"; path: { target: string }; query: { reason: string; catchUp?: string }; header: Record<string, never>; body: undefined; answer: { ended: Array<Pause>; stillPaused: Array<Pause>; caughtUp: Array<{ policy: string; slot: string; tasks: Array<string> }>; left: Array<string> } };
   /** Run a policy now, whatever its schedule and its pauses say. */
   runPolicy: { method: "POST"; url: "/api/v1/policies/{name}/runs"; path: { name: string }; query: Record<string, never>; header: { "Idempotency-Key": string }; body: { reason: string }; answer: Started };
   /** Run a sync job that has no policy now, as the defaults of the policy files say. */

@@ -67,11 +67,13 @@ interface CaughtUpPolicy {
   readonly tasks: readonly string[];
 }
 
+const caughtUpRecordedMax = 100;
+
 /** What a resume did. `stillPaused`: all pauses and quarantines in force after it. */
 export interface ResumeResult {
   readonly ended: readonly Pause[];
   readonly caughtUp: readonly CaughtUpPolicy[];
-  /** Policies that were not looked at, since the command was stopped. */
+  /** Policies that were not looked at: the command was stopped, or its time was over. */
   readonly left: readonly string[];
   readonly stillPaused: readonly Pause[];
 }
@@ -112,7 +114,9 @@ export async function resume(
   );
   const { caughtUp, left } =
     wish === undefined ? { caughtUp: [], left: [] } : await catchUp(resumed, nowMs, wish, { store, by });
-  await change.end({ before: ended, after: { caughtUp } });
+  const counts = { caughtUpCount: caughtUp.length, leftCount: left.length };
+  const [first, firstLeft] = [caughtUp.slice(0, caughtUpRecordedMax), left.slice(0, caughtUpRecordedMax)];
+  await change.end({ before: ended, after: { caughtUp: first, left: firstLeft, ...counts } });
   return { ended, caughtUp, left, stillPaused };
 }
 

@@ -128,13 +128,16 @@ export const changeOperations: readonly ChangeOperation[] = [
       ended: z.array(schemas.pauseSchema),
       stillPaused: z.array(schemas.pauseSchema),
       caughtUp: z.array(z.object({ policy: z.string(), slot: z.iso.datetime(), tasks: z.array(z.string()) })),
+      left: z.array(z.string()).meta({ description: "not caught up in time: run them by hand" }),
     }),
     act: async (acting, { target, reason: why, catchUp }) => {
-      const { ended, stillPaused, caughtUp } = await resumeSubject(acting, subjectOf(target), { reason: why, catchUp });
+      const wish = { reason: why, catchUp };
+      const { ended, stillPaused, caughtUp, left } = await resumeSubject(acting, subjectOf(target), wish);
       return {
         ended: ended.map(toPauseAnswer),
         stillPaused: stillPaused.map(toPauseAnswer),
         caughtUp: caughtUp.map(({ policy, slotMs, tasks }) => ({ policy, slot: toIso(slotMs), tasks })),
+        left,
       };
     },
   }),

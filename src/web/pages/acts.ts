@@ -6,6 +6,7 @@ import { html } from "hono/html";
 import type { Policy } from "../../config/policy-set.ts";
 import { parseDuration } from "../../core/duration.ts";
 import { UsageError } from "../../core/errors.ts";
+import { isJsonObject } from "../../core/json.ts";
 import { counted } from "../../core/plain-text.ts";
 import { type Change, describeReason } from "../../model/change.ts";
 import { replayable } from "../../model/outcome.ts";
@@ -262,7 +263,20 @@ export function doneLine(change: Change | undefined, policies: readonly Policy[]
   const state = isBegun ? tag("doubt", "question", "not known") : mark("ok", doneWords[what] ?? what);
   const isUnderWay = what === "run" || what === "replay";
   const later = isUnderWay ? html`<noscript> Reload this page to see how it ends.</noscript>` : "";
-  return line(html`${state} ${subjectWords(subject, Date.parse(at), policies)}: ${describeReason(change)}.${later}`);
+  return line(
+    html`${state} ${subjectWords(subject, Date.parse(at), policies)}: ${describeReason(change)}${leftWords(change)}.${later}`,
+  );
+}
+
+const leftShown = 20;
+
+/** The policies that a resume had no time to catch up. */
+function leftWords({ what, after }: Change): string {
+  if (what !== "resume" || !isJsonObject(after) || !Array.isArray(after["left"]) || after["left"].length === 0)
+    return "";
+  const shown = after["left"].slice(0, leftShown);
+  const more = Number(after["leftCount"]) - shown.length;
+  return `; not caught up in time, so run by hand: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /** What a person can correct in the form; undefined: another page says it. */

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { readTasksInFlight } from "../../../src/queue/tasks-in-flight.ts";
 import { Changes } from "../../../src/store/changes.ts";
@@ -126,6 +126,32 @@ describe("each change", () => {
     const asked = { ids: [id], reason: "looked" };
     expect((await post("/failed/replay", asked, { key: "f1" })).body.left).toMatchObject([{ id }]);
     expect((await post("/failed/replay", { ...asked, force: true }, { key: "f2" })).body.done).toMatchObject([{ id }]);
+  });
+});
+
+describe("a resume with catch-up", async () => {
+  const more = { catchUpWindowMs: 7_200_000 };
+  const names = ["ran", "runs", "waits"];
+  const story = Object.fromEntries(names.map((name) => [name, { endings: ["skipped"] as const, more }]));
+  const own = await webForTest({ story, tokens, clock });
+  const headers = { authorization: `Bearer ${boss.token}`, "content-type": "application/json", "idempotency-key": "k" };
+  const ask = async (method: string, path: string, body?: object) => {
+    const answer = await own.ask(path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    return { id: answer.headers.get("x-request-id"), text: await answer.text() };
+  };
+  const pause = () => ask("POST", "/api/v1/pauses", { target: "all", reason: "x" });
+  const resume = () => ask("DELETE", "/api/v1/pauses/all?reason=x&catchUp=true");
+
+  it("names what it had no time for: in its answer, in the record, on the page", async () => {
+    await pause();
+    vi.spyOn(AbortSignal, "timeout").mockReturnValue(AbortSignal.abort());
+    const { id, text } = await resume();
+    expect(JSON.parse(text)).toMatchObject({ caughtUp: [], left: names });
+    const [change] = await new Changes(own.store).newest(1);
+    expect(change?.after).toEqual({ caughtUp: [], caughtUpCount: 0, left: names, leftCount: 3 });
+    expect((await ask("GET", `/policies?done=${id}`)).text).toContain(
+      "x; not caught up in time, so run by hand: ran, runs, waits.",
+    );
   });
 });
 
