@@ -5,11 +5,14 @@ import { ConflictError, UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { didYouMean } from "../core/nearest-word.ts";
 import { labelsOf } from "../model/label.ts";
+import type { OutcomeStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause, type PauseSubject, showSubject, subjectKey } from "../model/pause.ts";
 import type { Producer } from "../queue/producer.ts";
+import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { newestPaused } from "../schedule/plan-slots.ts";
 import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
 import { Pauses, pausesMax, Quarantines } from "../store/pauses.ts";
+import { readPolicyStates } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { type By, beginChange } from "./record-change.ts";
@@ -129,6 +132,10 @@ async function catchUp(
   const ledger = new SlotLedger(store);
   const caughtUp: CaughtUpPolicy[] = [];
   const left: string[] = [];
+  const names = new Set(policies.map(({ name }) => name));
+  const services = [...new Set(policies.map(({ service }) => service))];
+  const { tasks: inFlight } = await readTasksInFlight(store, services, (name) => names.has(name));
+  const openOf = Map.groupBy(inFlight, ({ task }) => task.policy);
   for (const policy of policies) {
     if (signal.aborted) {
       left.push(policy.name);
@@ -136,6 +143,10 @@ async function catchUp(
     }
     const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
     if (skipped === undefined) continue;
+    const open = (openOf.get(policy.name) ?? []).map(({ task }) => task.slotMs);
+    const begun = [...open, ...(await readEndedSlots(policy, store))];
+    // What a person has run since stands for it.
+    if (begun.some((slotMs) => slotMs > skipped.slotMs)) continue;
     const tasks = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
     const planned = { policy: policy.name, newWatermarkMs: nowMs, tasks, timezone: policy.timezone };
     const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${by.actor}`);
@@ -146,6 +157,14 @@ async function catchUp(
   }
   return { caughtUp, left };
 }
+
+/** The slots, also by hand, of which the targets of a policy ended last, if they began at all. */
+async function readEndedSlots({ name }: Policy, store: Store): Promise<readonly number[]> {
+  const { targets = [] } = (await readPolicyStates(store, [name])).get(name) ?? {};
+  return targets.flatMap(({ newest: { status, slotMs } }) => (notBegun.has(status) ? [] : [slotMs]));
+}
+
+const notBegun: ReadonlySet<OutcomeStatus> = new Set(["skipped", "missed", "not-started"]);
 
 /** A typo must not pause nothing. Without a configuration, schedulers know the policies. */
 async function checkIsThere(subject: PauseSubject, set: PolicySet | undefined, store: Store): Promise<void> {

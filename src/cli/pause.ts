@@ -212,7 +212,7 @@ function show(
   for (const { policy, slotMs, tasks } of caughtUp)
     io.out(`${policy}: queued for its slot ${showInstant(slotMs)}: ${tasks.join(", ")}`);
   if (isCatchingUp && ended.length > 0 && caughtUp.length === 0)
-    io.err("nothing to catch up inside the catch-up window");
+    io.err("nothing to catch up inside the catch-up window, or something has started since");
   // After a resume of one policy, pauses of other policies are left out. Those of services, labels
   // and all are told: whether they cover this policy is not always known here.
   for (const pause of stillPaused.filter(({ scope }) => scope !== "policy" || subject.scope !== "policy"))

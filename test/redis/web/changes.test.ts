@@ -1,10 +1,14 @@
 import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
+import { taskId } from "../../../src/model/task.ts";
 import { readTasksInFlight } from "../../../src/queue/tasks-in-flight.ts";
 import { Changes } from "../../../src/store/changes.ts";
+import { History } from "../../../src/store/history.ts";
 import { Quarantines } from "../../../src/store/pauses.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import { changeOperations } from "../../../src/web/api/change-operations.ts";
 import { createToken } from "../../../src/web/tokens.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
 
 const ana = createToken({ name: "ana", scope: "operate", services: [] });
@@ -152,6 +156,18 @@ describe("a resume with catch-up", async () => {
     expect((await ask("GET", `/policies?done=${id}`)).text).toContain(
       "x; not caught up in time, so run by hand: ran, runs, waits.",
     );
+  });
+
+  it("starts nothing that a person has run since: what ended, and what still runs", async () => {
+    await pause();
+    const slotMs = await redisTimeMs(own.store);
+    const ended = taskId({ policy: "ran", kind: "run", target: "42", slotMs, origin: "manual" });
+    const slot = new Date(slotMs).toISOString();
+    const outcome = testOutcome({ taskId: ended, policy: "ran", origin: "manual", slot, finishedAt: slot });
+    await new History(own.store).record(outcome);
+    await ask("POST", "/api/v1/policies/runs/runs", { reason: "x" });
+    const { caughtUp, left } = JSON.parse((await resume()).text);
+    expect([caughtUp.map(({ policy }: { policy: string }) => policy), left]).toEqual([["waits"], []]);
   });
 });
 
