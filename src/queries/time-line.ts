@@ -165,8 +165,10 @@ export function* timeLineEvents(question: TimeLineQuestion): Generator<Simulatio
   }
   const isTimed = ({ action, name }: Policy) =>
     question.isDurationAssumed || action.kind !== "run" || assumptions.durations.byPolicy.has(name);
+  // Of a chain whose first policy is not in this set, the time before is not known.
+  const isChainTimed = (chain: readonly Policy[]) => chain.every(isTimed) && chain.at(-1)?.after === undefined;
   const untimed = new Set(
-    question.shown.filter((policy) => !chainOf(policy, byName).every(isTimed)).map(({ name }) => name),
+    question.shown.filter((policy) => !isChainTimed(chainOf(policy, byName))).map(({ name }) => name),
   );
   const shownJobs = new Set(question.shown.flatMap(syncJobsOf));
   const running = question.running.filter((run) => run.endsMs >= range.fromMs && shownJobs.has(syncJobKey(run)));

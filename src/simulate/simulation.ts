@@ -34,7 +34,8 @@ export function concurrencyIn({ services }: PolicySet): SimulationOptions["concu
 }
 
 /**
- * Simulates policies; one with neither a schedule nor a predecessor plans nothing.
+ * Simulates policies; one with neither a schedule nor a predecessor plans nothing. A follower whose
+ * predecessor is not among them starts with its chain.
  * @throws UsageError when there are more slots than `slotsMax`.
  */
 export function* simulate(

@@ -5,7 +5,7 @@ import { MinHeap } from "../core/min-heap.ts";
 import type { Pause } from "../model/pause.ts";
 import { planPolicy } from "../schedule/plan-batches.ts";
 import type { SlotPlan } from "../schedule/plan-slots.ts";
-import { createSlotSource, type SlotSource } from "../schedule/slots.ts";
+import { createChainSource, createSlotSource, type SlotSource } from "../schedule/slots.ts";
 
 /** An interval of instants, milliseconds UTC: its start is inside, its end is not. */
 export interface Interval {
@@ -40,8 +40,11 @@ export function* virtualTicks(
     const slotMs = planned.source.next(watermarkMs);
     if (slotMs !== undefined && slotMs <= time.toMs) heap.push(tickAt(slotMs), planned);
   };
+  const names = new Set(policies.map(({ name }) => name));
   for (const [place, policy] of policies.entries()) {
-    const source = createSlotSource(policy);
+    // A follower without its predecessor here is due with its chain.
+    const isAlone = policy.after !== undefined && !names.has(policy.after.policy);
+    const source = isAlone ? createChainSource(policy) : createSlotSource(policy);
     if (source !== undefined) wait({ place, policy, source, watermarkMs: 0 }, time.fromMs);
   }
   for (let nowMs = heap.leastRank; nowMs !== undefined; nowMs = heap.leastRank) {

@@ -267,3 +267,13 @@ it("keeps what is read for one view from every other", async () => {
   expect(await page(boss)).toContain("zebra");
   expect(await page(held)).not.toContain("zebra");
 });
+
+it("foresees what follows a policy that the caller may not see, without its times", async () => {
+  const after = { policy: "zebra-nightly", on: ["succeeded" as const], withinMs: 60_000, root };
+  const report = { endings: [], more: { labels: { team: "finance", stage: "prod" }, schedule: undefined, after } };
+  const own = await webForTest({ story: { ...story, report }, tokens: () => held.line });
+  const headers = { authorization: `Bearer ${held.token}` };
+  const { slots } = JSON.parse(await (await own.ask("/api/v1/plan?hours=1", { headers })).text());
+  const foreseen = slots.filter(({ policy }: { policy: string }) => policy === "report");
+  expect(foreseen).toEqual([expect.objectContaining({ state: "started", begins: null, ends: null, clashes: [] })]);
+});

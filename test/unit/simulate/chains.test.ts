@@ -49,6 +49,11 @@ const assumed = (changes: object) => ({
 });
 
 describe("a policy that follows another, in a simulation", () => {
+  it("is due with its chain where its predecessor is not simulated", () => {
+    const policies = [follower("fourth", "third"), follower("third", "second")];
+    expect(tellPlanned({ policies, to: 119 })).toEqual(["third 60 started at 60", "fourth 60 started at 70"]);
+  });
+
   it("starts when its predecessor's last run is over, on a free sync job", () => {
     const policies = [follower("third", "second"), follower("second", "first"), first()];
     expect(tellPlanned({ policies, to: 119 })).toEqual([
