@@ -32,6 +32,11 @@ export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | 
   readonly label?: string | undefined;
 }
 
+interface FoundPage {
+  readonly outcomes: readonly Outcome[];
+  readonly next: OutcomePage["after"];
+}
+
 /** A policy, and when a task of it ended last; where that is not known, it may be just now. */
 interface End {
   readonly name: string;
@@ -60,10 +65,22 @@ export async function readNewestEnds(context: QueryContext, gone: readonly strin
  * ones that fit goes on; where few fit, a page may hold less than `limit`.
  */
 export async function readOutcomes(
+  context: QueryContext,
+  page: OutcomePage,
+  ends: () => Promise<readonly End[]>,
+): Promise<FoundPage> {
+  const { sees } = context.view;
+  const read = await readOutcomesOf(context, page, ends);
+  if (read.outcomes.every(sees)) return read;
+  // A policy had another service before: to look for what fits costs much more, and is seldom.
+  return readOutcomesOf(context, { ...page, filter: { ...page.filter, sees } }, ends);
+}
+
+async function readOutcomesOf(
   { store, set, view, readStates }: QueryContext,
   { policy, label, filter, limit, span, after }: OutcomePage,
   ends: () => Promise<readonly End[]>,
-): Promise<{ readonly outcomes: readonly Outcome[]; readonly next: OutcomePage["after"] }> {
+): Promise<FoundPage> {
   const labelled = set.policies.filter((one) => hasLabels(one, label ?? ""));
   const names = view.isNarrowed || label !== undefined ? labelled.map(({ name }) => name) : undefined;
   const policies = policy === undefined ? names : [policy].filter((name) => names?.includes(name) ?? true);
@@ -99,7 +116,7 @@ function newestFirst(
 
 /** Reads the newest outcomes: of the policies whose tasks ended last, so that few are asked. */
 export async function readNewestOutcomes(
-  { store }: QueryContext,
+  { store, view }: QueryContext,
   lines: readonly PolicyLine[],
   count: number,
 ): Promise<readonly Outcome[]> {
@@ -107,7 +124,7 @@ export async function readNewestOutcomes(
   const ended = newest.flatMap(({ policy, endedMs }) => (endedMs === undefined ? [] : [policy.name]));
   const history = new History(store);
   const places = await history.newestPlaces(count, ended);
-  return history.read(places);
+  return (await history.read(places)).filter(view.sees);
 }
 
 const changesReadMax = 1_000;
@@ -211,26 +228,32 @@ export async function readStoryAt(context: QueryContext, policy: Policy, instant
   const around = slotsAround(policy, { text: asked, instants: [instantMs], nearMs: instantMs, widthMs: 1_000 });
   const nowMs = await redisTimeMs(context.store);
   const places = { ...taskPlaces(context), set: context.set };
-  return ofView(await readSlotStory(policy, { asked, around, nowMs }, places), context.view);
+  return ofView(await readSlotStory(policy, { asked, around, nowMs }, places), context);
 }
 
-/** The story without the names of tasks that the asker may not see. */
-function ofView(story: SlotStory, { sees }: QueryContext["view"]): SlotStory {
+/** The story without the tasks that the asker may not see, and without their names. */
+async function ofView(
+  story: SlotStory,
+  { store, view: { isNarrowed, sees } }: Pick<QueryContext, "store" | "view">,
+): Promise<SlotStory> {
+  if (!isNarrowed) return story;
+  const { policy } = story;
+  const ids = story.tasks.map(({ taskId }) => taskId);
+  const outcomes = await new History(store).outcomes(policy, ids);
+  // The policy may have had another service then.
+  const seen = story.tasks.filter(({ taskId }) => sees({ policy, service: outcomes.get(taskId)?.service }));
   const shown = (id: string) => (sees({ policy: parseTaskId(id)?.policy ?? "" }) ? id : "a task that you may not see");
-  const tasks = story.tasks.map((task) => ({ ...task, waitsFor: task.waitsFor && shown(task.waitsFor) }));
+  const tasks = seen.map((task) => ({ ...task, waitsFor: task.waitsFor && shown(task.waitsFor) }));
   return { ...story, tasks };
 }
 
 /** Tells the story of a task; undefined: nothing is known of it, or the asker may not see it. */
 export async function readTaskAt(context: QueryContext, id: string): Promise<SlotStory | undefined> {
-  const { store, set, view } = context;
-  const { policy = "" } = parseTaskId(id) ?? {};
+  const { store, set } = context;
   const places = { ...taskPlaces(context), set };
-  const isOfSet = set.policies.some(({ name }) => name === policy);
-  const outcome = view.isNarrowed && !isOfSet ? await places.history.outcome({ policy, id }) : undefined;
-  if (!isOfSet && !view.sees({ policy, service: outcome?.service })) return undefined;
   const story = await readStoryOfTask(id, { set, nowMs: await redisTimeMs(store) }, places);
-  return story && ofView(story, view);
+  const seen = story && (await ofView(story, context));
+  return seen?.tasks.length === 0 ? undefined : seen;
 }
 
 /** Reads them, by policy in the order of the files. */

@@ -70,7 +70,7 @@ interface SlotSpan {
 
 /** Reads slots of a policy, newest first. `isAll`: there are no older ones in the span. */
 export async function readSlots(
-  { store }: QueryContext,
+  { store, view }: QueryContext,
   policy: string,
   { count, ...span }: SlotSpan,
   tasksMax = outcomesMax,
@@ -86,7 +86,7 @@ export async function readSlots(
   const ids = read.flatMap((slot) => slot.ids);
   const history = new History(store);
   const outcomes = await history.outcomes(policy, ids);
-  const slots = read.map((slot) => toSlot(slot, outcomes));
+  const slots = read.map((slot) => toSlot(slot, outcomes, view));
   const isAll = read.length === records.length;
   if (!slots.some(({ ending }) => ending === "started")) return { slots, isAll };
   // Asked after the outcomes: some may be dropped in between. The journal forgets fan-outs, too.
@@ -113,7 +113,11 @@ async function withTasks(store: Store, policy: string, records: readonly SlotRec
   return slots.map(({ record, tasks }) => ({ record, ids: tasks.flatMap(({ id }) => fanOuts.get(id) ?? [id]) }));
 }
 
-function toSlot({ record, ids }: ReadSlot, outcomes: Awaited<ReturnType<History["outcomes"]>>): EndedSlot {
+function toSlot(
+  { record, ids }: ReadSlot,
+  outcomes: Awaited<ReturnType<History["outcomes"]>>,
+  { sees }: QueryContext["view"],
+): EndedSlot {
   const { slotMs, state, detail, note } = record;
   if (state !== "started") return { slotMs, ending: state, durationMs: undefined, note: note ?? detail };
   const ended = ids.flatMap((id) => outcomes.get(id) ?? []);
@@ -121,7 +125,8 @@ function toSlot({ record, ids }: ReadSlot, outcomes: Awaited<ReturnType<History[
   if (ended.length < ids.length || ids.length === 0) endings.add("started");
   const ending = worstFirst.find((one) => endings.has(one)) ?? "started";
   const durations = ended.flatMap(({ durationMs }) => durationMs ?? []);
-  const { detail: said = "" } = ended.find(({ status }) => status === ending) ?? {};
+  // What another service said before the policy moved is not for all.
+  const { detail: said = "" } = ended.filter(sees).find(({ status }) => status === ending) ?? {};
   return { slotMs, ending, durationMs: durations.length === 0 ? undefined : Math.max(...durations), note: said };
 }
 

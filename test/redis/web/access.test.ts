@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { runByHand, taskId } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { surviveHostile } from "../../support/hostile-requests.ts";
 import { liveProcess, setOf } from "../../support/kept-set.ts";
@@ -56,6 +57,46 @@ describe("with tokens", () => {
       JSON.parse(await (await guarded.ask("/api/v1/policies/-/by-hand?limit=1", bearer(token))).text()).items;
     expect(await items(ana.token)).toMatchObject([{ target: "77" }]);
     expect(await items(limited.token)).toMatchObject([{ target: "78" }]);
+  });
+
+  it("shows a token of one service nothing that a policy did at another one before", async () => {
+    const policy = "moved";
+    const set = setOf([testPolicy({ name: policy, service: "other" })]);
+    const own = await webForTest({ story: {}, set, tokens: () => limited.line });
+    const [slotMs = 0, nextMs = 0] = [0, 3_600_000].map((ms) => Date.parse(testOutcome().slot) + ms);
+    const ids = [slotMs, nextMs].map((ms) =>
+      taskId({ policy, kind: "run", target: "42", slotMs: ms, origin: "schedule" }),
+    );
+    const [before = "", after = ""] = ids;
+    await new SlotLedger(own.store).openWatermarks([{ policy, schedule: "every hour" }], slotMs - 1);
+    const started = { state: "started", detail: "", kind: "run" } as const;
+    const records = [slotMs, nextMs].map((ms) => ({ slotMs: ms, ...started, targets: ["42"] }));
+    const planned = { policy, expectedWatermarkMs: slotMs - 1, newWatermarkMs: nextMs, records, tasks: [] };
+    await new SlotLedger(own.store).record([planned]);
+    const secret = { service: "main", detail: "of main only" };
+    for (const [id, ms, more] of [
+      [before, slotMs, secret],
+      [after, nextMs, { service: "other" }],
+    ] as const) {
+      const times = { slot: new Date(ms).toISOString(), finishedAt: new Date(ms + 60_000).toISOString() };
+      await new History(own.store).record(testOutcome({ policy, taskId: id, ...times, ...more }));
+    }
+    const get = async (path: string) => {
+      const answer = await own.ask(path, bearer(limited.token));
+      return { status: answer.status, text: await answer.text() };
+    };
+    for (const query of ["limit=1", "limit=9", `policy=${policy}`])
+      expect(JSON.parse((await get(`/api/v1/outcomes?${query}`)).text)).toMatchObject({
+        items: [{ taskId: after }],
+      });
+    expect([(await get(`/api/v1/tasks/${after}`)).status, (await get(`/api/v1/tasks/${before}`)).status]).toEqual([
+      200, 404,
+    ]);
+    const slot = new Date(slotMs).toISOString();
+    for (const path of ["/", `/policies/${policy}`, `/policies/${policy}/slots/${slot}`, `/tasks/${before}`])
+      expect((await get(path)).text).not.toContain("of main only");
+    for (const path of ["slots", `slots/${slot}`])
+      expect((await get(`/api/v1/policies/${policy}/${path}`)).text).not.toContain("of main only");
   });
 
   it("tells a token of one service of a wrong file, not what stands in it", async () => {
