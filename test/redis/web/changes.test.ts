@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { once } from "../../../src/actions/once.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { taskId } from "../../../src/model/task.ts";
 import { readTasksInFlight } from "../../../src/queue/tasks-in-flight.ts";
@@ -9,6 +10,7 @@ import { redisTimeMs } from "../../../src/store/redis.ts";
 import { changeOperations } from "../../../src/web/api/change-operations.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { testOutcome } from "../../support/outcomes.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { webForTest } from "../../support/web-fixture.ts";
 
 const ana = createToken({ name: "ana", scope: "operate", services: [] });
@@ -195,6 +197,39 @@ describe("a start under a key", () => {
     }
     expect((await ask()).body.tasks).toEqual(body.tasks);
     expect(await inFlight("suspended")).toEqual(body.tasks);
+  });
+
+  it("is waited for as long as it shows that it is at work, up to a limit", async () => {
+    const store = await storeForTest();
+    const acted: string[] = [];
+    const end = Promise.withResolvers<void>();
+    const request = (who: string) =>
+      once(store, { caller: "ana", key: "long", asked: "x" }, async () => {
+        acted.push(who);
+        await end.promise;
+        return who;
+      });
+    const first = request("first");
+    const name = () => store.redis.keys(store.key("request-key", "*")).then(([found = ""]) => found);
+    const kept = async () => JSON.parse((await store.redis.get(await name())) ?? "{}");
+    await expect.poll(kept).toHaveProperty("aliveMs");
+    end.resolve();
+    expect(await first).toBe("first");
+    const answered = await kept();
+    // As it stands while the first request is at work for long.
+    const { answer: _, ...open } = answered;
+    const nowMs = await redisTimeMs(store);
+    const atWork = { ...open, atMs: nowMs - 60_000, aliveMs: nowMs + 3_600_000 };
+    await store.redis.set(await name(), JSON.stringify(atWork));
+    const asked = vi.spyOn(store.redis, "get");
+    const second = request("second");
+    await expect.poll(() => acted.length > 1 || asked.mock.calls.length > 1).toBe(true);
+    await store.redis.set(await name(), JSON.stringify(answered));
+    expect([await second, acted]).toEqual(["first", ["first"]]);
+    await store.redis.set(await name(), JSON.stringify(atWork));
+    let passedMs = 0;
+    vi.spyOn(systemClock, "monotonicMs").mockImplementation(() => (passedMs += 10_000));
+    await expect(request("third")).rejects.toThrow("still at work");
   });
 
   it("is refused when the key stands for another request, but not for another caller", async () => {
