@@ -245,11 +245,17 @@ function slotTable({ line, range, timezone, nowMs }: NextDay, { slots, isCut, pa
  * When a clock of the zone next shows this quarter of an hour; undefined: not within a day, or no
  * time was given.
  */
-export function instantAt({ range, timezone, nowMs }: NextDay, clock: string): number | undefined {
+export function instantAt(
+  { range, timezone, nowMs }: Pick<NextDay, "range" | "timezone" | "nowMs">,
+  clock: string,
+): number | undefined {
   if (clock === "") return undefined;
   const [, hour = "", minute = ""] = /^(\d\d):(\d\d)$/.exec(clock) ?? [];
   const quarter = `${hour}:${String(Math.floor(Number(minute) / 15) * 15).padStart(2, "0")}`;
-  // The first hour of the range has begun: what of it has passed comes again a day later.
-  const quarters = Array.from({ length: (hoursAhead + 1) * 4 }, (_, index) => range.fromMs + index * 900_000);
-  return quarters.find((ms) => ms >= nowMs && showClock(ms, timezone, ms).startsWith(quarter));
+  const wallMs = (ms: number) => Date.parse(showClock(ms, timezone).replace(/^(\S+) (\d\d:\d\d).*$/, "$1T$2Z"));
+  // The first hour of the range has begun: what of it has passed comes again a day later, which by
+  // the clocks is up to two hours more or less.
+  const endMs = wallMs(range.fromMs) + (hoursAhead + 1) * 3_600_000;
+  const quarters = Array.from({ length: (hoursAhead + 3) * 4 }, (_, index) => range.fromMs + index * 900_000);
+  return quarters.find((ms) => ms >= nowMs && showClock(ms, timezone, ms).startsWith(quarter) && wallMs(ms) < endMs);
 }
