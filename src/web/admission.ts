@@ -76,7 +76,7 @@ export function admitCallers(parts: AdmissionParts): MiddlewareHandler<WebEnv> {
   const [asked, changed] = [new RateLimit(pace, clock), new RateLimit(changes, clock)];
   return async (c, next) => {
     const found = access === undefined ? localCaller : await callerOf(c, access);
-    const known = found instanceof AccessDenied ? undefined : found;
+    const known = isCaller(found) ? found : undefined;
     // So that no page shows what would be refused.
     const caller = known && parts.isReadOnly ? { ...known, scope: "read" as const } : known;
     c.set("caller", caller);
@@ -138,8 +138,11 @@ function isSigning({ req: { path } }: Context<WebEnv>): boolean {
   return /^\/sign-(in(\/oidc|\/callback)?|out)$/.test(path);
 }
 
-/** Signing in and out asks for no caller: it must work also with a session that is denied. */
-async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | AccessDenied | undefined> {
+/**
+ * Who asks; undefined: a stranger. Signing in and out asks for no caller: it must work also with a
+ * session that is denied.
+ */
+export async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | AccessDenied | undefined> {
   if (isSigning(c)) return undefined;
   const shown = {
     bearer: tokenOf(c),
@@ -152,6 +155,11 @@ async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | Ac
     if (error instanceof AccessDenied) return error;
     throw error;
   }
+}
+
+/** Whether this is a caller who is let in. */
+export function isCaller(found: Caller | AccessDenied | undefined): found is Caller {
+  return found !== undefined && !(found instanceof AccessDenied);
 }
 
 function tokenOf(c: Context<WebEnv>): string | undefined {

@@ -21,13 +21,19 @@ const unread = "";
 
 type Send = (text: string) => void;
 
+/** An open stream. `end`: ends it. `mayStay`: whether its caller is still let in. */
+interface Stream {
+  readonly caller: string;
+  readonly end: () => void;
+  readonly mayStay: () => Promise<boolean>;
+}
+
 /** The listeners of one process. */
 export class LiveHub {
   readonly #readVersion: () => Promise<string>;
   readonly #clock: Clock;
   readonly #log: Pick<EventLog, "error">;
-  /** Each open stream, with its caller and what ends it. */
-  readonly #streams = new Map<Send, { readonly caller: string; readonly end: () => void }>();
+  readonly #streams = new Map<Send, Stream>();
   /** Those that joined after the last poll: their page may be older than it. */
   readonly #fresh = new Set<Send>();
   #timers: (() => void)[] = [];
@@ -68,10 +74,10 @@ export class LiveHub {
   }
 
   /** Adds a listener. @throws WebError when there are too many; answers what takes it out again. */
-  join(caller: string, send: Send, end: () => void): () => void {
-    const own = [...this.#streams.values()].filter((one) => one.caller === caller).length;
+  join(send: Send, stream: Stream): () => void {
+    const own = [...this.#streams.values()].filter(({ caller }) => caller === stream.caller).length;
     if (this.#streams.size >= streamsMax || own >= streamsOfCallerMax) throw tooMany;
-    this.#streams.set(send, { caller, end });
+    this.#streams.set(send, stream);
     this.#fresh.add(send);
     this.#onCount(this.size);
     if (this.#timers.length === 0) this.#begin();
@@ -93,7 +99,7 @@ export class LiveHub {
     this.#version = undefined;
     this.#timers = [
       this.#clock.every(pollEveryMs, () => void this.#poll()),
-      this.#clock.every(aliveEveryMs, () => this.#sendAll(alive)),
+      this.#clock.every(aliveEveryMs, () => this.#sayAlive()),
     ];
   }
 
@@ -124,6 +130,16 @@ export class LiveHub {
     }
   }
 
+  /** Also ends the streams of those who are let in no longer. What cannot be asked ends none. */
+  #sayAlive(): void {
+    this.#sendAll(alive);
+    for (const [send, { end, mayStay }] of this.#streams)
+      void mayStay().then(
+        (may) => !may && this.#streams.has(send) && end(),
+        () => {},
+      );
+  }
+
   #sendAll(text: string): void {
     for (const send of [...this.#streams.keys()]) send(text);
   }
@@ -136,8 +152,8 @@ const tooMany = new WebError({
   detail: `${streamsMax} pages of a process and ${streamsOfCallerMax} of a caller are live; the others show what was when they were opened`,
 });
 
-/** Answers with a stream of events that lives until the page is closed. */
-export function streamChanges(c: Context, live: LiveHub, caller: string): Response {
+/** Answers with a stream of events, until the page is closed or its caller let in no longer. */
+export function streamChanges(c: Context, live: LiveHub, who: Omit<Stream, "end">): Response {
   const headers = { "content-type": "text/event-stream", "x-accel-buffering": "no" };
   if (c.req.method === "HEAD") return c.body(null, 200, headers);
   const encoder = new TextEncoder();
@@ -153,7 +169,7 @@ export function streamChanges(c: Context, live: LiveHub, caller: string): Respon
         // The reader has taken nothing for long: it is gone.
         if ((controller.desiredSize ?? 0) < -unreadMax) end();
       };
-      leave = live.join(caller, send, end);
+      leave = live.join(send, { ...who, end });
       send("retry: 5000\n\n");
     },
     cancel: () => leave(),

@@ -10,7 +10,16 @@ import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { narrowTo, type QueryContext } from "../queries/query-context.ts";
 import type { Acting } from "./acts.ts";
-import { type AdmissionParts, addressOf, admitCallers, hasSession, nameOf, recordRefusals } from "./admission.ts";
+import {
+  type AdmissionParts,
+  addressOf,
+  admitCallers,
+  callerOf,
+  hasSession,
+  isCaller,
+  nameOf,
+  recordRefusals,
+} from "./admission.ts";
 import { AnswerCache } from "./answer-cache.ts";
 import { addApi } from "./api/routes.ts";
 import { assets } from "./assets.ts";
@@ -72,7 +81,10 @@ export function createWebApp(parts: WebParts, cache = createAnswerCache(parts)):
     if (!["GET", "HEAD"].includes(c.req.method)) cache.forget();
     return undefined;
   });
-  app.get("/events", (c) => streamChanges(c, parts.live, nameOf(c)));
+  app.get("/events", (c) => {
+    const mayStay = async () => parts.access === undefined || isCaller(await callerOf(c, parts.access));
+    return streamChanges(c, parts.live, { caller: nameOf(c), mayStay });
+  });
   addApi(app, cache);
   addPages(app, cache);
   return app;

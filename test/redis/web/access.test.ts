@@ -1,8 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { runByHand, taskId } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import type { Access } from "../../../src/web/access.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { surviveHostile } from "../../support/hostile-requests.ts";
 import { liveProcess, setOf } from "../../support/kept-set.ts";
@@ -177,6 +178,24 @@ describe("with tokens", () => {
     nowMs = 93_000;
     expect(await shown({ bearer: ana.token })).toBe("ana");
   });
+});
+
+it("ends the live pages of a token once its line is gone", async () => {
+  let [lines, nowMs, tick] = [ana.line, 0, () => {}];
+  const every = (ms: number, act: () => void) => {
+    if (ms === 15_000) tick = act;
+    return () => {};
+  };
+  const clock = { ...systemClock, monotonicMs: () => nowMs, every };
+  const own = await webForTest({ story: {}, set: setOf([testPolicy()]), clock, tokens: () => lines });
+  const stream = await own.ask("/events", bearer(ana.token));
+  const asked = vi.spyOn(own.parts.access as Access, "identify");
+  tick();
+  expect([(await asked.mock.results[0]?.value)?.name, own.parts.live.size]).toEqual(["ana", 1]);
+  [lines, nowMs] = ["", 31_000];
+  tick();
+  await expect.poll(() => own.parts.live.size).toBe(0);
+  expect(await stream.text()).toMatch(/^retry: 5000\n\n(event: alive\ndata:\n\n){2}$/);
 });
 
 describe("every method that may change something", () => {

@@ -71,7 +71,9 @@ it("64 live pages cost Redis as much as one", async () => {
   /** What an outcome costs that so many viewers of the first page are told of. */
   const costOf = async (viewers: number) => {
     const told = Array.from({ length: viewers }, () => Promise.withResolvers<void>());
-    const leave = told.map(({ resolve }, index) => live.join(`caller-${index % 8}`, () => resolve(), resolve));
+    const leave = told.map(({ resolve }, index) =>
+      live.join(() => resolve(), { caller: `caller-${index % 8}`, end: resolve, mayStay: async () => true }),
+    );
     await Promise.all(told.map(({ promise }) => promise));
     skewMs += staleMs;
     const commands = await commandsOf(() => Promise.all(told.map(() => many.ask("/"))));
