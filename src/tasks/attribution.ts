@@ -40,7 +40,7 @@ const beginsWithinMs = 15_000;
 const mixedWithinMs = sendWithinMs + beginsWithinMs;
 /** An activity without `startedAt` counts for a lost start if first seen within this. */
 const timelessForMs = 1_200_000;
-/** An activity that began this long before the start is not its own, whatever the clocks say. */
+/** An activity that began this long before the start, by the service's clock, is not its own. */
 export const surelyBeforeMs = 300_000;
 
 /** Picks the activities of one start and says how sure that is. */

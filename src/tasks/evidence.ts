@@ -29,7 +29,10 @@ export interface FeedEvidence extends Attribution {
    * older than the start can be told apart: by its baseline, or by sequence and `startedAt`.
    */
   readonly attributable: boolean;
-  /** An activity of the sync job appeared that could be of this start, whatever the clocks say. */
+  /**
+   * An activity of the sync job appeared that could be of this start: after a baseline any, whatever
+   * the clocks say; else one that did not begin surely before it.
+   */
   readonly syncJobSeen: boolean;
   /** True when any activity appeared since the baseline. */
   readonly grew: boolean;
@@ -68,7 +71,9 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
       (hasBaseline || (activitiesSeq !== undefined && (mapper?.knows("startedAt") ?? false))) &&
       (mapper?.knows("syncJobId") ?? false) &&
       (mapper?.knows("finished") ?? false),
-    syncJobSeen: activities.items.filter(isOf(task)).some(couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs)),
+    syncJobSeen: activities.items
+      .filter(isOf(task))
+      .some(hasBaseline ? () => true : couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs)),
     grew: began.length > 0,
     ...countNew(baseline, conflicts.length),
   };

@@ -174,11 +174,13 @@ function mayHaveEnded({ attributable, confidence, ours, mayBeOurs }: RunEvidence
 }
 
 function whatWasSeen(evidence: RunEvidence): string {
-  const { attributable, ours } = evidence;
+  const { attributable, ours, others, rivals } = evidence;
   if (!attributable) return "nothing in the feeds shows whether it ended";
   if (mayHaveEnded(evidence)) return "an activity finished that may be of it or of another start";
-  return ours.length > 0
-    ? `${describeActivities(ours.length)} appeared, not all finished`
+  if (ours.length > 0) return `${describeActivities(ours.length)} appeared, not all finished`;
+  // Beside another start they may be that one's.
+  return others > 0 && rivals === 0
+    ? `${describeActivities(others)} of the sync job appeared, and none counts as its own: compare the service's clock with Redis's`
     : "no activity of it was seen";
 }
 

@@ -7,6 +7,7 @@ import type { ItemMapper } from "../../../src/feeds/mapping.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import type { Task } from "../../../src/model/task.ts";
 import type { StartDoubt } from "../../../src/store/start-entry.ts";
+import { writeBaseline } from "../../../src/tasks/baseline.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import { feedOf } from "../../../src/tasks/followed-lists.ts";
 import { verifyStart } from "../../../src/tasks/verify.ts";
@@ -33,6 +34,8 @@ interface Given {
   readonly throttledForMs?: number;
   /** After so long the answer was lost, and the time-out is as long. */
   readonly requestMs?: number;
+  /** Whether the lists were read right before the start. */
+  readonly hasBaseline?: boolean;
 }
 
 const unread = "unknown none answer-lost";
@@ -50,6 +53,7 @@ async function fixture({
   posts,
   throttledForMs,
   requestMs,
+  hasBaseline = false,
 }: Given = {}) {
   tasks += 1;
   const id = `lost-${tasks}`;
@@ -80,7 +84,12 @@ async function fixture({
   });
   const { journal, feeds: book } = deps;
   const feed = feedOf(task, "activities");
-  await journal.tryBeginSending(task, "me", { startByMs: task.startByMs, takesLease: false, notesFeed: true });
+  const { startByMs } = task;
+  if (hasBaseline) {
+    await journal.claim(id, "me");
+    const baseline = writeBaseline({ activities: 0, conflictDetails: 0 });
+    await journal.beginSending(task, "me", { startByMs, baseline });
+  } else await journal.tryBeginSending(task, "me", { startByMs, takesLease: false, notesFeed: true });
   const { sentAtMs = 0 } = (await journal.entry(id)) ?? {};
   if (lost !== "silent")
     await journal.noteDoubt(id, { kind: lost, detail: "lost", atMs: sentAtMs + (requestMs ?? 50) });
@@ -263,6 +272,7 @@ describe("a start of which nothing appears", () => {
 
   it.each([
     ["began minutes before it, if the clocks are apart", { began: -290_000 }, {}],
+    ["began hours before it, by a service's clock that lies behind", { began: -7_200_000 }, { hasBaseline: true }],
     ["cannot be told from another's", {}, { unknown: "finished" }],
   ])("is unknown, and not sent again, where an activity %s", async (_what, found, given) => {
     const { at, walk, asked } = await fixture({ ...given, follow: vouched });

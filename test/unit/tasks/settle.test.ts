@@ -236,6 +236,16 @@ describe("a run whose deadline has passed", () => {
     expect(settled({ ...slow, nowMs: 781_000 })).toMatchObject({ status: "unknown" });
   });
 
+  it("says where activities appeared that the service's clock keeps from being its own", () => {
+    const none = { ...readAt(61_000), ours: [], confidence: undefined, nowMs: 62_000 };
+    expect(settled({ ...none, others: 2 })?.detail).toBe(
+      "not settled within its deadline: 2 activities of the sync job appeared, and none counts as its own: compare the service's clock with Redis's",
+    );
+    const unseen = "not settled within its deadline: no activity of it was seen";
+    expect(settled(none)?.detail).toBe(unseen);
+    expect(settled({ ...none, others: 1, rivals: 1 })?.detail).toBe(unseen);
+  });
+
   it("says that nothing tells of it where nothing was read, not a missing mapping", () => {
     expect(settled({ ...readAt(61_000), ours: [], attributable: false, grew: false, nowMs: 62_000 })?.detail).toBe(
       "not settled within its deadline: nothing in the feeds shows whether it ended",
