@@ -112,7 +112,10 @@ async function readItems(redis: Store["redis"], keys: MirrorKeys, changed: reado
   return texts.map((text, index) => toSeenItem(ids[index] ?? "", Number(changed[index * 2 + 1]), text ?? ""));
 }
 
-/** An item. `firstSeq`: its discovery, never changes; `seq`: its last change. */
+/**
+ * An item. `firstSeq`: its discovery, never changes; `seq`: its last change. `fingerprint`: of its
+ * content and facts.
+ */
 export interface SeenItem extends ItemFacts {
   readonly firstSeq: number;
   readonly seq: number;
@@ -120,7 +123,7 @@ export interface SeenItem extends ItemFacts {
   readonly seenAtMs: number | undefined;
 }
 
-/** Reads `FIRST_SEQ FINGERPRINT@SEEN_AT JSON`. A dropped item has number 0. */
+/** Reads `FIRST_SEQ STAMP@SEEN_AT JSON`. A dropped item has number 0. */
 function toSeenItem(id: string, seq: number, text: string): SeenItem {
   const [first = "0", stamp = ""] = text.split(" ", 2);
   const [fingerprint = "", seenAt = ""] = stamp.split("@", 2);

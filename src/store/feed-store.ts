@@ -2,10 +2,9 @@
 // One reader writes it (feeds/walk-feed.ts). Its keys, of one feed each:
 //
 //   feed          hash         FeedStatus: seq, generation, knowledge, walks, failures
-//   feed-items    hash         id → FIRST_SEQ FINGERPRINT@SEEN_AT FACTS, of the newest 100,000
+//   feed-items    hash         id → FIRST_SEQ STAMP@SEEN_AT FACTS, of the newest 100,000
 //   feed-order    sorted set   id by the number of its last change
-//   feed-seen     4,096 hashes a generation of a history: part of an id's digest → FIRST_SEQ
-//                              FINGERPRINT
+//   feed-seen     4,096 hashes a generation of a history: part of an id's digest → FIRST_SEQ STAMP
 //   feed-totals   hash         at, seq, `:FIELD` → items that the last whole walk counted,
 //                              `~FIELD` → the first of the whole walks in a row that found some
 //   feed-waiters  sorted set   task id by the instant until which it waits

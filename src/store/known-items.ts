@@ -2,6 +2,7 @@
 // in one of 4,096 small hashes. Seen items go into the present generation of the list's history;
 // the one before goes when this one ends, after a week at least.
 import { hash } from "node:crypto";
+import { hashText } from "../core/stable-hash.ts";
 import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
 import { asOptional, asText, asWord, batchesOf, createScript } from "./script.ts";
@@ -90,7 +91,9 @@ function toArguments(items: readonly ItemFacts[], { generation, bucket }: KnownP
     const number = here.get(name) ?? String(here.size + 1);
     here.set(name, number);
     const facts = JSON.stringify({ ...item, id: undefined, fingerprint: undefined });
-    args.push(number, hash("sha256", id, "base64url").slice(0, digestLength), id, fingerprint, facts);
+    // A corrected mapping changes it, too. Without facts the content says it all.
+    const stamp = facts === "{}" ? fingerprint : hashText(`${fingerprint} ${facts}`);
+    args.push(number, hash("sha256", id, "base64url").slice(0, digestLength), id, stamp, facts);
   }
   const generations = generation === 0 ? [0] : [generation, generation - 1];
   const keys = generations.flatMap((of) => [...here.keys()].map((one) => bucket(of, one)));

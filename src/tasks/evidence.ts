@@ -30,8 +30,8 @@ export interface FeedEvidence extends Attribution {
    */
   readonly attributable: boolean;
   /**
-   * An activity of the sync job appeared that could be of this start: after a baseline any, whatever
-   * the clocks say; else one that did not begin surely before it.
+   * An activity of the sync job appeared that could be of this start: after a baseline any,
+   * whatever the clocks say; else one that did not begin surely before it.
    */
   readonly syncJobSeen: boolean;
   /** True when any activity appeared since the baseline. */

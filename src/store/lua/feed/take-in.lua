@@ -1,8 +1,8 @@
 -- Takes items in.
 -- KEYS: status, items, order, the present buckets, then the previous ones where there are any
 -- ARGV: factsMax, sinceSeq, '1' when the first item must be known, keptMs, what is learned of the
--- list (empty: nothing), number of buckets; then of each item its bucket here, digest, id,
--- fingerprint, facts
+-- list (empty: nothing), number of buckets; then of each item its bucket here, digest, id, stamp
+-- (of its content and facts), facts
 -- Answers 'new', 'again' (first seen after sinceSeq) or 'known' for each item, in one text;
 -- nothing: the first item had to be known and was not.
 local statusKey, itemsKey, orderKey = unpack(KEYS, 1, 3)
@@ -30,8 +30,8 @@ if mustKnowFirst == '1' and not values[ARGV[8]] then return false end
 local seqBefore = tonumber(redis.call('HGET', statusKey, 'seq') or 0)
 local seq, novelties, facts, order, seenAt = seqBefore, {}, {}, {}, {}
 for i = 7, #ARGV, 5 do
-  local bucket, digest, id, fingerprint, text = unpack(ARGV, i, i + 4)
-  local value, short = values[digest], string.sub(fingerprint, 1, 8)
+  local bucket, digest, id, stamp, text = unpack(ARGV, i, i + 4)
+  local value, short = values[digest], string.sub(stamp, 1, 8)
   local first, seen = string.match(value or '', '^(%d+) (.*)')
   table.insert(novelties, not first and 'new' or (tonumber(first) > tonumber(sinceSeq) and 'again' or 'known'))
   if seen ~= short then
@@ -40,7 +40,7 @@ for i = 7, #ARGV, 5 do
     write(tonumber(bucket), digest, first .. ' ' .. short)
     if not value then seenAt[id] = now end
     seenAt[id] = seenAt[id] or string.match(redis.call('HGET', itemsKey, id) or '', '^%d+ [^ @]*@(%d+) ') or ''
-    facts[#facts + 1], facts[#facts + 2] = id, first .. ' ' .. fingerprint .. '@' .. seenAt[id] .. ' ' .. text
+    facts[#facts + 1], facts[#facts + 2] = id, first .. ' ' .. stamp .. '@' .. seenAt[id] .. ' ' .. text
     order[#order + 1], order[#order + 2] = seq, id
   end
 end
