@@ -12,6 +12,8 @@ export interface ItemMapper {
   readonly read: (item: unknown) => ItemFacts;
   /** The expression that gives an item's id; empty: its content is its id. */
   readonly keyedBy: string;
+  /** A hash of the mapping: with another one, seen items have other facts. */
+  readonly mappedBy: string;
   /** Which facts the mapping can give. */
   readonly knows: (fact: keyof ItemMapping) => boolean;
   /** How many expressions failed so far, the last message, and its item. */
@@ -86,6 +88,7 @@ export function createItemMapper(list: ListName, mapping: ItemMapping = {}): Ite
       return read;
     },
     keyedBy: texts.id ?? "",
+    mappedBy: hashText(canonicalJson(texts)),
     // Without an id, an item that ends is another item, and the one before it never ends.
     knows: (fact) => expressions.has(fact) && (fact !== "finished" || expressions.has("id")),
     failures: () => ({ count, last, item: failedItem }),

@@ -29,6 +29,7 @@ import {
   type ListKnowledge,
   readKnowledge,
   type StrategyLimits,
+  underMapping,
   withoutCredentials,
 } from "./strategy/choose-walk.ts";
 import { LinkExpired, type PagedList, walkList } from "./strategy/walk.ts";
@@ -206,7 +207,11 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   };
   // Never continue from a stored link with a credential (store/shared-readings.ts).
   const listPath = factsOf(operationOf[feed.list]).path;
-  const known = withoutCredentials(readKnowledge(before.knowledge), listPath);
+  const stored = withoutCredentials(readKnowledge(before.knowledge), listPath);
+  const { mappedBy } = mapper;
+  // What newer policies gave the items does not go for the sake of older ones.
+  const isOlder = stored.mappedBy !== mappedBy && (await walk.newestSinceMs?.()) === Number.POSITIVE_INFINITY;
+  const known = isOlder ? stored : underMapping(stored, mappedBy);
   const toText = (knowledge: ListKnowledge) => JSON.stringify(withoutCredentials(knowledge, listPath));
   const save = (knowledge: ListKnowledge) => feeds.keepKnowledge(feed, toText(knowledge));
   let lastItems: readonly unknown[] = [];

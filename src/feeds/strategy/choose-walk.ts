@@ -76,6 +76,8 @@ const knowledgeSchema = z.object({
   notKept: z.string().nullable().default(null),
   /** Why items that are gone cannot be counted (list-totals.ts); null: they can, or need not be. */
   uncounted: z.string().nullable().default(null),
+  /** The hash of the mapping that gave all items their facts; null: not noted yet. */
+  mappedBy: z.string().nullable().default(null),
   /** A whole walk in progress; also set before a cheap one, which may break off. */
   underway: walkSchema.nullable(),
 });
@@ -106,6 +108,7 @@ const nothingKnown: ListKnowledge = {
   openToFront: 0,
   notKept: null,
   uncounted: null,
+  mappedBy: null,
   underway: null,
 };
 
@@ -117,6 +120,14 @@ export function readKnowledge(text: string | null | undefined): ListKnowledge {
   } catch {
     return nothingKnown;
   }
+}
+
+/** The knowledge under this mapping. After another one, the list counts as not read whole yet. */
+export function underMapping(known: ListKnowledge, mappedBy: string): ListKnowledge {
+  if (known.mappedBy === mappedBy || known.mappedBy === null) return { ...known, mappedBy };
+  const { underway } = known;
+  const restart = underway && freshWalk(underway.startedAtMs, underway.sinceSeq, Math.max(underway.restarts, 1));
+  return { ...known, mappedBy, wholeAtMs: null, underway: restart };
 }
 
 /** The walks that do not read the whole list: from its end, from its front, or both ends. */

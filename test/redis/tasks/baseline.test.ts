@@ -41,6 +41,7 @@ function partsFor({ unknown }: { unknown?: string } = {}): ProcessDependencies {
   const reader: ItemMapper = {
     read: () => item("none"),
     keyedBy: "",
+    mappedBy: "",
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };

@@ -57,6 +57,7 @@ function partsFor({
   const reader: ItemMapper = {
     read: () => item("none", undefined),
     keyedBy: "",
+    mappedBy: "",
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };

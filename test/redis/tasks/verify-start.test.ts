@@ -65,6 +65,7 @@ async function fixture({
   const reader: ItemMapper = {
     read: (): never => expect.fail("nothing is read here"),
     keyedBy: "",
+    mappedBy: "",
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };

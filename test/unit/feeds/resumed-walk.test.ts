@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import type { ItemMapping } from "../../../src/config/policy-set.ts";
 import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { readKnowledge } from "../../../src/feeds/strategy/choose-walk.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
@@ -40,14 +41,15 @@ afterEach(() => {
 });
 
 /** Walks the list of the server with what is kept of it between two walks. */
-async function openWalks(kept: { knowledge?: string } = {}) {
+async function openWalks(kept: { knowledge?: (url: string) => string; mapping?: () => ItemMapping } = {}) {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const service = new SyncService({ baseUrl: `http://127.0.0.1:${port}`, token: staticToken("x") });
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const service = new SyncService({ baseUrl, token: staticToken("x") });
   onTestFinished(() => service.close());
   const ended: WalkSummary[] = [];
-  let { knowledge } = kept;
+  let knowledge = kept.knowledge?.(baseUrl);
   const walkAt = (nowMs: number) =>
     walkFeed(
       walk,
@@ -72,7 +74,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
         nowMs: async () => nowMs,
         service: () => service,
         denialOf: async () => undefined,
-        itemMapper: () => createItemMapper("activities"),
+        itemMapper: () => createItemMapper("activities", kept.mapping?.()),
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         log: new TestLog(),
       },
@@ -101,8 +103,23 @@ describe("a list of which an older version keeps a placeholder for a forbidden l
   it("is read from its first page: no link leads on from there", async () => {
     const lastPage = "not-kept:sig:0123456789abcdef0123456789abcdef";
     const known = { ...readKnowledge(null), order: "tail", wholeAtMs: 1_000, pages: 9, items: 900, lastPage } as const;
-    const { walkAt, ended } = await openWalks({ knowledge: JSON.stringify(known) });
+    const { walkAt, ended } = await openWalks({ knowledge: () => JSON.stringify(known) });
     await walkAt(2_000);
     expect(ended).toMatchObject([{ startedAtMs: 2_000, whole: true, count: 2 }]);
+  });
+});
+
+describe("a list whose mapping was corrected", () => {
+  it("is read whole once, for the new facts of what stands on earlier pages", async () => {
+    const known = { ...readKnowledge(null), order: "tail", wholeAtMs: 1_000, pages: 9, items: 900 } as const;
+    let mapping: ItemMapping = { id: "item.id" };
+    const { walkAt, ended } = await openWalks({
+      knowledge: (url) => JSON.stringify({ ...known, lastPage: `${url}/odata/synchronizationactivities?skip=1` }),
+      mapping: () => mapping,
+    });
+    await walkAt(2_000);
+    mapping = { ...mapping, label: "item.id" };
+    for (const atMs of [3_000, 4_000]) await walkAt(atMs);
+    expect(ended.map(({ because }) => because)).toEqual([undefined, "first", "short"]);
   });
 });
