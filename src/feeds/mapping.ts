@@ -53,9 +53,12 @@ export function createItemMapper(list: ListName, mapping: ItemMapping = {}): Ite
   let count = 0;
   let last = "";
   let failedItem = "";
+  /** Of the item that is read. */
+  const unread: (keyof ItemMapping)[] = [];
   const note = (fact: keyof ItemMapping, why: string) => {
     count += 1;
     last = `${fact}: ${why}`;
+    unread.push(fact);
   };
   const evaluate = <T>(fact: keyof ItemMapping, item: unknown, to: (value: unknown) => T | undefined) => {
     try {
@@ -73,7 +76,7 @@ export function createItemMapper(list: ListName, mapping: ItemMapping = {}): Ite
   return {
     read: (item) => {
       const fingerprint = hashText(canonicalJson(item));
-      const failedBefore = count;
+      unread.length = 0;
       const id = evaluate("id", item, toText) ?? `#${fingerprint}`;
       const read: ItemFacts = {
         id,
@@ -84,8 +87,9 @@ export function createItemMapper(list: ListName, mapping: ItemMapping = {}): Ite
         succeeded: evaluate("succeeded", item, toFlag),
         label: evaluate("label", item, toText)?.slice(0, 200),
       };
-      if (count > failedBefore) failedItem = id;
-      return read;
+      if (unread.length === 0) return read;
+      failedItem = id;
+      return { ...read, unread: [...unread] };
     },
     keyedBy: texts.id ?? "",
     mappedBy: hashText(canonicalJson(texts)),

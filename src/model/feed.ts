@@ -73,6 +73,8 @@ export interface ItemFacts {
   readonly finished: boolean | undefined;
   readonly succeeded: boolean | undefined;
   readonly label: string | undefined;
+  /** The facts that the mapping names and could not read of it; undefined: none. */
+  readonly unread?: readonly string[] | undefined;
 }
 
 /** Tells a feed walk of any version from a task. */

@@ -40,7 +40,10 @@ export interface FeedEvidence extends Attribution {
    * Conflicts since the baseline, of this sync job where the mapping says so; undefined: unknown.
    */
   readonly newConflicts: number | undefined;
-  /** Conflicts that may be older than the start: no walk came right before it. */
+  /**
+   * More conflicts that may count: of a sync job that cannot be read, or older than the start, since
+   * no walk came right before it.
+   */
   readonly perhapsNewConflicts: number;
 }
 
@@ -60,22 +63,23 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
   });
   const hasBaseline = baseline.activities !== null;
   const began = hasBaseline ? activities.items : activities.items.filter(isNoOlderThan(sentAtMsOf(entry)));
-  const conflicts = conflictMapper?.knows("syncJobId")
-    ? conflictDetails.items.filter(isOf(task))
-    : conflictDetails.items;
+  const isOfSyncJob = isOf(task);
+  const isNamed = conflictMapper?.knows("syncJobId") === true;
+  const conflicts = isNamed ? conflictDetails.items.filter(isOfSyncJob) : conflictDetails.items;
+  const unread = isNamed ? conflictDetails.items.filter(isUnread) : [];
   return {
     activities: activities.status,
     conflictDetails: conflictDetails.status,
-    ...(await attribute(task, deps, { entry, activities: began.filter(isOf(task)) })),
+    ...(await attribute(task, deps, { entry, activities: began.filter(isOfSyncJob) })),
     attributable:
       (hasBaseline || (activitiesSeq !== undefined && (mapper?.knows("startedAt") ?? false))) &&
       (mapper?.knows("syncJobId") ?? false) &&
       (mapper?.knows("finished") ?? false),
     syncJobSeen: activities.items
-      .filter(isOf(task))
+      .filter((item) => isOfSyncJob(item) || isUnread(item))
       .some(hasBaseline ? () => true : couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs)),
     grew: began.length > 0,
-    ...countNew(baseline, conflicts.length),
+    ...countNew(baseline, conflicts.length, unread.length),
   };
 }
 
@@ -97,10 +101,11 @@ function withoutRestartedLists(
 function countNew(
   { conflictDetails, conflictsKnown }: Baseline,
   count: number,
+  unread: number,
 ): Pick<FeedEvidence, "newConflicts" | "perhapsNewConflicts"> {
-  if (conflictDetails !== null) return { newConflicts: count, perhapsNewConflicts: 0 };
+  if (conflictDetails !== null) return { newConflicts: count, perhapsNewConflicts: unread };
   const isNone = conflictsKnown !== undefined && count === 0;
-  return { newConflicts: isNone ? 0 : undefined, perhapsNewConflicts: count };
+  return { newConflicts: isNone ? 0 : undefined, perhapsNewConflicts: count + unread };
 }
 
 /**
@@ -188,6 +193,11 @@ export function lookedForUntilMs(
 
 function isOf(task: Task): (item: SeenItem) => boolean {
   return (item) => item.syncJobId === task.target;
+}
+
+/** Whether the mapping could not read whose an item is. An item of no sync job is read. */
+function isUnread({ unread }: SeenItem): boolean {
+  return unread?.includes("syncJobId") === true;
 }
 
 /** Approvals that appeared since a start and were still listed at the last whole walk. */

@@ -112,9 +112,13 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
     const detail = `finished with ${newConflicts} new conflict${newConflicts === 1 ? "" : "s"} (at most ${follow.conflictsMax ?? 0} allowed)`;
     return { status: "conflicts", evidence: kind, reason: "new-conflicts", detail, newConflicts, ...counts };
   }
-  if (perhapsNewConflicts > (follow.conflictsMax ?? 0)) {
-    const detail = `finished; ${perhapsNewConflicts} conflict${perhapsNewConflicts === 1 ? "" : "s"} may be of it or older, since they could not be read right before the start`;
-    return { status: "unknown", evidence: "none", reason: "no-evidence", detail };
+  if ((newConflicts ?? 0) + perhapsNewConflicts > (follow.conflictsMax ?? 0)) {
+    const perhaps = counted(perhapsNewConflicts, "conflict", "conflicts");
+    const detail =
+      newConflicts === undefined
+        ? `finished; ${perhaps} may be of it or older, since they could not be read right before the start`
+        : `finished; ${perhaps} whose sync job cannot be read may be of it`;
+    return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
   const whose =
     confidence === "ambiguous" ? ", perhaps of another start too" : others > 0 ? `; ${others} more are of others` : "";

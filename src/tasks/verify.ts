@@ -188,6 +188,6 @@ function whatWasSeen(task: Task, appeared: FeedEvidence, window: AppearanceWindo
   if (!wasWindowRead(appeared, window))
     return `the activities could not be read in time${failure === undefined ? "" : `: ${failure}`}`;
   if (appeared.syncJobSeen)
-    return `an activity of sync job ${task.target} appeared, but nothing says that it began after the start`;
+    return `an activity appeared that may be of sync job ${task.target}, but nothing says that it is of this start`;
   return `no activity of it appeared within ${Math.round(window.forMs / 1_000)} s`;
 }

@@ -399,6 +399,26 @@ describe("a walk that ends while the feeds are looked at", () => {
   );
 });
 
+describe("a conflict whose sync job cannot be read", () => {
+  it("may be of a run since whose baseline it appeared; one of no sync job is not", async () => {
+    const task = taskOf("unread-conflict");
+    for (const list of ["activities", "conflictDetails"] as const) await walk(task, list, []);
+    await journal.claim(task.id, "me");
+    const baseline = writeBaseline(await baselineSince(task, partsFor(), 0));
+    await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
+    const entry = await journal.claim(task.id, "me");
+    const none = { ...item("of none", undefined), syncJobId: undefined };
+    await walk(task, "conflictDetails", [none, { ...none, id: "whose", unread: ["syncJobId"] }]);
+    const counted = async (deps = partsFor()) => {
+      const { newConflicts, perhapsNewConflicts } = await appearedSince(task, deps, entry);
+      return { newConflicts, perhapsNewConflicts };
+    };
+    expect(await counted()).toEqual({ newConflicts: 0, perhapsNewConflicts: 1 });
+    // Without a mapping of it, all of the repository count.
+    expect(await counted(partsFor({ unknown: "syncJobId" }))).toEqual({ newConflicts: 2, perhapsNewConflicts: 0 });
+  });
+});
+
 describe("a run before which the conflicts were not read in time", () => {
   const started = async (task: Task) => {
     const baseline = writeBaseline(await baselineSince(task, partsFor(), (await redisTimeMs(store)) + 60_000));

@@ -38,6 +38,12 @@ interface Given {
   readonly hasBaseline?: boolean;
 }
 
+/** One activity that began at `began`, and what else it says. */
+interface Found extends Partial<Pick<ItemFacts, "syncJobId" | "unread">> {
+  readonly began?: number;
+  readonly whole?: boolean;
+}
+
 const unread = "unknown none answer-lost";
 const verifyForMs = 30_000;
 /** Where the operator vouches for 60 s: they run from when the request had left at the latest. */
@@ -105,9 +111,9 @@ async function fixture({
       return { short: told(step), ending: "ending" in step ? step.ending : undefined };
     },
     /** A walk that begins at that time, and finds one activity that began at `began`. */
-    walk: async (afterMs: number, { began, whole = true }: { began?: number; whole?: boolean } = {}) => {
+    walk: async (afterMs: number, { began, whole = true, ...of }: Found = {}) => {
       const facts = { fingerprint: "f", syncJobId: "42", finished: true, succeeded: true, label: undefined };
-      const found = began === undefined ? [] : [{ ...facts, id: "a", startedAtMs: sentAtMs + began } as ItemFacts];
+      const found = began === undefined ? [] : [{ ...facts, id: "a", startedAtMs: sentAtMs + began, ...of } as ItemFacts];
       await book.takeIn(feed, await book.status(feed), { items: found, sinceSeq: 0 });
       await book.walked(feed, { startedAtMs: sentAtMs + afterMs, count: found.length, whole });
     },
@@ -274,6 +280,7 @@ describe("a start of which nothing appears", () => {
   it.each([
     ["began minutes before it, if the clocks are apart", { began: -290_000 }, {}],
     ["began hours before it, by a service's clock that lies behind", { began: -7_200_000 }, { hasBaseline: true }],
+    ["does not tell its sync job yet", { began: 50, syncJobId: undefined, unread: ["syncJobId"] }, {}],
     ["cannot be told from another's", {}, { unknown: "finished" }],
   ])("is unknown, and not sent again, where an activity %s", async (_what, found, given) => {
     const { at, walk, asked } = await fixture({ ...given, follow: vouched });

@@ -19,6 +19,14 @@ describe("an expression that fails on an item", () => {
     expect(read({ id: 2, job: 42, state: "Done" })).toMatchObject({ id: "2", finished: true });
   });
 
+  it("is not the same as one that gives none: the facts that could not be read are named", () => {
+    const { read } = createItemMapper("conflictDetails", { id: "item.id", syncJobId: "item.job.id" });
+    expect(read({ id: 1, job: { id: null } }).unread).toBeUndefined();
+    expect(read({ id: 2, job: null }).unread).toEqual(["syncJobId"]);
+    expect(read({ id: 3, job: { id: [42] } }).unread).toEqual(["syncJobId"]);
+    expect(read({ id: 4, job: { id: 42 } }).unread).toBeUndefined();
+  });
+
   it("is counted, and the item is named by its id", () => {
     const { read, failures } = reader();
     read({ id: 1, job: 42, state: "Done" });

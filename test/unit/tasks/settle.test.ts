@@ -267,6 +267,16 @@ describe("a run before which the conflicts were unreadable", () => {
   });
 });
 
+describe("a run during which conflicts appeared whose sync job cannot be read", () => {
+  it("has not succeeded where with them there may be more than allowed", () => {
+    const ending = settled({ ours: [activity("1", true)], newConflicts: 0, perhapsNewConflicts: 2 });
+    expect(ending).toMatchObject({
+      ...{ status: "unknown", evidence: "none" },
+      detail: "finished; 2 conflicts whose sync job cannot be read may be of it",
+    });
+  });
+});
+
 describe("a run beside another one of the same seconds", () => {
   const ambiguous = { confidence: "ambiguous", ours: [activity("1", false)], mayBeginUntilMs: 20_000 } as const;
 
