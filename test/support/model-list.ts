@@ -27,6 +27,8 @@ export class ModelList implements PagedList, ItemStore {
   items: string[] = [];
   readonly reports = new Map<string, number>();
   readonly open = new Set<string>();
+  /** What the mapping says of these. */
+  openFacts: Pick<ItemFacts, "finished" | "unread"> = { finished: false };
   /** Those that were open when a walk last read them. */
   readonly seenOpen = new Set<string>();
   requests = 0;
@@ -102,8 +104,8 @@ export class ModelList implements PagedList, ItemStore {
 
   #take(items: readonly ItemFacts[], sinceSeq: number): readonly Novelty[] {
     return items.map(({ id, finished }) => {
-      if (finished === false) this.seenOpen.add(id);
-      else this.seenOpen.delete(id);
+      if (finished === true) this.seenOpen.delete(id);
+      else this.seenOpen.add(id);
       const seq = this.#firstSeq.get(id);
       if (seq !== undefined) return seq > sinceSeq ? "again" : "known";
       this.#firstSeq.set(id, this.#firstSeq.size + 1);
@@ -142,9 +144,10 @@ export class ModelList implements PagedList, ItemStore {
       fingerprint: id.replace(/^#/, ""),
       syncJobId: undefined,
       startedAtMs: undefined,
-      finished: !this.open.has(id),
+      finished: true,
       succeeded: true,
       label: undefined,
+      ...(this.open.has(id) ? this.openFacts : {}),
     };
   }
 

@@ -210,9 +210,12 @@ function pass(seen: CheapResult, page: ListPage, novelties: readonly Novelty[]):
   return { ...seen, pages, fresh, openToFront, trail: extendTrail(seen.trail, novelties) };
 }
 
-/** An item without an id is not looked for again: a change makes it another one. */
-function isOpen({ id, fingerprint, finished }: ItemFacts): boolean {
-  return finished === false && id !== `#${fingerprint}`;
+/**
+ * What is not finished, or may not be: its end may make it readable. An item without an id is not
+ * looked for again: a change makes it another one.
+ */
+function isOpen({ id, fingerprint, finished, unread }: ItemFacts): boolean {
+  return (finished === false || unread?.includes("finished") === true) && id !== `#${fingerprint}`;
 }
 
 function countNew(novelties: readonly Novelty[]): number {

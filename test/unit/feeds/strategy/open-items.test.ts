@@ -80,6 +80,17 @@ describe("an open item", () => {
     expect((await walk(list)).kind).toBe("tail");
   });
 
+  it("may be one whose `finished` cannot be read before it is", async () => {
+    const list = await orderedList({});
+    list.openFacts = { finished: undefined, unread: ["finished"] };
+    const id = await openOne(list);
+    list.insert(25);
+    await walk(list);
+    list.open.clear();
+    expect((await walk(list)).kind).toBe("tail");
+    expect(list.seenOpen.has(id)).toBe(false);
+  });
+
   it("that is deleted costs one whole walk", async () => {
     const list = await orderedList({ paging: "key" });
     const id = await openOne(list);
