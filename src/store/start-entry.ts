@@ -63,7 +63,7 @@ export interface StartEntry {
 
 /**
  * Why it is not known what became of a request: the service failed (`server`), said something
- * invalid (`contract`), said nothing (`answer-lost`), or the worker died (`crash`).
+ * invalid (`contract`), said nothing (`answer-lost`), or no worker noted anything (`crash`).
  */
 export interface StartDoubt {
   readonly kind: "server" | "contract" | "answer-lost" | "crash";

@@ -42,9 +42,12 @@ export function hasLostAnswer({ state, doubt }: Pick<StartEntry, "state" | "doub
   return doubt === undefined ? state === "sending" : isAnswerLost(doubt);
 }
 
-/** Notes a crash as the doubt, unless another one is noted; answers the one that stands. */
+/**
+ * Notes a silent sender (`crash`) as the doubt, unless another one is noted; answers the one that
+ * stands.
+ */
 export async function noteCrash(task: Task, deps: Pick<StartDependencies, "journal" | "nowMs">): Promise<StartDoubt> {
-  const detail = "the worker died between the request and its answer";
+  const detail = "no worker noted an answer, or whether the request went out: its worker died, or Redis was out";
   return deps.journal.noteDoubt(task.id, { kind: "crash", detail, atMs: await deps.nowMs() });
 }
 

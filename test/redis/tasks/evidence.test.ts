@@ -126,7 +126,8 @@ describe("a start that another worker has sent and says nothing of", () => {
     const unknown = { verdict: "complete", ending: { status: "unknown", reason: "answer-lost" } };
     expect(await stepActivate(task, deps, { claimant: "another", entry })).toMatchObject(unknown);
     const noted = { claimant: "another", entry: await journal.claim(task.id, "another") };
-    expect(noted.entry.doubt).toMatchObject({ kind: "crash" });
+    const detail = "no worker noted an answer, or whether the request went out: its worker died, or Redis was out";
+    expect(noted.entry.doubt).toMatchObject({ kind: "crash", detail });
     expect(await stepActivate(task, patient, noted)).toMatchObject(unknown);
     expect(await verifyStart(task, giveUp, { deps: patient, claim: noted })).toMatchObject(unknown);
   });

@@ -113,7 +113,8 @@ async function fixture({
     /** A walk that begins at that time, and finds one activity that began at `began`. */
     walk: async (afterMs: number, { began, whole = true, ...of }: Found = {}) => {
       const facts = { fingerprint: "f", syncJobId: "42", finished: true, succeeded: true, label: undefined };
-      const found = began === undefined ? [] : [{ ...facts, id: "a", startedAtMs: sentAtMs + began, ...of } as ItemFacts];
+      const found =
+        began === undefined ? [] : [{ ...facts, id: "a", startedAtMs: sentAtMs + began, ...of } as ItemFacts];
       await book.takeIn(feed, await book.status(feed), { items: found, sinceSeq: 0 });
       await book.walked(feed, { startedAtMs: sentAtMs + afterMs, count: found.length, whole });
     },
