@@ -91,6 +91,11 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEn
     const detail = `${failed.length} of ${describeActivities(judged.length)} did not succeed, and they may be of another start`;
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
+  const untold = judged.find(({ unread }) => unread?.includes("succeeded"));
+  if (untold !== undefined) {
+    const detail = `${describeActivities(judged.length)} finished, and whether ${untold.label ?? untold.id} succeeded cannot be read`;
+    return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
+  }
   return judgeConflicts(follow, evidence, isSure ? "direct" : "inferred");
 }
 

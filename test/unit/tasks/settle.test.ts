@@ -267,6 +267,23 @@ describe("a run before which the conflicts were unreadable", () => {
   });
 });
 
+describe("a run of whose activity it cannot be read whether it succeeded", () => {
+  const untold = { ...activity("a", true), succeeded: undefined, unread: ["succeeded"] };
+
+  it("is unknown, also with conflicts, unless another one of it failed", () => {
+    for (const newConflicts of [0, 3])
+      expect(settled({ ours: [untold, activity("b", true)], newConflicts })).toMatchObject({
+        ...{ status: "unknown", evidence: "none", reason: "no-evidence" },
+        detail: "2 activities finished, and whether a succeeded cannot be read",
+      });
+    expect(settled({ ours: [untold, activity("b", false)] })).toMatchObject({ status: "failed" });
+  });
+
+  it("has succeeded where the mapping says nothing of it, or none", () => {
+    expect(settled({ ours: [{ ...untold, unread: undefined }] })).toMatchObject({ status: "succeeded" });
+  });
+});
+
 describe("a run during which conflicts appeared whose sync job cannot be read", () => {
   it("has not succeeded where with them there may be more than allowed", () => {
     const ending = settled({ ours: [activity("1", true)], newConflicts: 0, perhapsNewConflicts: 2 });
