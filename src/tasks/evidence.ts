@@ -41,8 +41,8 @@ export interface FeedEvidence extends Attribution {
    */
   readonly newConflicts: number | undefined;
   /**
-   * More conflicts that may count: of a sync job that cannot be read, or older than the start, since
-   * no walk came right before it.
+   * More conflicts that may count: of a sync job that cannot be read, or older than the start,
+   * since no walk came right before it.
    */
   readonly perhapsNewConflicts: number;
 }

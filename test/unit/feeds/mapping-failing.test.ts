@@ -19,7 +19,7 @@ describe("an expression that fails on an item", () => {
     expect(read({ id: 2, job: 42, state: "Done" })).toMatchObject({ id: "2", finished: true });
   });
 
-  it("is not the same as one that gives none: the facts that could not be read are named", () => {
+  it("is not one that gives none: the item names the facts that could not be read", () => {
     const { read } = createItemMapper("conflictDetails", { id: "item.id", syncJobId: "item.job.id" });
     expect(read({ id: 1, job: { id: null } }).unread).toBeUndefined();
     expect(read({ id: 2, job: null }).unread).toEqual(["syncJobId"]);
