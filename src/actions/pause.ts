@@ -2,7 +2,7 @@
 // `syncline pause`, `syncline resume` and web/.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { ConflictError, UsageError } from "../core/errors.ts";
-import { showInstant } from "../core/instant.ts";
+import { lastInstantMs, showInstant } from "../core/instant.ts";
 import { didYouMean } from "../core/nearest-word.ts";
 import { labelsOf } from "../model/label.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
@@ -32,7 +32,7 @@ export interface PauseParts {
 /**
  * Skips the slots of a subject from now until `untilMs` (null: until it is resumed). Replaces its
  * pause in force.
- * @throws UsageError for an unknown subject, or an end that has passed.
+ * @throws UsageError for an unknown subject, or an end that has passed or is too far away.
  */
 export async function pause(
   subject: PauseSubject,
@@ -43,6 +43,8 @@ export async function pause(
   const nowMs = await redisTimeMs(store);
   if (untilMs !== null && untilMs <= nowMs)
     throw new UsageError(`the pause would end before it begins: ${showInstant(untilMs)} has passed already`);
+  if (untilMs !== null && untilMs > lastInstantMs)
+    throw new UsageError("the pause would end after the year 9999: give no end, and it lasts until it is resumed");
   const pauses = new Pauses(store);
   const before = (await pauses.all()).filter((one) => isInForce(one, nowMs) && subjectKey(one) === subjectKey(subject));
   const { actor, reason } = by;

@@ -5,7 +5,7 @@ import { type Policy, scheduleOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
-import { showInstant } from "../core/instant.ts";
+import { lastInstantMs, showInstant } from "../core/instant.ts";
 import { zoneHint } from "../core/nearest-word.ts";
 import { parseWallTime, type WallTime, zoneOf } from "../schedule/zone.ts";
 
@@ -60,8 +60,14 @@ export function parseTime(text: string, option: string, context: TimeContext): n
   return time.nearMs;
 }
 
-/** Reads a time; undefined for a text that is none. */
+/** Reads a time; undefined for a text that is none. @throws UsageError for one too far away. */
 export function readTime(text: string, context: TimeContext): WrittenTime | undefined {
+  const time = readWritten(text, context);
+  if (time === undefined || Math.abs(time.nearMs) <= lastInstantMs) return time;
+  throw new UsageError(`"${text}" is too far away: the last year is 9999`);
+}
+
+function readWritten(text: string, context: TimeContext): WrittenTime | undefined {
   const { nowMs, baseMs = nowMs, timezone, side } = context;
   const written = text.replace(/^[+-]/, "");
   if (durationPattern.test(written)) {

@@ -1,10 +1,13 @@
 // Shows instants: to machines as ISO 8601, to people with their zone.
 
-/** An instant for machines: ISO 8601 in UTC; null if there is none. */
+/** The end of the year 9999. A later one has a year of more digits, which no reader takes. */
+export const lastInstantMs = Date.parse("9999-12-31T23:59:59.999Z");
+
+/** An instant for machines: ISO 8601 in UTC, in the year 9999 at most; null if there is none. */
 export function toIso(instantMs: number): string;
 export function toIso(instantMs: number | undefined): string | null;
 export function toIso(instantMs: number | undefined): string | null {
-  return instantMs === undefined ? null : new Date(instantMs).toISOString();
+  return instantMs === undefined ? null : new Date(Math.min(instantMs, lastInstantMs)).toISOString();
 }
 
 /** An instant as people read it: `2026-11-21 05:30:00Z`, or in a zone `2026-11-21 06:30:00 CET`. */

@@ -1,6 +1,7 @@
 // A pause: slots do not start for a while, by an operator's wish or by a quarantine. It is an
 // interval, so every replica skips the same slots, also later.
 import * as z from "zod";
+import { lastInstantMs } from "../core/instant.ts";
 import { parseVersioned } from "../core/newer-version.ts";
 import { hasLabels } from "./label.ts";
 
@@ -14,7 +15,12 @@ const pauseSchema = z.object({
   note: z.string().max(noteCharactersMax),
   actor: z.string(),
   sinceMs: z.int(),
-  untilMs: z.int().nullable(),
+  // Older versions took any end: one that no date holds must not stop those who read it.
+  untilMs: z
+    .number()
+    .transform((untilMs) => Math.min(untilMs, lastInstantMs))
+    .pipe(z.int())
+    .nullable(),
   endedBy: z.string().nullable(),
   cause: z.literal("quarantine").exactOptional(),
 });

@@ -2,6 +2,7 @@
 // name.
 import * as z from "zod";
 import type { Policy } from "../../config/policy-set.ts";
+import { lastInstantMs } from "../../core/instant.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import type { AnswerCache } from "../answer-cache.ts";
 import type { Caller } from "../identity.ts";
@@ -32,11 +33,13 @@ export interface ApiOperation {
 
 /** No parameters. */
 const nothing = z.strictObject({});
+const firstInstantMs = Date.parse("0000-01-01T00:00:00Z");
 /** An instant, as ISO 8601 has it; read as milliseconds. */
 export const instant = z.iso
   .datetime({ offset: true })
   .meta({ examples: ["2026-11-21T02:30:00Z"] })
-  .transform((text) => Date.parse(text));
+  .transform((text) => Date.parse(text))
+  .refine((ms) => ms >= firstInstantMs && ms <= lastInstantMs, "write a time in the years 0 to 9999, UTC");
 /** The parameters of a page. */
 export const pages = {
   limit: z.coerce.number().int().min(1).max(1_000).default(100),

@@ -315,6 +315,14 @@ it("lists the outcomes of policies that are gone, too", async () => {
   expect(text).toContain('"policy":"retired"');
 });
 
+it("answers of a slot in the last hours of the year 9999, which UTC has past it", async () => {
+  const dst = { gap: "next", overlap: "first" } as const;
+  const west = { kind: "once", at: "9999-12-31T23:59:00", timezone: "America/New_York", dst, spreadMs: 0 } as const;
+  const own = await webForTest({ story: { never: { endings: [], more: { schedule: west } } } });
+  const [policy] = JSON.parse(await (await own.ask("/api/v1/policies")).text()).items;
+  expect(policy).toMatchObject({ name: "never", next: "9999-12-31T23:59:59.999Z" });
+});
+
 it("lists the first deletion by hand within ten seconds", async () => {
   let passedMs = 0;
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + passedMs };

@@ -5,7 +5,7 @@ import { taskId } from "../../../src/model/task.ts";
 import { readTasksInFlight } from "../../../src/queue/tasks-in-flight.ts";
 import { Changes } from "../../../src/store/changes.ts";
 import { History } from "../../../src/store/history.ts";
-import { Quarantines } from "../../../src/store/pauses.ts";
+import { Pauses, Quarantines } from "../../../src/store/pauses.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { changeOperations } from "../../../src/web/api/change-operations.ts";
 import { createToken } from "../../../src/web/tokens.ts";
@@ -124,6 +124,23 @@ describe("each change", () => {
     expect((await post("/tasks/gone/cancel", { reason: "x" })).status).toBe(404);
     const large = { files: { "a.yaml": "x".repeat(1_100_000) } };
     expect((await post("/config/validate", large)).status).toBe(413);
+  });
+
+  it("takes no end of a pause after the year 9999, and shows and ends a stored one", async () => {
+    const ends = [
+      { for: "3000000d" },
+      { for: "99999999d" },
+      { for: "999999999d" },
+      { until: "9999-12-31T23:59:59-05:00" },
+    ];
+    const statuses = ends.map(
+      async (end) => (await post("/pauses", { target: "policy:invoices", reason: "x", ...end })).status,
+    );
+    expect(await Promise.all(statuses)).toEqual([422, 422, 422, 400]);
+    const stored = { scope: "policy", name: "invoices", note: "x", actor: "ana", untilMs: 8.64e16 } as const;
+    await new Pauses(web.store).set(stored);
+    expect((await send("GET", "/pauses")).body.items[0]).toMatchObject({ until: "9999-12-31T23:59:59.999Z" });
+    expect((await send("DELETE", "/pauses/policy:invoices?reason=x")).status).toBe(200);
   });
 
   it("does over what may be at work still only when forced", async () => {

@@ -47,6 +47,10 @@ describe("a time on the command line", () => {
     expect(readPast("+7d")).toBe("2026-11-28T08:00:00.000Z");
   });
 
+  it.each(["99999999d", "9999-12-31T23:59:59-05:00"])("%s is too far away", (text) => {
+    expect(() => read(text)).toThrow(`"${text}" is too far away: the last year is 9999`);
+  });
+
   it("of day is the newest one in the past, and the next one in the future", () => {
     // 09:00 in Vienna.
     expect(readPast("09:00")).toBe("2026-11-21T08:00:00.000Z");

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type EventFields, silentLog } from "../../../src/core/event-log.ts";
-import type { Pause } from "../../../src/model/pause.ts";
+import { type Pause, parsePause } from "../../../src/model/pause.ts";
 import { createPauseReader } from "../../../src/schedule/scheduler.ts";
 
 const pause = (name: string, sinceMs: number, untilMs: number | null): Pause => ({
@@ -49,5 +49,11 @@ describe("the pause watch", () => {
       "pause.set short by undefined",
       "pause.cleared short by null",
     ]);
+  });
+
+  it.each([8.65e15, 8.64e16])("tells of a stored pause whose end no date holds: %d", async (untilMs) => {
+    const { events, read } = watch([parsePause(pause("far", 1, untilMs))]);
+    await read(10);
+    expect(events).toEqual(["pause.set far by undefined"]);
   });
 });
