@@ -102,5 +102,5 @@ export interface Operations {
   /** Send nothing more of a task, and stop to follow what was sent: it goes on at the service. */
   cancelTask: { method: "POST"; url: "/api/v1/tasks/{id}/cancel"; path: { id: string }; query: Record<string, never>; header: Record<string, never>; body: { reason: string }; answer: { wasSent: boolean } };
   /** Check policy files, by name, as one set; changes nothing. */
-  validateConfig: { method: "POST"; url: "/api/v1/config/validate"; path: Record<string, never>; query: Record<string, never>; header: Record<string, never>; body: { files: Record<string, string> }; answer: Validated };
+  validateConfig: { method: "POST"; url: "/api/v1/config/validate"; path: Record<string, never>; query: Record<string, never>; header: Record<string, never>; body: { files: Record<string, string>; variables?: Record<string, string> }; answer: Validated };
 }

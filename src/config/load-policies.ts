@@ -13,7 +13,7 @@ import { checkDefaults, checkPolicy, type PolicyChecks, type RuleContext } from 
 import { checkNotifications, checkService, checkSink } from "./rules/service-rules.ts";
 import type { DefaultsInput, PolicyFileDraft } from "./schema/policy-file.ts";
 import { type CheckedFile, checkFile } from "./schema-problems.ts";
-import { readYamlFile, type Variables } from "./yaml/yaml-file.ts";
+import { readYamlFile, type UsedVariables, type Variables } from "./yaml/yaml-file.ts";
 
 /** What loading needs beside the path. */
 export interface LoadOptions {
@@ -41,10 +41,11 @@ export async function loadPolicies(path: string, options: LoadOptions): Promise<
 export async function checkPolicyFiles(path: string, read: FileTexts, options: LoadOptions): Promise<LoadedPolicies> {
   const problems: Problem[] = [...read.problems];
   const checked: CheckedFile[] = [];
+  const used: UsedVariables = new Map();
   for (const { file, text } of read.texts) {
     // Thousands of policies take a second or more: let a running process do other work in between.
     await nextTurn();
-    const yaml = readYamlFile(file, text, options.variables);
+    const yaml = readYamlFile(file, text, options.variables, used);
     problems.push(...yaml.problems);
     if (yaml.value !== undefined) checked.push(checkFile(yaml, problems));
   }

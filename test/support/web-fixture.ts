@@ -78,7 +78,7 @@ export async function webForTest({
   };
   const parts: WebParts = {
     context: () => ({ store, target, producer, notices, set, readStates, failedTasks, view: wholeView }),
-    load: { variables: {}, checks: policyChecks },
+    load: { variables: { OF_THE_SERVER: "canary-of-the-server" }, checks: policyChecks },
     access: (tokens ?? auth) && (await Access.open(files, new WebSessions(store), { clock, log: silentLog })),
     recordRefusal: async (refusal) => void refusals.push(refusal),
     isReadOnly,

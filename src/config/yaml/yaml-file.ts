@@ -28,23 +28,33 @@ interface Filling {
   readonly source: SourceText;
   readonly variables: Variables;
   readonly problems: Problem[];
-  /** The variables that were used: name by value. */
-  readonly used: Map<string, string>;
+  readonly used: UsedVariables;
   /** Scalars with an unknown variable. */
   readonly unresolved: Set<unknown>;
 }
 
-/** Reads the text of a file; never throws. Unknown variables are problems. */
-export function readYamlFile(file: string, text: string, variables: Variables): YamlFile {
+/** The variables that were used: name by value. */
+export type UsedVariables = Map<string, string>;
+
+/**
+ * Reads the text of a file; never throws. Unknown variables are problems. `used`: that of all files
+ * of a set, since a problem may show a value from another file.
+ */
+export function readYamlFile(
+  file: string,
+  text: string,
+  variables: Variables,
+  used: UsedVariables = new Map(),
+): YamlFile {
   const source = createSourceText(file, text);
   const plain = readPlainYaml(text);
-  const read = plain?.value === undefined ? readTree(source, variables) : undefined;
+  const read = plain?.value === undefined ? readTree(source, variables, used) : undefined;
   if (read?.ok === false)
     return { file, value: undefined, problems: read.problems, lineOf: () => 1, problemAt: () => undefined };
   // A tree takes a hundred times its text. It is read again where a problem needs its place.
   let again: ReadTree | undefined;
   const tree = () => {
-    again ??= readTree(source, variables);
+    again ??= readTree(source, variables, used);
     return again;
   };
   return {
@@ -63,7 +73,7 @@ export function readYamlFile(file: string, text: string, variables: Variables): 
       const { document, filling } = found;
       const step = stepTo(document, path);
       if (filling.unresolved.has(resolved(document, step.node))) return undefined;
-      const shown = (words: string) => withNames(words, filling.used);
+      const shown = (words: string) => withNames(words, used);
       return source.problemAt(rangeOfStep(step, place), shown(message), hint === undefined ? undefined : shown(hint));
     },
   };
@@ -73,10 +83,10 @@ type ReadTree =
   | (Extract<ParsedYaml, { readonly ok: true }> & { readonly filling: Filling; readonly value: unknown })
   | Extract<ParsedYaml, { readonly ok: false }>;
 
-function readTree(source: SourceText, variables: Variables): ReadTree {
+function readTree(source: SourceText, variables: Variables, used: UsedVariables): ReadTree {
   const parsed = parseYaml(source);
   if (!parsed.ok) return parsed;
-  const filling: Filling = { source, variables, problems: [], used: new Map(), unresolved: new Set() };
+  const filling: Filling = { source, variables, problems: [], used, unresolved: new Set() };
   return { ...parsed, filling, value: toValue(parsed.document, filling) };
 }
 
@@ -190,7 +200,7 @@ export function substitute(
 const valueLengthMin = 6;
 
 /** Replaces the values of variables in a text by their names: a value may be a secret. */
-function withNames(text: string, used: ReadonlyMap<string, string>): string {
+function withNames(text: string, used: UsedVariables): string {
   let result = text;
   for (const [value, name] of used) {
     if (value.length >= valueLengthMin) result = result.replaceAll(value, () => `\${${name}}`);

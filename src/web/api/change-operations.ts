@@ -67,6 +67,7 @@ function change<Path extends z.ZodObject, Query extends z.ZodObject, Body extend
   return { ...rest, inPath, query, body, isKeyed, act: act as ChangeOperation["act"] };
 }
 
+const variablesMax = 200;
 const targetForms = "policy:NAME, service:NAME, label:NAME=VALUE or all";
 const reason = z
   .string()
@@ -241,17 +242,24 @@ export const changeOperations: readonly ChangeOperation[] = [
       files: z
         .record(z.string().min(1).max(200), z.string())
         .meta({ examples: [{ "policies.yaml": "apiVersion: syncline/v1" }] }),
+      variables: z
+        .record(z.string().max(100), z.string().max(4_096))
+        .refine((all) => Object.keys(all).length <= variablesMax, `at most ${variablesMax} variables`)
+        .default({})
+        .meta({ description: "by name; the server's own are not used" }),
     }),
     answer: schemas.validatedSchema,
     act: validate,
   }),
 ];
 
-async function validate({ load }: Acting, { files }: { readonly files: Readonly<Record<string, string>> }) {
+type Texts = Readonly<Record<string, string>>;
+
+async function validate({ load }: Acting, { files, variables }: { readonly files: Texts; readonly variables: Texts }) {
   const names = Object.keys(files).toSorted();
   const texts = names.map((file) => ({ file, text: files[file] ?? "" }));
-  // Files of the server are not for those who ask.
-  const options = { ...load, readsFiles: false };
+  // Files and variables of the server are not for those who ask.
+  const options = { ...load, variables, readsFiles: false };
   const loaded = await checkPolicyFiles("the request", { texts, files: names, problems: [] }, options);
   if (loaded.ok) return { ok: true, policies: loaded.set.policies.length, problems: [] };
   const problems = loaded.problems.map(({ file, line, column, message, hint = null }) => ({

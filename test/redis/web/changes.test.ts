@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${NAME} is what policy files have.
 import { describe, expect, it, vi } from "vitest";
 import { once } from "../../../src/actions/once.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -379,4 +380,9 @@ it("checks policy files without taking them, and says what is wrong where", asyn
   const mapping = '{ activity: { sample: /etc/hostname, id: "string(item.id)" } }';
   const probing = { "b.yaml": good["b.yaml"].replace("token:", `mapping: ${mapping}, token:`) };
   expect((await post("/config/validate", { files: probing })).body).toMatchObject({ ok: true });
+  const filled = { "b.yaml": good["b.yaml"].replace("name: x,", "name: x, labels: { k: '${OF_THE_SERVER}' },") };
+  const unset = await post("/config/validate", { files: filled });
+  expect(unset.body.problems).toMatchObject([{ message: "the environment variable OF_THE_SERVER is not set" }]);
+  const given = { files: filled, variables: { OF_THE_SERVER: "own" } };
+  expect((await post("/config/validate", given)).body).toMatchObject({ ok: true });
 });

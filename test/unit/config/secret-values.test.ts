@@ -89,4 +89,14 @@ describe("a wrong file", () => {
       'there is no service "${CANARYNAME}"',
     );
   });
+
+  it("names the variable of another file in the place of its value, too", async () => {
+    const labelled = P('    run: { syncJobs: [1] }\n    labels: { team: "${CANARY}" }');
+    const asking = "apiVersion: syncline/v1\ndefaults: { notify: [{ sink: s, match: { q: q } }] }\n";
+    const folder = await folderOf({ "a.yaml": labelled, "b.yaml": asking });
+    const loaded = await loadPolicies(folder, { variables, checks: policyChecks });
+    const shown = JSON.stringify(loaded.ok ? [] : loaded.problems);
+    expect(shown).toContain("there is team=${CANARY}");
+    expect(shown).not.toContain(C);
+  });
 });
