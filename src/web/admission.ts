@@ -40,9 +40,11 @@ export const cookieName = "syncline";
 const requests = { burst: 100, perSecond: 20 };
 const changes = { burst: 10, perSecond: 1 };
 /** Refusals kept of a caller: a flood of them must not push real changes out of the record. */
-const refusals = { burst: 20, perSecond: 1 / 60 };
+const refusals = { burst: 20, perSecond: 1 / 3_600 };
 /** The same of one that is not let in: it may come again with each request. */
-const denials = { burst: 1, perSecond: 1 / 60 };
+const denials = { burst: 1, perSecond: 1 / 3_600 };
+/** How often the log tells of it. Of refused changes it tells each. */
+const deniedLines = { burst: 1, perSecond: 1 / 60 };
 
 /**
  * Records each request that could have changed something, and did not, and each caller who showed
@@ -50,6 +52,7 @@ const denials = { burst: 1, perSecond: 1 / 60 };
  */
 export function recordRefusals({ clock, log, recordRefusal }: AdmissionParts): MiddlewareHandler<WebEnv> {
   const [recorded, denied] = [new RateLimit(refusals, clock), new RateLimit(denials, clock)];
+  const told = new RateLimit(deniedLines, clock);
   return async (c, next) => {
     await next();
     // Also set where a part was refused and the rest was done: then the answer is good.
@@ -57,15 +60,16 @@ export function recordRefusals({ clock, log, recordRefusal }: AdmissionParts): M
     const denial = c.error instanceof AccessDenied ? c.error : undefined;
     const isStranger = c.get("caller") === undefined && !isSigning(c);
     // 400: it was written wrong, and asked for nothing yet. From 500 on the log has the cause.
-    const isChange = !isSafe(c) && (isStranger || (status > 400 && status < 500));
-    if (!isChange && (denial === undefined || denied.take(denial.actor ?? nameOf(c)) > 0)) return;
+    const isChange = !isSafe(c) && c.req.method !== "OPTIONS" && (isStranger || (status > 400 && status < 500));
+    const caller = c.get("caller")?.name ?? denial?.actor;
+    const actor = caller ?? nameOf(c);
+    if (!isChange && (denial === undefined || told.take(actor) > 0)) return;
     const { method, path } = c.req;
     const why = c.get("problem")?.detail ?? "it needs a token or a session";
     const refusal = { what: `${method} ${path}`, why, address: addressOf(c), requestId: c.get("requestId") };
-    const caller = c.get("caller")?.name ?? denial?.actor;
-    const actor = caller ?? nameOf(c);
+    const isKept = isChange || denied.take(actor) === 0;
     // All strangers together: none of them has a name that could be believed.
-    if (recorded.take(caller ?? "") === 0) await recordRefusal({ actor, ...refusal });
+    if (isKept && recorded.take(caller ?? "") === 0) await recordRefusal({ actor, ...refusal });
     log.warn("web.refused", { actor, ...refusal });
   };
 }
@@ -130,7 +134,7 @@ const readOnly = new WebError({
   status: 405,
   name: "refused",
   title: "Read-only",
-  detail: "this server is read-only: it answers GET and HEAD; the attempt is recorded",
+  detail: "this server is read-only: it answers GET and HEAD, and records who tries to change something",
   hint: "give people tokens (--web-tokens, --web-auth) and leave --web-read-only out, or use the command line",
 });
 

@@ -20,9 +20,9 @@ const reader = createToken({ name: "reader", scope: "read", services: [] });
 const other = createToken({ name: "other", scope: "admin", services: ["other"] });
 const tokens = () => [ana, boss, reader, other].map(({ line }) => line).join("\n");
 
-// Time flies, so that no request is refused for being too fast.
+// Time flies, so that no request is refused for being too fast, and each refusal is recorded.
 let flownMs = 0;
-const clock = { ...systemClock, monotonicMs: () => (flownMs += 10_000) };
+const clock = { ...systemClock, monotonicMs: () => (flownMs += 3_600_000) };
 const web = await webForTest({ tokens, clock });
 
 type Asked = { readonly by?: string; readonly key?: string; readonly headers?: Record<string, string> };

@@ -141,7 +141,7 @@ describe("a JWT that is not right", () => {
     expect((await web.ask(policies, bearer(await provider.sign({ nbf: seconds + 20 })))).status).toBe(200);
   });
 
-  it("is recorded once a minute for each caller, without the token", async () => {
+  it("is recorded once an hour for each caller, without the token", async () => {
     const fresh = await webForTest({ story: {}, set, auth: () => text });
     for (const _ of [1, 2, 3]) await fresh.ask(policies, bearer(unsigned));
     expect(fresh.refusals.map(({ actor, what }) => [actor, what])).toEqual([["unknown@unknown", `GET ${policies}`]]);

@@ -45,7 +45,7 @@ const operator = createToken({ name: "op", scope: "operate", services: [], label
 const both = createToken({ name: "both", scope: "read", services: ["zebra-service"], labels: ["team=finance"] });
 // Time flies, so that no request is refused for being too fast, and each refusal is recorded.
 let flownMs = 0;
-const clock = { ...systemClock, monotonicMs: () => (flownMs += 120_000) };
+const clock = { ...systemClock, monotonicMs: () => (flownMs += 3_600_000) };
 const web = await webForTest({
   story,
   set,
