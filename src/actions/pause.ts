@@ -11,7 +11,7 @@ import type { Producer } from "../queue/producer.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { newestPaused } from "../schedule/plan-slots.ts";
 import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
-import { Pauses, pausesMax, Quarantines } from "../store/pauses.ts";
+import { Pauses, pausesMax, Quarantines, readPauses } from "../store/pauses.ts";
 import { readPolicyStates } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
@@ -92,7 +92,7 @@ export interface CatchUp {
 
 /**
  * Ends the pause of exactly this subject, or the quarantine of the policy.
- * @throws UsageError for an unknown subject.
+ * @throws UsageError for an unknown subject that is not paused.
  */
 export async function resume(
   subject: PauseSubject,
@@ -100,9 +100,9 @@ export async function resume(
   { store, set, by }: PauseParts,
 ): Promise<ResumeResult> {
   const pauses = new Pauses(store);
-  const isPaused = async () => (await pauses.all()).some((one) => subjectKey(one) === subjectKey(subject));
-  // A service may be removed while it is paused.
-  if (subject.scope !== "service" || !(await isPaused())) await checkIsThere(subject, set, store);
+  const isPaused = (await readPauses(store)).some((one) => subjectKey(one) === subjectKey(subject));
+  // It may have gone from the files while it was paused.
+  if (!isPaused) await checkIsThere(subject, set, store);
   const quarantines = new Quarantines(store);
   const change = await beginChange(store, by, { what: "resume", subject: showSubject(subject) });
   const released = subject.scope === "policy" ? await quarantines.release(subject.name, by.actor) : undefined;

@@ -10,11 +10,12 @@ import { type policyOfSyncJob, type QueuedTasks, runNow, runSyncJob } from "../a
 import type { LoadOptions } from "../config/load-policies.ts";
 import { someNames } from "../core/plain-text.ts";
 import { hasLabels } from "../model/label.ts";
-import { isAbout, type Pause, type PauseSubject } from "../model/pause.ts";
+import { isAbout, type Pause, type PauseSubject, subjectKey } from "../model/pause.ts";
 import { reaches } from "../model/scope.ts";
 import type { Task } from "../model/task.ts";
 import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
 import type { QueryContext } from "../queries/query-context.ts";
+import { readPausesInForce } from "../queries/records.ts";
 import { policyOf } from "./api/operation.ts";
 import { type Caller, checkScope, checkWhole, notYours } from "./identity.ts";
 import { conflict, notFound, type ProblemDetails } from "./problem.ts";
@@ -60,6 +61,25 @@ export function checkMayPause({ context, caller }: Acting, { scope, name }: Paus
   throw notYours(`caller "${caller.name}" may change some services only, and this concerns all of them`);
 }
 
+/**
+ * The same for its end. What is in no file any more may be paused still: that is an admin's to end.
+ * @throws WebError
+ */
+export async function checkMayResume(acting: Acting, subject: PauseSubject): Promise<void> {
+  const { context, caller } = acting;
+  const isOfGone = isGone(subject, context) && !context.view.isNarrowed;
+  if (isOfGone && (await readPausesInForce(context)).some((one) => subjectKey(one) === subjectKey(subject)))
+    checkScope(caller, "admin");
+  else checkMayPause(acting, subject);
+}
+
+/** Whether no policy file has this policy or service. */
+export function isGone({ scope, name }: PauseSubject, { set }: QueryContext): boolean {
+  return scope === "policy"
+    ? !set.policies.some((one) => one.name === name)
+    : scope === "service" && !set.services.has(name);
+}
+
 /** Whether all policies with these labels, now and later, are of those a caller is held to. */
 export function mayPauseLabel({ scope, services, labels }: Caller, selector: string): boolean {
   const isOwn = labels?.split(",").every((label) => selector.split(",").includes(label)) ?? false;
@@ -83,7 +103,7 @@ export async function resumeSubject(
   subject: PauseSubject,
   { reason, catchUp }: { readonly reason: string; readonly catchUp: boolean },
 ): Promise<ResumeResult> {
-  checkMayPause(acting, subject);
+  await checkMayResume(acting, subject);
   const { store, set, producer } = acting.context;
   const signal = AbortSignal.timeout(catchUpMsMax);
   const wish = catchUp ? { policies: set.policies, producer, signal } : undefined;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Pauses } from "../../src/store/pauses.ts";
+import { Pauses, Quarantines } from "../../src/store/pauses.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { commandFixture } from "../support/command-fixture.ts";
 import { runHere } from "../support/commands-here.ts";
@@ -116,9 +116,24 @@ describe("syncline pause and resume", () => {
     expect((await command("pause", "--list", "--json")).out).toBe("[]");
     const resumed = await command("resume", "--service", "man");
     expect([resumed.code, resumed.err]).toEqual([2, expect.stringContaining("did you mean main?")]);
-    // A service that was removed while it was paused.
-    const gone = { scope: "service", name: "old", note: "x", actor: "ana", untilMs: null } as const;
-    await fixture.inStore(prefix, (store) => new Pauses(store).set(gone));
-    expect((await command("resume", "--service", "old")).out).toBe("service old resumed");
+  });
+
+  it("resumes what was removed from the files while it was paused", async () => {
+    const prefix = `${fixture.redis.prefix}-gone`;
+    const policy = "  - { name: often, service: main, run: { syncJobs: [1] }, schedule: { every: 1h } }";
+    await fixture.inStore(prefix, (store) => keepPolicies(store, policy));
+    const by = { note: "x", actor: "ana", untilMs: null };
+    await fixture.inStore(prefix, async (store) => {
+      await new Pauses(store).set({ ...by, scope: "service", name: "old" });
+      await new Pauses(store).set({ ...by, scope: "policy", name: "old" });
+      await new Pauses(store).set({ ...by, scope: "label", name: "team=old" });
+      const ending = { policy: "sick", slotMs: 1_000, isGood: false, note: "failed" };
+      await new Quarantines(store).count(ending, { after: 1, forMs: 3_600_000 });
+    });
+    const resume = async (...args: string[]) => (await fixture.command(prefix, "resume", ...args)).out;
+    expect(await resume("--service", "old")).toBe("service old resumed");
+    expect(await resume("old")).toBe("policy old resumed");
+    expect(await resume("--label", "team=old")).toBe("label team=old resumed");
+    expect(await resume("sick")).toBe("policy sick resumed");
   });
 });

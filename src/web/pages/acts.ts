@@ -19,9 +19,11 @@ import {
   acknowledgePolicy,
   cancelTask,
   checkMayPause,
+  checkMayResume,
   discardFailed,
   endPolicyAcknowledgement,
   failedOf,
+  isGone,
   type KeyedActing,
   pauseSubject,
   replayFailed,
@@ -116,7 +118,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
     back: subjectPath,
     view: async (acting, target) => {
       const subject = subjectOf(target);
-      checkMayPause(acting, subject);
+      await checkMayResume(acting, subject);
       const nowMs = await readNowMs(acting.context);
       const inForce = await readPausesInForce(acting.context);
       const [own = [], others = []] = [true, false].map((isOwn) =>
@@ -134,11 +136,13 @@ const actPages: Readonly<Record<string, ActPage>> = {
       );
       const isFree = !policies.every((policy) => holding.some((one) => isAbout(one, policy)));
       const starts =
-        holding.length === 0
-          ? "Its next slot starts again."
-          : isFree
-            ? "What no other pause holds starts again with its next slot."
-            : "Nothing starts before that ends, too.";
+        policies.length === 0
+          ? "No policy is held by it now."
+          : holding.length === 0
+            ? "Its next slot starts again."
+            : isFree
+              ? "What no other pause holds starts again with its next slot."
+              : "Nothing starts before that ends, too.";
       return {
         title: `Resume ${showSubject(subject)}`,
         lead: html`${words}${kept}<p>${starts} Those in between stay skipped.</p>`,
@@ -149,7 +153,10 @@ const actPages: Readonly<Record<string, ActPage>> = {
     },
     act: async (acting, target, form) => {
       const wish = { reason: reasonIn(form), catchUp: form["catchUp"] === "yes" };
-      await resumeSubject(acting, subjectOf(target), wish);
+      const subject = subjectOf(target);
+      await resumeSubject(acting, subject, wish);
+      // What is gone has no page.
+      return { to: isGone(subject, acting.context) ? "/policies" : subjectPath(target) };
     },
   },
   "/run": {

@@ -8,7 +8,7 @@ import { Changes } from "../../../src/store/changes.ts";
 import { History } from "../../../src/store/history.ts";
 import { Pauses, Quarantines } from "../../../src/store/pauses.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
-import { changeOperations } from "../../../src/web/api/change-operations.ts";
+import { changeOperations, subjectOf } from "../../../src/web/api/change-operations.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { storeForTest } from "../../support/redis.ts";
@@ -142,6 +142,28 @@ describe("each change", () => {
     await new Pauses(web.store).set(stored);
     expect((await send("GET", "/pauses")).body.items[0]).toMatchObject({ until: "9999-12-31T23:59:59.999Z" });
     expect((await send("DELETE", "/pauses/policy:invoices?reason=x")).status).toBe(200);
+  });
+
+  it.each([
+    ["policy:old", 404],
+    ["service:gone", 404],
+    ["label:team=gone", 403],
+  ])("ends the pause of %s, which is in no file any more, for an admin of all", async (target, narrowed) => {
+    const pauses = new Pauses(web.store);
+    const paused = { ...subjectOf(target), note: "x", actor: "ana", untilMs: null };
+    await pauses.set(paused);
+    const path = `/pauses/${encodeURIComponent(target)}?reason=x`;
+    const end = async ({ token }: { token: string }) => (await send("DELETE", path, undefined, { by: token })).status;
+    expect([await end(ana), await end(other), await end(boss)]).toEqual([403, narrowed, 200]);
+    await pauses.set(paused);
+    const headers = { authorization: `Bearer ${boss.token}` };
+    const form = `/resume?of=${encodeURIComponent(target)}`;
+    expect(await (await web.ask(form, { headers })).text()).toContain("No policy is held by it now");
+    const done = await web.ask(form, { method: "POST", headers, body: new URLSearchParams({ reason: "x" }) });
+    expect((await web.ask(done.headers.get("location") ?? "", { headers })).status).toBe(200);
+    expect((await pauses.all()).filter(({ endedBy }) => endedBy === null)).not.toContainEqual(
+      expect.objectContaining(subjectOf(target)),
+    );
   });
 
   it("does over what may be at work still only when forced", async () => {
