@@ -1,5 +1,6 @@
 // Problems as RFC 9457 has them. The API answers them as JSON, the pages as a page (pages/).
-import type { Context } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { ConflictError, type UsageError } from "../core/errors.ts";
 
@@ -63,6 +64,15 @@ export const unauthenticated = new WebError({
 export function badRequest(errors: readonly PartProblem[]): WebError {
   const detail = errors.map(({ pointer, detail: what }) => `${pointer}: ${what}`).join("; ");
   return new WebError({ status: 400, name: "bad-request", title: "This request is wrong", detail, errors });
+}
+
+/** Refuses bodies of more bytes. */
+export function limitBody(bytesMax: number): MiddlewareHandler {
+  const detail = `a body has at most ${bytesMax / 1_024} KiB`;
+  const onError = () => {
+    throw new WebError({ status: 413, name: "too-large", title: "Too large", detail });
+  };
+  return bodyLimit({ maxSize: bytesMax, onError });
 }
 
 /** Answers a problem as JSON. */

@@ -1,7 +1,6 @@
 // Signing in and out on the page: by a token that is shown once, or by an identity provider. Both
 // end in a session, which a cookie names. Used by web-app.ts.
 import type { Context, Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { HTTPException } from "hono/http-exception";
 import type { Clock } from "../core/clock.ts";
@@ -11,6 +10,7 @@ import { addressOf, checkPace, cookieName } from "./admission.ts";
 import { AccessDenied } from "./identity.ts";
 import { callbackPath, signInFailed } from "./oidc.ts";
 import { signInPage } from "./pages/sign-in.ts";
+import { limitBody } from "./problem.ts";
 import { RateLimit } from "./rate-limit.ts";
 import type { WebEnv } from "./web-env.ts";
 
@@ -29,7 +29,7 @@ export function addSigning(app: Hono<WebEnv>, access: Access, clock: Clock): voi
   app.get("/sign-in", async (c) =>
     c.html(signInPage({ next: pathFrom(c.req.query("next")), ...(await access.ways()) })),
   );
-  app.post("/sign-in", bodyLimit({ maxSize: formBytesMax }), async (c) => {
+  app.post("/sign-in", limitBody(formBytesMax), async (c) => {
     checkAttempts(c);
     const { token, next } = await c.req.parseBody().catch(refuseForm);
     const to = pathFrom(next);

@@ -1,14 +1,13 @@
 // Adds the operations to the application: reads parameters, checks answers, and writes them as
 // JSON, NDJSON or CSV, as the caller accepts. What changes something is asked for as JSON.
 import type { Context, Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import type * as z from "zod";
 import { csvLine } from "../../core/csv.ts";
 import { isJsonObject } from "../../core/json.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { type AnswerCache, heldBriefly } from "../answer-cache.ts";
 import { checkScope, checkWhole, localCaller } from "../identity.ts";
-import { badRequest, type PartProblem, WebError } from "../problem.ts";
+import { badRequest, limitBody, type PartProblem, WebError } from "../problem.ts";
 import { Representation, send } from "../representation.ts";
 import type { WebEnv } from "../web-env.ts";
 import { type ChangeOperation, changeOperations } from "./change-operations.ts";
@@ -44,7 +43,7 @@ export function addApi(app: Hono<WebEnv>, cache: AnswerCache): void {
     });
   }
   for (const operation of changeOperations) {
-    const limit = bodyLimit({ maxSize: bodyBytesMax, onError: refuseBody });
+    const limit = limitBody(bodyBytesMax);
     app.on(
       operation.method.toUpperCase(),
       `/api/v1${operation.path.replaceAll(/\{(\w+)\}/g, ":$1")}`,
@@ -59,11 +58,6 @@ export function addApi(app: Hono<WebEnv>, cache: AnswerCache): void {
   }
   const description = new Representation(JSON.stringify(describeApi(), undefined, 2), "application/json");
   app.get("/api/v1/openapi.json", (c) => send(c, description));
-}
-
-function refuseBody(): never {
-  const detail = `a body has at most ${bodyBytesMax / 1_024} KiB`;
-  throw new WebError({ status: 413, name: "too-large", title: "Too large", detail });
 }
 
 async function readBody(c: Context<WebEnv>, { body }: ChangeOperation): Promise<Record<string, unknown>> {

@@ -1,7 +1,6 @@
 // The pages that change something: each shows what will happen in a form, and its POST does it and
 // leads to where the effect is seen. What is done is in ../acts.ts. Added by routes.ts.
 import type { Context, Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { html } from "hono/html";
 import type { Policy } from "../../config/policy-set.ts";
 import { parseDuration } from "../../core/duration.ts";
@@ -37,7 +36,7 @@ import { hasSession } from "../admission.ts";
 import { subjectOf } from "../api/change-operations.ts";
 import { policyOf } from "../api/operation.ts";
 import { checkScope, checkWhole } from "../identity.ts";
-import { badRequest, conflict, notFound, type ProblemDetails, useProblem, WebError } from "../problem.ts";
+import { badRequest, conflict, limitBody, notFound, type ProblemDetails, useProblem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { page } from "./layout.ts";
 import { type Html, mark, tag } from "./marks.ts";
@@ -232,7 +231,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
 export function addActPages(app: Hono<WebEnv>): void {
   for (const [path, one] of Object.entries(actPages)) {
     app.get(path, (c) => showForm(c, one));
-    app.post(path, bodyLimit({ maxSize: formBytesMax }), async (c) => {
+    app.post(path, limitBody(formBytesMax), async (c) => {
       const sent = await c.req.parseBody().catch(() => ({}));
       const form = Object.fromEntries(
         Object.entries(sent).filter((pair): pair is [string, string] => typeof pair[1] === "string"),

@@ -240,6 +240,12 @@ it("refuses a sign-in that is no form", async () => {
   expect((await guarded.ask("/sign-in", { method: "POST", headers, body: "x" })).status).toBe(400);
 });
 
+it("refuses a sign-in that is too large", async () => {
+  const [headers, body] = [{ "sec-fetch-site": "same-origin" }, new URLSearchParams({ token: "x".repeat(5_000) })];
+  const answer = await guarded.ask("/sign-in", { method: "POST", headers, body });
+  expect([answer.status, await answer.text()]).toEqual([413, expect.stringContaining("A body has at most 4 KiB")]);
+});
+
 it("asks a caller that is too fast to wait", async () => {
   const clock = { ...systemClock, monotonicMs: () => 0 };
   const fast = await webForTest({ story: {}, set: setOf([testPolicy()]), clock, isPaced: true });

@@ -125,6 +125,11 @@ describe("each change", () => {
     expect((await post("/tasks/gone/cancel", { reason: "x" })).status).toBe(404);
     const large = { files: { "a.yaml": "x".repeat(1_100_000) } };
     expect((await post("/config/validate", large)).status).toBe(413);
+    const [headers, body] = [
+      { authorization: `Bearer ${ana.token}` },
+      new URLSearchParams({ reason: "x".repeat(20_000) }),
+    ];
+    expect((await web.ask("/pause?of=policy:invoices", { method: "POST", headers, body })).status).toBe(413);
   });
 
   it("takes no end of a pause after the year 9999, and shows and ends a stored one", async () => {
