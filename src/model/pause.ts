@@ -15,7 +15,7 @@ const pauseSchema = z.object({
   note: z.string().max(noteCharactersMax),
   actor: z.string(),
   sinceMs: z.int(),
-  // Older versions took any end: one that no date holds must not stop those who read it.
+  // An end that no date holds must not stop those who read it.
   untilMs: z
     .number()
     .transform((untilMs) => Math.min(untilMs, lastInstantMs))
