@@ -130,21 +130,23 @@ async function install(): Promise<void> {
   await store.close();
 }
 
-/** The newest slots of each policy, each recorded and with its outcome. */
+/** The newest slots of each policy, recorded and with outcomes; right before them it was new. */
 async function writePast(store: Store, batch: readonly Policy[]): Promise<void> {
   const [ledger, history, nowMs] = [new SlotLedger(store), new History(store), Date.now()];
   const slots = batch.map((policy) => {
     const source = createChainSource(policy);
     return source === undefined ? [] : dueSlots(source, nowMs - 10 * 86_400_000, nowMs).slice(-Number(given.slots));
   });
-  const known = batch.map((policy) => ({ policy: policy.name, schedule: scheduleText(policy) ?? "" }));
-  const fromMs = nowMs - 10 * 86_400_000;
-  await ledger.openWatermarks(known, fromMs);
+  const beginsMs = slots.map(([first = nowMs]) => first - 1);
+  const known = batch.map((policy, index) => {
+    return { policy: policy.name, schedule: scheduleText(policy) ?? "", beginsMs: beginsMs[index] };
+  });
+  await ledger.openWatermarks(known, nowMs);
   const steps = batch.map((policy, index) => {
     const plans = (slots[index] ?? []).map((slotMs) => ({ slotMs, state: "started", covers: [] }) as const);
     const newWatermarkMs = slots[index]?.at(-1) ?? nowMs;
     const records = toRecords(policy, plans);
-    return { policy: policy.name, expectedWatermarkMs: fromMs, newWatermarkMs, records, tasks: [] };
+    return { policy: policy.name, expectedWatermarkMs: beginsMs[index] ?? 0, newWatermarkMs, records, tasks: [] };
   });
   await ledger.record(steps);
   const due = batch.flatMap((policy, index) => (slots[index] ?? []).map((slotMs) => ({ policy, slotMs, covers: [] })));
