@@ -5,7 +5,7 @@ import { localDate } from "../core/instant.ts";
 import { type Outcome, type OutcomeStatus, outcomeStatuses, weightOf } from "../model/outcome.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import type { Store } from "./redis.ts";
-import { batchesOf } from "./script.ts";
+import { batchesOf, readFields } from "./script.ts";
 
 /** A slot, and the zone of its policy; default UTC. */
 interface ZonedSlot {
@@ -32,6 +32,9 @@ const [conflictsName, longestName] = ["X", "L"];
 /** Each bucket of durations ends a tenth after its beginning: its middle is at most 5 % off. */
 const bucketRatio = 1.1;
 const dayMs = 86_400_000;
+
+/** Months of one call: it blocks Redis for half a millisecond. */
+const monthsAtOnce = 25;
 
 /** The sums of some days of a policy. Durations are those of runs that ended well. */
 export interface DaySums {
@@ -75,18 +78,20 @@ export async function* readSpans(
 ): AsyncGenerator<{ readonly policy: string; readonly counts: readonly DayCounts[] }, void, void> {
   const days = spans.flatMap((span, index) => datesOf(span).map((date) => ({ date, index })));
   const months = [...Map.groupBy(days, ({ date }) => date.slice(0, 7))];
-  const readPolicy = async (policy: string) => {
-    const sums = spans.map((): DayCounts => new Map());
-    const readMonth = async ([month, some]: (typeof months)[number]) => {
-      const texts = await store.redis.hmget(daysKey(store, policy, month), ...some.map(({ date }) => date.slice(8)));
-      for (const [at, { index }] of some.entries()) addText(sums[index] ?? new Map(), texts[at] ?? "");
+  const readSome = async (some: readonly string[]) => {
+    const sums = some.map(() => spans.map((): DayCounts => new Map()));
+    const readMonth = async ([month, dates]: (typeof months)[number]) => {
+      const keys = some.map((policy) => daysKey(store, policy, month));
+      const fields = dates.map(({ date }) => date.slice(8));
+      for (const [at, texts] of (await readFields(store, keys, fields)).entries())
+        for (const [day, { index }] of dates.entries()) addText(sums[at]?.[index] ?? new Map(), texts[day] ?? "");
     };
     await Promise.all(months.map(readMonth));
     return sums;
   };
   for (const batch of batchesOf(policies, 100)) {
-    const read = await Promise.all(batch.map(readPolicy));
-    for (const [index, counts] of read.entries()) yield { policy: batch[index] ?? "", counts };
+    const read = await Promise.all([...batchesOf(batch, monthsAtOnce)].map(readSome));
+    for (const [index, counts] of read.flat().entries()) yield { policy: batch[index] ?? "", counts };
   }
 }
 

@@ -16,7 +16,7 @@ import {
 import { taskId } from "../model/task.ts";
 import { measures, medianOf, type RunFigures, type Unusual } from "../model/unusual.ts";
 import type { Store } from "./redis.ts";
-import { asFlag, batchesOf, createScript, pairsOf } from "./script.ts";
+import { asFlag, batchesOf, createScript, pairsOf, readFields, readHashes } from "./script.ts";
 
 const { kind, status, evidence, confidence, reason, origin } = outcomeSchema.shape;
 const findingSchema = z.tuple([z.enum(measures), z.number(), z.number()]);
@@ -83,6 +83,9 @@ export interface PolicyState {
 
 const acknowledgeScript = createScript("acknowledge", asFlag);
 
+/** States of one call: the largest have 150 targets. */
+const statesAtOnce = 20;
+
 /** Reads the states of these policies, or of all with an outcome, as far as there is one. */
 export async function readPolicyStates(
   store: Store,
@@ -90,9 +93,10 @@ export async function readPolicyStates(
 ): Promise<ReadonlyMap<string, PolicyState>> {
   const states = new Map<string, PolicyState>();
   for (const batch of batchesOf(policies ?? (await store.redis.hkeys(store.key("outcomes-kept"))))) {
-    const read = batch.map((policy) => store.redis.hgetall(policyStateKey(store, policy)));
-    for (const [index, fields] of (await Promise.all(read)).entries()) {
-      const state = parseState(batch[index] ?? "", fields);
+    const keys = batch.map((policy) => policyStateKey(store, policy));
+    const read = await Promise.all([...batchesOf(keys, statesAtOnce)].map((some) => readHashes(store, some)));
+    for (const [index, fields] of read.flat().entries()) {
+      const state = parseState(batch[index] ?? "", Object.fromEntries(pairsOf(fields)));
       if (state !== undefined) states.set(state.policy, state);
     }
   }
@@ -102,10 +106,10 @@ export async function readPolicyStates(
 /** When the first task that Redis knows of ended, of each policy with an outcome. */
 export async function readFirstEnds(store: Store): Promise<ReadonlyMap<string, number>> {
   const first = new Map<string, number>();
-  for (const batch of batchesOf(await store.redis.hkeys(store.key("outcomes-kept")))) {
-    const heads = await Promise.all(batch.map((policy) => store.redis.hget(policyStateKey(store, policy), "policy")));
-    for (const [index, policy] of batch.entries()) if (heads[index] != null) first.set(policy, firstMsOf(heads[index]));
-  }
+  const policies = await store.redis.hkeys(store.key("outcomes-kept"));
+  const keys = policies.map((policy) => policyStateKey(store, policy));
+  for (const [index, [head]] of (await readFields(store, keys, ["policy"])).entries())
+    if (head !== undefined) first.set(policies[index] ?? "", firstMsOf(head));
   return first;
 }
 

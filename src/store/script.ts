@@ -57,6 +57,9 @@ export async function readFields(
   return found;
 }
 
+/** Reads a few hashes whole: a flat list of fields and values each. */
+export const readHashes = createScript("read-hashes", (answer) => asList(answer).map(asTexts));
+
 /** An answer that says nothing. */
 export function asNothing(): undefined {
   return undefined;

@@ -4,9 +4,7 @@ import { refuseNewer } from "../core/newer-version.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { Store } from "./redis.ts";
-import { asList, asTexts, batchesOf, createScript, pairsOf, readFields } from "./script.ts";
-
-const readInFlight = createScript("start/in-flight", (answer) => asList(answer).map(asTexts));
+import { batchesOf, pairsOf, readFields, readHashes } from "./script.ts";
 
 const startStates = ["claimed", "sending", "confirmed", "settled"] as const;
 
@@ -154,7 +152,7 @@ export async function runsInFlight(
   const found: RunInFlight[] = [];
   for (const batch of batchesOf(syncJobs, 100)) {
     const keys = batch.map((one) => inFlightKey(store, { ...one, kind: "run" }));
-    const starts = await readInFlight(store, keys);
+    const starts = await readHashes(store, keys);
     // "e" marks an ended start, kept for its late activities (lua/outcome/record.lua).
     for (const [index, syncJob] of batch.entries())
       for (const [id, sent] of pairsOf(starts[index] ?? []))

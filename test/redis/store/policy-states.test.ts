@@ -4,6 +4,7 @@ import { History } from "../../../src/store/history.ts";
 import {
   acknowledgePolicy,
   type ReadStates,
+  readFirstEnds,
   readPolicyStates,
   rememberStates,
   usualDurationMs,
@@ -36,6 +37,17 @@ async function stateOf(policy: string) {
 }
 
 describe("the state of a policy", () => {
+  it("can be read with those of many others, each by its name", async () => {
+    const names = Array.from({ length: 45 }, (_, index) => `many-${index}`);
+    await Promise.all(names.map((name, index) => end(name, index)));
+    const states = await readPolicyStates(store, ["none", ...names]);
+    expect([...states].map(([name, { firstMs }]) => [name, firstMs])).toEqual(
+      names.map((name, at) => [name, atMs(at)]),
+    );
+    const firstEnds = await readFirstEnds(store);
+    expect(names.map((name) => firstEnds.get(name))).toEqual(names.map((_, at) => atMs(at)));
+  });
+
   it("says how it ended last, since when, how many in a row, and when it was otherwise", async () => {
     await end("nightly", 1);
     await end("nightly", 2, { status: "failed", reason: "run-failed" });
@@ -133,9 +145,9 @@ describe("a reader that remembers", () => {
 
   /** What it answers is what Redis holds; how many states it read for that. */
   async function readsOf(read: ReadStates): Promise<number> {
-    const reads = vi.spyOn(store.redis, "hgetall");
+    const reads = vi.spyOn(store.redis, "evalsha");
     const found = await read(names);
-    const count = reads.mock.calls.length;
+    const count = reads.mock.calls.reduce((sum, [, keys]) => sum + Number(keys), 0);
     reads.mockRestore();
     expect(found).toEqual(await readPolicyStates(store, names));
     return count;
