@@ -32,6 +32,7 @@ const batchMax = 200;
 
 const recordScript = createScript("slots/record", (answer) => asList(answer).map(toRecordAnswer));
 const watermarksScript = createScript("slots/watermarks", (answer) => pairsOf(asTexts(answer)));
+const newestScript = createScript("slots/newest", (answer) => pairsOf(asTexts(answer)));
 const forgetScript = createScript("slots/forget", asNothing);
 const startSkippedScript = createScript("slots/start-skipped", asFlag);
 
@@ -174,14 +175,12 @@ export class SlotLedger {
 
   /** Returns the newest record of each of these policies, of slots up to an instant. */
   async newestRecords(policies: readonly string[], untilMs: number): Promise<ReadonlyMap<string, SlotRecord>> {
-    const { redis, key } = this.#store;
     const records = new Map<string, SlotRecord>();
-    const read = async (policy: string) => {
-      const [slot] = await redis.zrevrangebyscore(key("slot-index", policy), untilMs, "-inf", "LIMIT", 0, 1);
-      if (slot === undefined) return;
-      for (const record of toRecord(slot, await redis.hget(key("slots", policy), slot))) records.set(policy, record);
-    };
-    for (const batch of batchesOf(policies)) await Promise.all(batch.map(read));
+    for (const batch of batchesOf(policies, batchMax)) {
+      const keys = this.#recordKeys(batch.map((policy) => ({ policy })));
+      for (const [index, [slot, text]] of (await newestScript(this.#store, keys, [untilMs])).entries())
+        if (text !== "") for (const record of toRecord(slot, text)) records.set(batch[index] ?? "", record);
+    }
     return records;
   }
 
