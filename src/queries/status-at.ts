@@ -41,22 +41,33 @@ export async function readStatusAt(
   for (const [span, group] of Map.groupBy(policies, spanOf)) {
     const groupNames = group.map(({ name }) => name);
     const slots = await readSlots(ledger, groupNames, span);
-    const states = await readPolicyStates(store, groupNames);
     const outcomes = Map.groupBy(await readNewest(history, groupNames, span), ({ policy }) => policy);
+    const open: { readonly policy: Policy; readonly facts: Facts }[] = [];
     for (const policy of group) {
       const { name } = policy;
       const slot = slots.get(name);
-      const lastEnds = states.get(name)?.targets ?? [];
       const ends = outcomes.get(name) ?? [];
       const since = { outcomesSinceMs: keptSince.get(name), slotsSinceMs: ledgerSince.get(name) };
       const facts = {
         span,
         slot,
         named: targetsOf(policy.action) ?? (await namedInSpan(name, { ends, slot }, store)),
-        lastEnds,
+        lastEnds: [],
         ...since,
       };
-      found.set(name, { policy, span, ...judge(policy, ends, facts) });
+      const known = { policy, span, ...judge(policy, ends, facts) };
+      found.set(name, known);
+      if (known.verdict === "not") open.push({ policy, facts });
+    }
+    // Only these say what came later; the states of all at once would take much memory.
+    for (const batch of batchesOf(open)) {
+      const batchNames = batch.map(({ policy }) => policy.name);
+      const states = await readPolicyStates(store, batchNames);
+      for (const { policy, facts } of batch) {
+        const lastEnds = states.get(policy.name)?.targets ?? [];
+        const verdict = judge(policy, outcomes.get(policy.name) ?? [], { ...facts, lastEnds });
+        found.set(policy.name, { policy, span, ...verdict });
+      }
     }
   }
   return policies.flatMap(({ name }) => found.get(name) ?? []);
