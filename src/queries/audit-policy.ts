@@ -16,7 +16,7 @@ import { ChainStore } from "../store/chain-store.ts";
 import { History } from "../store/history.ts";
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
-import { SlotLedger } from "../store/slot-ledger.ts";
+import { type LedgerHoldings, SlotLedger } from "../store/slot-ledger.ts";
 import { entryRetentionMs, StartJournal } from "../store/start-journal.ts";
 import type { QueryContext } from "./query-context.ts";
 
@@ -91,30 +91,50 @@ export async function readAudits(
   span: Pick<AuditedTime, "fromMs" | "toMs">,
   { atOnce = atOnceDefault, signal }: { readonly atOnce?: number; readonly signal?: AbortSignal } = {},
 ): Promise<readonly AuditReport[]> {
-  const [places, chains] = [taskPlaces(context), new ChainStore(context.store)];
+  const places = taskPlaces(context);
   const nowMs = await places.ledger.nowMs();
   const reports: AuditReport[] = [];
   for (const batch of batchesOf(policies, atOnce)) {
     if (signal?.aborted === true) break;
-    reports.push(
-      ...(await Promise.all(batch.map((policy) => auditPolicy(policy, { ...span, nowMs }, places, chains)))),
-    );
+    const kept = await readKept(batch, context.store);
+    const audits = kept.map(({ policy, ...known }) => auditPolicy(policy, { ...span, nowMs }, known, places));
+    reports.push(...(await Promise.all(audits)));
   }
   return reports;
+}
+
+/** What is read of several policies at once. */
+interface Kept {
+  readonly holdings: LedgerHoldings | undefined;
+  /** Slots that wait for their predecessor. */
+  readonly waiting: ReadonlySet<number>;
+  readonly outcomesSinceMs: number | undefined;
+}
+
+async function readKept(policies: readonly Policy[], store: Store) {
+  const chains = new ChainStore(store);
+  // Read waiting slots first: a slot that stops waiting in between has a record then.
+  const slots = policies.map(({ name, after }) => (after === undefined ? [] : chains.waitingOf(name)));
+  const waiting = await Promise.all(slots);
+  const names = policies.map(({ name }) => name);
+  const holdings = await new SlotLedger(store).holdingsOf(names);
+  const since = await new History(store).keptSinceOf(names);
+  return policies.map((policy, index) => ({
+    policy,
+    holdings: holdings[index],
+    waiting: new Set(waiting[index]?.map(({ slotMs }) => slotMs)),
+    outcomesSinceMs: since[index],
+  }));
 }
 
 /** Audits the slots of one policy. */
 async function auditPolicy(
   policy: Policy,
   { fromMs, toMs, nowMs }: AuditedTime,
+  { holdings, waiting, outcomesSinceMs: keptSinceMs }: Kept,
   places: TaskPlaces,
-  chains: ChainStore,
 ): Promise<AuditReport> {
-  // Read waiting slots first: a slot that stops waiting in between has a record then.
-  const slots = policy.after === undefined ? [] : await chains.waitingOf(policy.name);
-  const waiting = new Set(slots.map(({ slotMs }) => slotMs));
-  const holdings = await places.ledger.holdings(policy.name);
-  const audited = auditSlots(policy, { ...holdings, waiting, fromMs, toMs: toMs ?? nowMs, nowMs });
+  const audited = holdings && auditSlots(policy, { ...holdings, waiting, fromMs, toMs: toMs ?? nowMs, nowMs });
   if (audited === undefined) {
     const isByHand = policy.schedule === undefined && policy.after === undefined;
     const notes = [isByHand ? "runs by hand only" : "no scheduler has seen it yet"];
@@ -130,7 +150,6 @@ async function auditPolicy(
   }
   const { records, findings: slotFindings, ...audit } = audited;
   // Outcomes of older slots may have been dropped: nothing is known of them.
-  const keptSinceMs = await places.history.keptSinceMs(policy.name);
   const checked = records.filter(({ slotMs }) => keptSinceMs === undefined || slotMs > keptSinceMs);
   const { lost, inFlight } = await findLostTasks(tasksOf(policy, checked), places);
   const findings: AuditFinding[] = [

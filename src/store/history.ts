@@ -198,6 +198,12 @@ export class History {
     return toSince((await this.#store.redis.hget(this.#store.key("outcomes-kept"), policy)) ?? "");
   }
 
+  /** The same of a few policies, in their order. */
+  async keptSinceOf(policies: readonly string[]): Promise<readonly (number | undefined)[]> {
+    const found = await this.#store.redis.hmget(this.#store.key("outcomes-kept"), ...policies);
+    return found.map((since) => toSince(since ?? ""));
+  }
+
   /** The same for all policies with outcomes. */
   async keptSince(): Promise<ReadonlyMap<string, number | undefined>> {
     const kept = new Map<string, number | undefined>();

@@ -148,19 +148,28 @@ export class SlotLedger {
 
   /** Returns the watermarks of a policy and every record, oldest first. */
   async holdings(policy: string): Promise<LedgerHoldings> {
+    const [only = { watermarkMs: undefined, keptSinceMs: undefined, records: [] }] = await this.holdingsOf([policy]);
+    return only;
+  }
+
+  /** Returns the same of a few policies, in their order. */
+  async holdingsOf(policies: readonly string[]): Promise<readonly LedgerHoldings[]> {
     const { redis, key } = this.#store;
-    const [watermark, keptSince, slots] = await Promise.all([
-      redis.hget(key("watermarks"), policy),
-      redis.hget(key("kept-since"), policy),
-      redis.hgetall(key("slots", policy)),
+    // Kept-since last: a record that is dropped in between is not missed then.
+    const [plannedUpTo, ledgers, keptSince] = await Promise.all([
+      this.plannedUpTo(policies),
+      Promise.all(policies.map((policy) => redis.hgetall(key("slots", policy)))),
+      this.keptSince(policies),
     ]);
-    const parsed = new Map<string, SlotRecord | undefined>();
-    const records = Object.entries(slots).flatMap(([slot, text]) => toRecord(slot, text, parsed));
-    return {
-      watermarkMs: watermark === null ? undefined : Number(watermark),
-      keptSinceMs: keptSince === null ? undefined : Number(keptSince),
-      records: records.sort((a, b) => a.slotMs - b.slotMs),
-    };
+    return policies.map((policy, index) => {
+      const parsed = new Map<string, SlotRecord | undefined>();
+      const records = Object.entries(ledgers[index] ?? {}).flatMap(([slot, text]) => toRecord(slot, text, parsed));
+      return {
+        watermarkMs: plannedUpTo.get(policy),
+        keptSinceMs: keptSince.get(policy),
+        records: records.sort((a, b) => a.slotMs - b.slotMs),
+      };
+    });
   }
 
   /** Returns `keptSinceMs` of each of these policies, as in `holdings`. */

@@ -122,6 +122,7 @@ describe("how many outcomes are kept", () => {
     expect(await history.outcome({ policy: "busy", id: "busy__run__42__25" })).toBeDefined();
     expect(await history.newest(1_000, "quiet")).toHaveLength(1);
     expect(await history.keptSinceMs("quiet")).toBeUndefined();
+    expect(await history.keptSinceOf(["quiet", "busy", "unknown"])).toEqual([undefined, atMs(24), undefined]);
   });
 
   it("drops outcomes far older than the policy's newest, never the newest", async () => {

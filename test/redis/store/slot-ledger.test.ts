@@ -71,6 +71,26 @@ describe("the slot ledger", () => {
     expect((await ledger.unqueued(9_000)).filter(({ policy }) => policy.startsWith("many-"))).toEqual([]);
   });
 
+  it("reads the newest records and the holdings of many policies at once", async () => {
+    const names = Array.from({ length: 450 }, (_, index) => `read-${index}`);
+    const known = names.map((name) => scheduled(name));
+    await ledger.openWatermarks(known, 0);
+    const recorded = names.filter((_, index) => index % 2 === 1);
+    await ledger.record(recorded.map((name) => step(name, 0, 1_000)));
+    await ledger.record([step("read-449", 1_000, 2_000)]);
+    await ledger.record([step("read-449", 2_000, 3_000)]);
+    const newest = await ledger.newestRecords(["unknown", ...names], 2_000);
+    const slots = recorded.map((name) => [name, name === "read-449" ? 2_000 : 1_000]);
+    expect([...newest].map(([name, { slotMs }]) => [name, slotMs])).toEqual(slots);
+    const none = { watermarkMs: undefined, keptSinceMs: undefined, records: [] };
+    const record = (slotMs: number) => ({ slotMs, state: "started", detail: "" });
+    expect(await ledger.holdingsOf(["read-449", "unknown", "read-0"])).toEqual([
+      { watermarkMs: 3_000, keptSinceMs: 0, records: [1_000, 2_000, 3_000].map(record) },
+      none,
+      { watermarkMs: 0, keptSinceMs: 0, records: [] },
+    ]);
+  });
+
   it("changes a schedule from the one in force only, and moves the mark never back", async () => {
     const ask = async (schedule: string, nowMs: number, from = "") =>
       (await ledger.openWatermarks([{ policy: "changed", schedule, from }], nowMs)).get("changed");
