@@ -81,6 +81,12 @@ export function createClosedTimes(policy: Pick<Policy, "closed" | "timezone">): 
   return known;
 }
 
+/** Whether a policy has no closed times at all, as most. */
+export function isNeverClosed({ closed }: Pick<Policy, "closed">): boolean {
+  const { blackouts, holidays, calendars = [] } = closed;
+  return blackouts.length + holidays.length + calendars.length === 0;
+}
+
 function closedTimesOf({ blackouts, holidays, calendars = [] }: ClosedTimes, timezone: string): ClosedAt {
   const windows = blackouts.map((blackout) => ({
     note: `${blackout.cron} for ${formatDuration(blackout.durationMs)}`,

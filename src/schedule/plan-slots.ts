@@ -6,7 +6,7 @@ import { formatDuration } from "../core/duration.ts";
 import { showInstant } from "../core/instant.ts";
 import { isAbout, isInForce, type Pause, subjectKey } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
-import { createClosedTimes } from "./closed-times.ts";
+import { createClosedTimes, isNeverClosed } from "./closed-times.ts";
 
 /** A slot planned within this time is on time, whatever the catch-up rule says. */
 export const onTimeMs = 30_000;
@@ -68,11 +68,14 @@ export function planSkip(policy: Policy, instantMs: number, moment: PlanningMome
   return planSkips(policy, [instantMs], moment).get(instantMs);
 }
 
-function planSkips(policy: Policy, slots: readonly number[], moment: PlanningMoment): Map<number, SkipPlan> {
-  if (slots.length === 0) return new Map();
-  const closedAt = createClosedTimes(policy);
+const noSkips: ReadonlyMap<number, SkipPlan> = new Map();
+
+function planSkips(policy: Policy, slots: readonly number[], moment: PlanningMoment): ReadonlyMap<number, SkipPlan> {
+  if (slots.length === 0) return noSkips;
   const stale = staleInputOf(policy, moment);
   const relevant = pausesOf(policy, moment.pauses);
+  if (stale === undefined && relevant.length === 0 && isNeverClosed(policy)) return noSkips;
+  const closedAt = createClosedTimes(policy);
   const skips = new Map<number, SkipPlan>();
   for (const slotMs of slots) {
     // Closed times come first: `resume --catch-up` makes up for pauses only.
