@@ -23,6 +23,7 @@ import { byHand } from "./changes.ts";
 import { type CommandIo, type ExitCode, isConfirmed } from "./command-io.ts";
 import { connectTo, explainServiceError, withService } from "./service-call.ts";
 import {
+  explainOutage,
   optionalConfigOption,
   prefixOption,
   type ReasonOption,
@@ -138,7 +139,8 @@ async function sendRecorded(send: () => Promise<ExitCode>, sending: Sending): Pr
   let exitCode: ExitCode = 1;
   try {
     const body = recordedBody(request);
-    const change = await beginChange(store, byHand(io, options), { what: "api", subject, after: body });
+    const facts = { what: "api", subject, after: body } as const;
+    const change = await beginChange(store, byHand(io, options), facts).catch(explainOutage);
     try {
       exitCode = await send();
       return exitCode;

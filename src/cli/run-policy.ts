@@ -6,10 +6,11 @@ import { type RunningApp, startApp } from "../app/app.ts";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
-import { UsageError } from "../core/errors.ts";
+import { OutOfReachError, UsageError } from "../core/errors.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
 import { showClock } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import { withoutSecrets } from "../core/secrets.ts";
 import { isGood, type Outcome } from "../model/outcome.ts";
 import { isFromMasks, runByHand, type Task, targetOf } from "../model/task.ts";
@@ -170,7 +171,7 @@ export async function workAndWait({ tasks }: QueuedTasks, context: HandContext):
 class StandIn {
   readonly #task: Task | undefined;
   readonly #context: HandContext;
-  #isServed: Promise<boolean> | undefined;
+  #isServed: boolean | undefined;
   #lookAtMs = 0;
   #isSaid = false;
   #worker: RunningApp | undefined;
@@ -196,8 +197,9 @@ class StandIn {
   /** A worker counts where its policies name the service, and for ten seconds after its death. */
   async #isOneAlive(): Promise<boolean> {
     if (this.#task === undefined) return true;
-    this.#isServed ??= this.#findService(this.#task.service);
-    return (await readPresence(this.#context.store)).workers > 0 && (await this.#isServed);
+    if ((await readPresence(this.#context.store)).workers === 0) return false;
+    this.#isServed ??= await this.#findService(this.#task.service);
+    return this.#isServed;
   }
 
   async #findService(name: string): Promise<boolean> {
@@ -267,18 +269,21 @@ function describeOpen(open: readonly Task[], isStopped: boolean): string {
 
 interface Wait {
   readonly timeoutMs: number;
-  readonly io: Pick<CommandIo, "signal">;
+  readonly io: Pick<CommandIo, "signal" | "err" | "progress">;
   readonly show: ShowProgress;
 }
 
-/** The outcomes of tasks of one policy, and the tasks that have none in time. */
+/**
+ * The outcomes of tasks of one policy, and the tasks that have none in time. An outage of Redis does
+ * not end the wait.
+ */
 async function waitForOutcomes(tasks: readonly Task[], store: Store, { timeoutMs, io, show }: Wait) {
   const history = new History(store);
   const journal = new StartJournal(store);
   const deadlineMs = systemClock.monotonicMs() + timeoutMs;
   const outcomes: Outcome[] = [];
   const open = new Map(tasks.map((task) => [task.id, task]));
-  while (open.size > 0 && systemClock.monotonicMs() < deadlineMs && !io.signal.aborted) {
+  const look = async () => {
     // Read together: where few outcomes are kept, later ones would drop those of a thousand tasks
     // read one by one.
     const found = await history.outcomes(tasks[0]?.policy ?? "", [...open.keys()]);
@@ -290,6 +295,18 @@ async function waitForOutcomes(tasks: readonly Task[], store: Store, { timeoutMs
       if (expanded !== undefined) open.delete(task.id);
     }
     await show([...open.values()], outcomes);
+  };
+  let isAway = false;
+  while (open.size > 0 && systemClock.monotonicMs() < deadlineMs && !io.signal.aborted) {
+    try {
+      await look();
+      isAway = false;
+    } catch (error) {
+      if (!isRedisOutage(error) && !(error instanceof OutOfReachError)) throw error;
+      io.progress?.("");
+      if (!isAway) io.err("Redis does not answer; the wait goes on");
+      isAway = true;
+    }
     if (open.size > 0) await systemClock.sleep(readEveryMs, io.signal);
   }
   return { outcomes, open: [...open.values()] };

@@ -8,11 +8,12 @@ import { formatProblem, type Problem } from "../config/problem.ts";
 import { hasHashTag, parseRedisAddress, readRedisAccess } from "../config/redis-address.ts";
 import { systemClock } from "../core/clock.ts";
 import { parseDuration } from "../core/duration.ts";
-import { UsageError } from "../core/errors.ts";
+import { errorText, OutOfReachError, UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { checkExpression } from "../core/expression.ts";
 import { nearestWord } from "../core/nearest-word.ts";
 import { counted, someNames } from "../core/plain-text.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import { noteSecret, noteUrlPassword } from "../core/secrets.ts";
 import { checkOnItem } from "../feeds/mapping.ts";
 import { reasonCharactersMax } from "../model/change.ts";
@@ -335,22 +336,30 @@ export async function withPolicies<T>(
   return withStore(target, async (store) => use({ set: await policySetFor(options, store, io), store, target }));
 }
 
-/** Runs `use` with a connected Redis. @throws OutOfReachError without one. */
+/** Runs `use` with a connected Redis. @throws OutOfReachError without one, or when it is lost. */
 export async function withStore<T>(target: RedisTarget, use: (store: Store) => Promise<T>): Promise<T> {
   const store = await openStore(target);
   try {
-    return await use(store);
+    return await use(store).catch(explainOutage);
   } finally {
     await store.close();
   }
 }
 
-/** Runs `use` with the task queues. */
+/** An outage in the middle of a command is no bug. @throws OutOfReachError, or another error as it is. */
+export function explainOutage(error: unknown): never {
+  if (!isRedisOutage(error)) throw error;
+  throw new OutOfReachError(
+    `Redis stopped answering (${errorText(error)}): what this command was to change may be done or not. Look before you repeat it.`,
+  );
+}
+
+/** Runs `use` with the task queues. @throws OutOfReachError when Redis is lost. */
 export async function withProducer<T>(target: RedisTarget, use: (producer: Producer) => Promise<T>): Promise<T> {
   const queue = await import("../queue/producer.ts");
   const producer = new queue.Producer(target, silentLog);
   try {
-    return await use(producer);
+    return await use(producer).catch(explainOutage);
   } finally {
     await producer.close();
   }
