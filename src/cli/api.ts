@@ -20,7 +20,7 @@ import { factsOf } from "../service/operations.ts";
 import { openStore, type Store } from "../store/redis.ts";
 import { type ApiOptions, type ApiRequest, callOperation, readApiRequest } from "./api-request.ts";
 import { byHand } from "./changes.ts";
-import { type CommandIo, type ExitCode, isConfirmed } from "./command-io.ts";
+import { type CommandIo, type ExitCode, isConfirmed, readerGone } from "./command-io.ts";
 import { connectTo, explainServiceError, withService } from "./service-call.ts";
 import {
   explainOutage,
@@ -98,7 +98,11 @@ export function apiCommand(io: CommandIo): Command {
       const target = await open(io, options, command);
       if (!isRead) return write(request, target, options, io);
       return withService(target.client, io, async (client) => {
-        io.exitCode = await callOperation(client, request, io);
+        io.exitCode = await callOperation(client, request, io).catch((error: unknown) => {
+          // What its reader wants no more may stay unread.
+          if (error instanceof ServiceError && error.kind === "cancelled" && io.signal.reason === readerGone) return 0;
+          throw error;
+        });
       });
     });
 }

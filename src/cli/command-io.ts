@@ -7,7 +7,7 @@ import { type Command, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
 import { errorCode, UsageError } from "../core/errors.ts";
 
-/** Why a command is stopped whose output is read no more, as behind `| head`. */
+/** Why a command is stopped whose results are read no more, as behind `| head`. */
 export const readerGone = "the reader has gone";
 
 /** 0 fine; 1 not good; 2 wrong use or configuration; 3 Redis or the service is unreachable. */

@@ -29,18 +29,13 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
   // A command ends before a larger young generation pays, and threads that clear it: a third of the
   // memory is saved.
   if (!lasting.has(commandOf(args) ?? "")) setFlagsFromString("--semi-space-growth-factor=1 --no-parallel-scavenge");
-  // False when the reader has gone, as behind `| head`: nothing more can be shown.
-  let hasReader = true;
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on("error", () => {
-      hasReader = false;
-      stop.abort(readerGone);
-    });
-  }
+  // As behind `| head`: nothing more can be shown. Progress that no reader takes ends nothing.
+  process.stdout.on("error", () => stop.abort(readerGone));
+  process.stderr.on("error", () => {});
   netUnder(process.stderr);
   const exitCode = await runProgram(args, createStreams(stop.signal));
   await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
-  return hasReader ? exitCode : 0;
+  return exitCode;
 }
 
 /** What `runProgram` needs: lines go out as they come, however wide. */

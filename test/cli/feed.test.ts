@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { readerGone } from "../../src/cli/command-io.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
 import { commandFixture } from "../support/command-fixture.ts";
 import { runHere } from "../support/commands-here.ts";
@@ -190,5 +191,8 @@ describe("syncline feed export", () => {
     child.stdout.once("data", () => child.stdout.destroy());
     const [code] = await once(child, "close");
     expect({ code, err: err.replace(/^.*redis.*$/gim, "") }).toEqual({ code: 0, err: "" });
+    const all = ["api", "GetActivities", "--all", "--config", fixture.file()];
+    const signal = AbortSignal.abort(readerGone);
+    expect(await runHere(all, { TEST_TOKEN: fixture.sandbox().token }, { signal })).toMatchObject({ code: 0, err: "" });
   });
 });

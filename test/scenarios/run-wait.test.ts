@@ -1,11 +1,19 @@
 // `run --wait` tells every change, and within seconds why nothing goes on. Also the run of a sync
 // job without a policy.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
+import { History } from "../../src/store/history.ts";
+import { openStore } from "../../src/store/redis.ts";
 import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
+import { keepSet } from "../support/kept-set.ts";
+import { testOutcome } from "../support/outcomes.ts";
+import { testPolicy } from "../support/policies.ts";
 import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { worldForTest } from "../support/world.ts";
@@ -83,6 +91,31 @@ describe("run --wait", () => {
     expect(second.err).toMatch(
       /^in flight before these: nightly__run__3__m\d+; while they go on, these are skipped \(overlap: skip\); `/,
     );
+  });
+
+  it("goes on to the true exit code when its progress is read no more", async () => {
+    const { url, prefix } = redisForTest(onTestFinished);
+    const store = await openStore({ url, prefix });
+    onTestFinished(() => store.close());
+    await keepSet(store, [testPolicy()]);
+    const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+    const args = ["run", "nightly", "--wait", "--json", "--prefix", prefix, "--redis-url", url];
+    const child = spawn(process.execPath, [main, ...args]);
+    let out = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      out += text;
+    });
+    let said = "";
+    // To break off closes the stream, as `| grep -m1` does.
+    for await (const text of child.stderr.setEncoding("utf8")) {
+      said += text;
+      if (/queued: \S+\n/.test(said)) break;
+    }
+    const [, taskId = ""] = /queued: (\S+)\n/.exec(said) ?? [];
+    const failed = { status: "failed", reason: "run-failed", origin: "manual" } as const;
+    await new History(store).record(testOutcome({ taskId, ...failed }));
+    const [code] = await once(child, "close");
+    expect([code, JSON.parse(out)]).toEqual([1, [expect.objectContaining({ taskId, status: "failed" })]]);
   });
 
   it("calls a start confirmed, never answered, where only an activity shows it", async () => {
