@@ -168,6 +168,21 @@ const expected: Readonly<Record<string, Expected>> = {
       "2 policies of 5 jobs; 3 left out",
     ],
   },
+  "either-day.crontab": {
+    code: 1,
+    services: ["main https://sync.example.com SYNC_TOKEN segment"],
+    policies: [
+      "run-1: main run 1, by hand, skip 3600s",
+      "run-2: main run 2, by hand, skip 3600s",
+      "run-3: main run 3, 0 3 */2 * * UTC, skip 3600s",
+      "run-4: main run 4, 0 5 1 * 1 UTC, skip 3600s",
+    ],
+    said: [
+      "either-day.crontab:2: its schedule cannot be kept: cron starts it only when day of month and weekday both fit",
+      "either-day.crontab:3: its schedule cannot be kept: cron",
+      "4 policies of 4 jobs; 2 left out",
+    ],
+  },
   "two-services.crontab": {
     code: 0,
     services: ["main https://a.example.com A parentheses", "main-2 https://b.example.com B parentheses"],

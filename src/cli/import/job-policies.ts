@@ -17,6 +17,8 @@ export interface ScheduledJob {
   readonly variables: ScriptVariables;
   readonly settings: { readonly overlap?: "skip" | "allow"; readonly catchUpWindow?: string };
   readonly isSuspended: boolean;
+  /** Why its schedule means another thing here, if so. */
+  readonly unlike?: string;
   readonly notes: readonly string[];
 }
 
@@ -153,7 +155,7 @@ function placePolicies(
   });
 }
 
-function scheduleOf({ schedule: written, timezone }: ScheduledJob, given: JobSurroundings): ScheduleText {
+function scheduleOf({ schedule: written, timezone, unlike }: ScheduledJob, given: JobSurroundings): ScheduleText {
   const [, prefix, text = written] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(written.trim()) ?? [];
   const every = everyOf(text);
   if (every !== undefined)
@@ -161,7 +163,7 @@ function scheduleOf({ schedule: written, timezone }: ScheduledJob, given: JobSur
   const named = prefix ?? timezone ?? given.timezone;
   const zone = named ?? "UTC";
   const cron = text.replaceAll("?", "*");
-  const problem = checkCron(cron, zone);
+  const problem = checkCron(cron, zone) ?? unlike;
   const schedule = { cron, timezone: zone };
   if (problem !== undefined) return { schedule, problem: `its schedule cannot be kept: ${problem}` };
   const guess = "no time zone is named: it is read as UTC; --timezone says another";

@@ -162,6 +162,15 @@ const names = "JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC|SUN|MON|TUE|WED|T
 const field = String.raw`(?:[-\d*/,~?LW#]|${names})+`;
 const line = new RegExp(String.raw`^(@\w+|${field}(?:\s+${field}){4})\s+(.*)$`, "i");
 
+const bothDays =
+  "cron starts it only when day of month and weekday both fit, and here either is enough; `1#1` is the first Monday";
+
+/** Whether cron wants both days to fit: one of the fields begins with a star, and goes on. */
+function wantsBothDays(schedule: string): boolean {
+  const [, , day = "*", , weekday = "*"] = schedule.split(/\s+/);
+  return day !== "*" && weekday !== "*" && (day.startsWith("*") || weekday.startsWith("*"));
+}
+
 /** The jobs of a crontab, and what of it says nothing about one. `name`: what to call the file. */
 export function readCrontab(text: string, name: string): ReadJobs {
   const variables = new Map<string, string>();
@@ -189,6 +198,7 @@ export function readCrontab(text: string, name: string): ReadJobs {
       jobs.push({
         ...{ where, schedule, timezone: variables.get("CRON_TZ"), command: text.replaceAll("\\%", "%") },
         ...{ name: undefined, variables: new Map(variables), settings: {}, isSuspended: false, notes: [] },
+        ...(wantsBothDays(schedule) ? { unlike: bothDays } : {}),
       });
     }
   }
