@@ -183,6 +183,16 @@ const expected: Readonly<Record<string, Expected>> = {
       "4 policies of 4 jobs; 2 left out",
     ],
   },
+  "comments.crontab": {
+    code: 0,
+    services: ["main https://sync.example.com SYNC_TOKEN segment"],
+    policies: [
+      "run-1: main run 1, 0 1 * * * UTC, skip 3600s",
+      "run-3: main run 3, 0 2 * * * UTC, skip 3600s",
+      "run-5: main run 5, 0 3 * * * UTC, skip 3600s",
+    ],
+    said: ["comments.crontab:3: not kept of the command: [, the header X-Note", "3 policies of 3 jobs"],
+  },
   "two-services.crontab": {
     code: 0,
     services: ["main https://a.example.com A parentheses", "main-2 https://b.example.com B parentheses"],

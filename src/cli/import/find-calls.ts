@@ -191,6 +191,8 @@ interface Script {
 const quoted = `'[^']*'|"(?:\\\\.|[^"\\\\])*"`;
 /** Between simple commands: ; | & && || and the end of a line, outside of quotes. */
 const parts = new RegExp(`(?:[<>]&|&>|${quoted}|\\\\.|[^;|&\\n'"\\\\]|['"\\\\])+`, "g");
+/** A comment: from a # that begins a word, outside of quotes, to the end of its line. */
+const comment = new RegExp(`(${quoted}|\\\\.)|(^|[\\s;&|(])#[^\\n]*`, "gm");
 const nested = new RegExp(`\\b(?:ba|da|z|k)?sh\\s+-\\w*c\\s+(${quoted})`, "g");
 const loop = /\bfor\s+(\w+)\s+in\s+([^;\n]+?)\s*[;\n]\s*do\b([\s\S]*?)\bdone\b/g;
 const assignment = new RegExp(`^(?:export\\s+)?([A-Za-z_]\\w*)=(${quoted}|[^\\s'"]*)$`);
@@ -199,10 +201,10 @@ const loopRoundsMax = 1_000;
 /** Reads a script. `given`: what its surroundings set. */
 function readScript(text: string, given: ScriptVariables): Script {
   const flat = unrollLoops(
-    text
-      .replaceAll(/\\\r?\n/g, " ")
-      .replaceAll(/^\s*#.*$/gm, "")
-      .replaceAll(nested, (_, inner: string) => `\n${withoutQuotes(inner)}\n`),
+    withoutComments(text.replaceAll(/\\\r?\n/g, " ")).replaceAll(
+      nested,
+      (_, inner: string) => `\n${withoutComments(withoutQuotes(inner))}\n`,
+    ),
   );
   const variables = new Map(given);
   const commands: string[] = [];
@@ -213,6 +215,10 @@ function readScript(text: string, given: ScriptVariables): Script {
     else variables.set(name, fillIn(withoutQuotes(value), variables));
   }
   return { commands: commands.filter((command) => command !== ""), variables };
+}
+
+function withoutComments(text: string): string {
+  return text.replaceAll(comment, (_, kept?: string, before = "") => kept ?? before);
 }
 
 /** Puts in the variables that are known: `$NAME`, `${NAME}`, `${NAME:-other}`, `$(NAME)`. */
