@@ -92,7 +92,12 @@ const expected: Readonly<Record<string, Expected>> = {
     code: 0,
     services: ["main http://sync.hr.svc.cluster.local:8080 TOKEN parentheses"],
     policies: ["job-20211: main run 42, every 90m, skip 3600s", "tokyo: main run 43, 0 6 * * * Asia/Tokyo, skip 3600s"],
-    said: ["no concurrencyPolicy (Allow)", "--insecure (certificates are always checked", "@every counts from another"],
+    said: [
+      "CronJob tokyo: no startingDeadlineSeconds: a missed time started however late; here within 1h",
+      "no concurrencyPolicy (Allow)",
+      "--insecure (certificates are always checked",
+      "@every counts from another",
+    ],
   },
   "foreign.yaml": {
     code: 1,
@@ -115,7 +120,11 @@ const expected: Readonly<Record<string, Expected>> = {
       "run-43: main run 43, @daily Europe/Vienna, skip 3600s",
       "activate-44: main activate 44, */15 6-20 * * MON-FRI Europe/Vienna, skip 3600s",
     ],
-    said: ["user.crontab:4: MAILTO is not kept", "user.crontab:10: not kept of the command: mail (notify tells people"],
+    said: [
+      "user.crontab: a crontab starts a job beside one that goes on, and never later than its time: here",
+      "user.crontab:4: MAILTO is not kept",
+      "user.crontab:10: not kept of the command: mail (notify tells people",
+    ],
   },
   "system.crontab": {
     code: 0,

@@ -133,6 +133,11 @@ function notesOf(spec: CronJob["spec"]): string[] {
     ...(concurrencyPolicy === undefined
       ? ["no concurrencyPolicy (Allow): a slot is skipped here while a run goes on; `overlap: allow` starts both"]
       : []),
+    ...(typeof deadline === "number"
+      ? []
+      : [
+          "no startingDeadlineSeconds: a missed time started however late; here within 1h, which `catchUpWindow` changes",
+        ]),
     ...(isCut ? [`startingDeadlineSeconds ${deadline} is not within 1 s and 31 d: the nearest is taken`] : []),
     ...((backoffLimit ?? 0) > 0
       ? [`backoffLimit ${backoffLimit}: a start whose answer is lost is never repeated blindly here`]
@@ -162,6 +167,8 @@ const names = "JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC|SUN|MON|TUE|WED|T
 const field = String.raw`(?:[-\d*/,~?LW#]|${names})+`;
 const line = new RegExp(String.raw`^(@\w+|${field}(?:\s+${field}){4})\s+(.*)$`, "i");
 
+const unlikeCron =
+  "a crontab starts a job beside one that goes on, and never later than its time: here a slot is skipped while a run goes on (`overlap: allow` starts both), and a late one starts within 1h (`catchUp: none` does not)";
 const bothDays =
   "cron starts it only when day of month and weekday both fit, and here either is enough; `1#1` is the first Monday";
 
@@ -202,5 +209,6 @@ export function readCrontab(text: string, name: string): ReadJobs {
       });
     }
   }
+  if (jobs.length > 0) notes.push(`${name}: ${unlikeCron}`);
   return { jobs, notes, leftOut };
 }
