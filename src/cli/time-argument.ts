@@ -3,7 +3,7 @@
 import { Option } from "commander";
 import { type Policy, scheduleOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
-import { durationPattern, parseDuration } from "../core/duration.ts";
+import { durationPattern, parseDuration, parseWallText } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { lastInstantMs, showInstant } from "../core/instant.ts";
 import { zoneHint } from "../core/nearest-word.ts";
@@ -76,7 +76,9 @@ function readWritten(text: string, context: TimeContext): WrittenTime | undefine
   }
   if (text === "now") return exactly(nowMs, 60_000);
   const widthMs = /\d{2}:\d{2}:\d{2}/.test(text) ? 1_000 : 60_000;
-  const instantMs = instantPattern.test(text) ? Date.parse(text) : Number.NaN;
+  // Date.parse takes 31 November for 1 December.
+  const isDay = parseWallText(`${text.slice(0, 10)}T00:00`) !== undefined;
+  const instantMs = isDay && instantPattern.test(text) ? Date.parse(text) : Number.NaN;
   if (!Number.isNaN(instantMs)) return exactly(instantMs, widthMs);
   if (clockPattern.test(text)) return nearestOf(text, { nowMs, baseMs, timezone, side }, widthMs);
   const dated = text.replace(/^(yesterday|today|tomorrow)(?= |$)/, (day) =>
