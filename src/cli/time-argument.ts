@@ -112,7 +112,9 @@ function nearestOf(clock: string, near: Required<TimeContext>, widthMs: number):
   const { baseMs, timezone, side } = near;
   const walls = [-2, -1, 0, 1, 2].flatMap((days) => {
     const wall = parseWallTime(`${dateOf(baseMs, timezone, days)}T${clock}`, timezone);
-    return wall === undefined ? [] : [{ ...wall, widthMs }];
+    if (wall === undefined) return [];
+    const each = wall.instants.length === 0 ? [wall.nearMs] : wall.instants;
+    return each.map((nearMs) => ({ ...wall, nearMs, widthMs }));
   });
   return side === "past"
     ? walls.findLast(({ nearMs }) => nearMs <= baseMs)

@@ -85,6 +85,18 @@ describe("a time on the command line", () => {
     );
   });
 
+  it("of day may be either of two in a repeated hour", () => {
+    // The clocks of this day go from 03:00 to 02:00 at 01:00Z: 02:30 is at 00:30Z and at 01:30Z.
+    const next = (at: string) => {
+      const now = { nowMs: Date.parse(at), timezone: "Europe/Vienna", side: "future" } as const;
+      return new Date(parseTime("02:30", "--until", now)).toISOString();
+    };
+    expect(next("2026-10-25T00:10:00Z")).toBe("2026-10-25T00:30:00.000Z");
+    expect(next("2026-10-25T01:10:00Z")).toBe("2026-10-25T01:30:00.000Z");
+    expect(readPast("02:30", "2026-10-25T01:10:00Z")).toBe("2026-10-25T00:30:00.000Z");
+    expect(readPast("02:30", "2026-10-25T01:40:00Z")).toBe("2026-10-25T01:30:00.000Z");
+  });
+
   it("is the instant after a gap, and the first of two in a repeated hour", () => {
     expect(read("2027-03-28T02:30")).toBe("2027-03-28T01:30:00.000Z");
     expect(read("2027-10-31T02:30")).toBe("2027-10-31T00:30:00.000Z");
