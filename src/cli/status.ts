@@ -37,6 +37,8 @@ interface StatusOptions extends SetOptions, PolicyChoice {
 }
 
 const watchEveryMs = 2_000;
+/** How many times of `--at` are named, one a zone; of more zones one a day. */
+const zonesNamedMax = 3;
 const clearScreen = "\u001b[H\u001b[2J";
 
 const help = `
@@ -166,8 +168,10 @@ function sumOf(found: readonly PolicyAt[]): string {
   const due = found.length - idle - fresh;
   const others = idle === 0 ? "" : `; ${counted(idle, "policy", "policies")} had nothing due`;
   const later = fresh === 0 ? "" : `; ${counted(fresh, "policy is", "policies are")} planned only since later`;
-  const [first = ""] = times.values();
-  const when = times.size === 1 ? first : `${first} and the same time in other zones`;
+  const shown = [...times.values()];
+  const ofDays = [...new Map(shown.map((time) => [time.slice(0, 10), time])).values()];
+  const named = shown.length <= zonesNamedMax ? shown : ofDays;
+  const when = `${named.join(", ")}${named.length === shown.length ? "" : " and the same time in other zones"}`;
   return `at ${when}, since the midnight before: ${good} of ${counted(due, "policy", "policies")} due had succeeded${others}${later}`;
 }
 

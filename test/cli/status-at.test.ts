@@ -185,6 +185,18 @@ describe("syncline status --at", () => {
     expect(await status("--at", "six")).toMatchObject({ code: 2, err: expect.stringMatching(/is no time: write/) });
   });
 
+  it("names the time of each zone, which may lie on another day", async () => {
+    // These zones are 25 hours apart.
+    const zones = ["Pacific/Kiritimati", "Pacific/Niue"];
+    const policies = zones.map((timezone, index) => testPolicy({ name: `p${index}`, timezone }));
+    await keepSet(store, policies);
+    const { out } = await status("--at", "00:00");
+    const named = /^at (\S+) 00:00:00 GMT\+14, (\S+) 00:00:00 GMT-11, since the midnight before: /;
+    expect(out).toMatch(named);
+    const [, east, west] = named.exec(out) ?? [];
+    expect(east).not.toBe(west);
+  });
+
   it("knows the sync jobs of a slot over masks, whatever was run by hand since", async () => {
     const over = (name: string) => nightly(name, { action: overMasks });
     const idOf = (name: string, target: string, hour: number, origin: Outcome["origin"] = "schedule") =>
