@@ -107,11 +107,12 @@ async function showStatus(options: StatusOptions, { store, target, io }: Parts):
   io.out([...now, ...never, ...statusToText(full, io)].join("\n"));
 }
 
-/** The chosen policies, and of the services only those that they need. */
+/** The chosen policies, and of the services only the named one, or those that they need. */
 function chosenSet(set: PolicySet, choice: PolicyChoice): PolicySet {
   const policies = choosePolicies(set, choice);
-  if (policies.length === set.policies.length) return set;
-  const needed = new Set(policies.map(({ service }) => service));
+  const { service: named } = choice;
+  if (named === undefined && policies.length === set.policies.length) return set;
+  const needed = new Set(named === undefined ? policies.map(({ service }) => service) : [named]);
   return { ...set, policies, services: new Map([...set.services].filter(([name]) => needed.has(name))) };
 }
 

@@ -86,6 +86,11 @@ describe("syncline status", () => {
       { service: "limited", inFlight: 0 },
       { service: "main", inFlight: 0 },
     ]);
+    // All policies are of the one service, and none of the other.
+    for (const service of ["limited", "main"]) {
+      const one = await fixture.command(prefix, "status", "--service", service, "--json");
+      expect(JSON.parse(one.out).services).toMatchObject([{ service }]);
+    }
   });
 
   it("shows which lists are read whole walk after walk, and why, as the doctor does", async () => {
