@@ -1,6 +1,7 @@
 // Static tokens: the lines of the file behind --web-tokens, and a new token with its line. A file
 // holds hashes only. Used by access.ts and by `syncline token`.
 import { createHash, randomBytes } from "node:crypto";
+import { parseWallText } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { selectorOf } from "../model/label.ts";
 import { type Scope, scopes } from "../model/scope.ts";
@@ -41,8 +42,9 @@ function parseLine(line: string, where: string): TokenEntry {
     throw new UsageError(
       `${where} is no token: write name:scope:sha256, with services, labels and an expiry if wanted, as \`syncline token\` prints it`,
     );
-  const lastDayMs = day === undefined ? undefined : Date.parse(`${day}T00:00:00Z`);
-  if (Number.isNaN(lastDayMs)) throw new UsageError(`${where}: ${day} is no day: write one such as 2027-01-31`);
+  const lastDayMs = day === undefined ? undefined : parseWallText(`${day}T00:00`);
+  if (day !== undefined && lastDayMs === undefined)
+    throw new UsageError(`${where}: ${day} is no day: write one such as 2027-01-31`);
   return {
     name,
     scope: known,

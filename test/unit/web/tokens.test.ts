@@ -29,6 +29,7 @@ it("refuses lines that are none, with file and line", () => {
     `ana:root:${hash}`,
     `ana:read:${hash.slice(1)}`,
     `ana:read:${hash}:2027-13-01`,
+    `ana:read:${hash}:2027-02-31`,
     `:read:${hash}`,
     `ana:read:team=:${hash}`,
     `ana:read:team=hr,stage:${hash}`,
