@@ -273,10 +273,7 @@ interface Wait {
   readonly show: ShowProgress;
 }
 
-/**
- * The outcomes of tasks of one policy, and the tasks that have none in time. An outage of Redis does
- * not end the wait.
- */
+/** The outcomes of tasks of one policy, and the tasks that have none in time, over outages. */
 async function waitForOutcomes(tasks: readonly Task[], store: Store, { timeoutMs, io, show }: Wait) {
   const history = new History(store);
   const journal = new StartJournal(store);

@@ -346,7 +346,7 @@ export async function withStore<T>(target: RedisTarget, use: (store: Store) => P
   }
 }
 
-/** An outage in the middle of a command is no bug. @throws OutOfReachError, or another error as it is. */
+/** An outage in the middle of a command is no bug. @throws OutOfReachError, or another error. */
 export function explainOutage(error: unknown): never {
   if (!isRedisOutage(error)) throw error;
   throw new OutOfReachError(
