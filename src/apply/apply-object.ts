@@ -28,6 +28,12 @@ const byStatus: Readonly<Partial<Record<number, PutFailure>>> = {
 
 const readOnlyWords = /read[\s-]?only|immutable|(not|cannot|can't)\s+(be\s+)?(updat|chang|modif|edit|writ|set\b)/i;
 
+/** What an answer must say of a field that it does not name. */
+const readOnlyFieldWords = /(read[\s-]?only|immutable)\s+(propert|field)/i;
+
+/** Words of a refusal that is about this value, this object or this moment. */
+const momentWords = /\b(while|when|because|until|already|exists|in use|duplicate|mode|could not|was not)\b/i;
+
 /** The longest field value of the service that is remembered; declared values are shorter. */
 const textMax = 4_096;
 
@@ -360,5 +366,6 @@ export function findBlame(fields: readonly string[], answer: string | undefined)
   const named = fields.filter((field) => new RegExp(`(^|[^A-Za-z0-9_])${field}($|[^A-Za-z0-9_])`, "i").test(said));
   const only = fields.length === 1 ? fields : named;
   const field = only.length === 1 ? only[0] : undefined;
-  return { field, isReadOnly: field !== undefined && readOnlyWords.test(said), said };
+  const words = field !== undefined && named.includes(field) ? readOnlyWords : readOnlyFieldWords;
+  return { field, isReadOnly: field !== undefined && words.test(said) && !momentWords.test(said), said };
 }

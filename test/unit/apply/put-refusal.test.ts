@@ -28,4 +28,13 @@ describe("who is to blame for a 400", () => {
     expect(findBlame(["siteId"], undefined)).toEqual({ field: "siteId", isReadOnly: false, said: "" });
     expect(findBlame(["siteId"], "read-only properties sent")).toMatchObject({ field: "siteId", isReadOnly: true });
   });
+
+  it.each([
+    "The sync job could not be updated: the name already exists",
+    "A sync job cannot be changed while it is running",
+    "The repository is in read-only mode",
+    "The name of the sync job could not be updated",
+  ])("is not read-only when the refusal is about the value or the moment: %s", (answer) => {
+    expect(findBlame(["name"], answer)).toEqual({ field: "name", isReadOnly: false, said: answer });
+  });
 });
