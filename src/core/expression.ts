@@ -131,7 +131,7 @@ export function parseExpression(text: string, scope: ExpressionScope): Expressio
   const limited = createTimeLimit(timeLimitsMs[scope]);
   return {
     text,
-    uses: (variable) => new RegExp(`(?<![\\w.])${variable}(?!\\w)`).test(text),
+    uses: (variable) => partsOf(parsed.ast).some(({ op, args }) => op === "id" && args === variable),
     evaluate: mayTakeLong(parsed.ast)
       ? (variables) => limited(() => parsed({ ...variables }))
       : (variables) => parsed({ ...variables }),

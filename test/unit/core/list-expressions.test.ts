@@ -22,6 +22,11 @@ describe("an expression over a list", () => {
     expect([expression.evaluate(first), expression.evaluate(later)]).toEqual([atFirst, atLater]);
   });
 
+  it("uses the variables that it names, not words of a text or a field", () => {
+    const { uses } = parseExpression('items.all(i, i.status != "new" && i.previous == count)', "list");
+    expect(["items", "new", "modified", "previous", "count"].filter(uses)).toEqual(["items", "count"]);
+  });
+
   it.each(["count <= previous.count", "size(new) < 3 && previous.count > 0", "!(count > previous.count)"])(
     "that forgets the first poll is refused, and how to write it is said: %s",
     (text) => {
