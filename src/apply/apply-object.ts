@@ -73,6 +73,8 @@ class ApplyRun {
   readonly #deps: ApplyDependencies;
   /** The fields whose change the service answered with a success in this run. */
   readonly #taken = new Map<string, FieldChange>();
+  /** Those of them that stayed as they were. */
+  readonly #ignored = new Set<string>();
   #record: AppliedRecord = noRecord;
   #kept = "";
   /** True after a 400 that did not name one of several fields: they go out one by one. */
@@ -123,18 +125,21 @@ class ApplyRun {
   async #openOf({ differences }: FoundInspection): Promise<readonly FieldDifference[]> {
     for (const { field, before, after, block } of differences) {
       const taken = this.#taken.get(field);
-      // The value differs from before the change: another client changed it meanwhile. The next
-      // slot decides.
-      if (taken === undefined || block !== undefined || (taken.isBeforeKnown && taken.before !== before)) continue;
+      if (taken === undefined || block !== undefined) continue;
+      // The value differs from before the change, or the answer showed the new one: the service
+      // shows it late or in another way, or another client changed it. The next slot decides.
+      if ((taken.isBeforeKnown && taken.before !== before) || this.#record.returned[field] === after) continue;
       const atMs = await this.#deps.memory.nowMs();
       this.#record = noteRefused(this.#record, taken, { value: after, how: "ignored", before, said: "", atMs });
     }
+      this.#ignored.add(field);
     return differences.filter(({ field, block }) => block === undefined && !this.#taken.has(field));
   }
 
   async #done({ differences }: FoundInspection): Promise<ApplyResult> {
     await this.#keep();
-    const blocked = differences.map((one) => ({ ...one, block: one.block ?? { how: "ignored", said: "" } }) as const);
+    const howOf = (field: string) => (this.#ignored.has(field) ? "ignored" : "altered");
+    const blocked = differences.map((one) => ({ ...one, block: one.block ?? { how: howOf(one.field), said: "" } }));
     return { end: "done", blocked, changes: this.changes() };
   }
 
@@ -302,11 +307,16 @@ function noteTaken(
   for (const { field, after } of taken) applied[field] = after;
   const cut = Object.entries(fields).map(([field, value]) => [field, value?.slice(0, textMax) ?? null] as const);
   // A field missing in the answer: drop the older value that would contradict it.
+  const altered = changes.flatMap((change) => {
+    const shown = fields[change.field];
+    const isOther = typeof shown === "string" && shown !== change.before && shown !== change.after;
+    return isOther && change.isBeforeKnown ? [{ ...change, after: shown.slice(0, textMax) }] : [];
+  });
   const before = Object.entries(record.returned).filter(([field]) => !isAmong(field, changes));
   return {
     ...withoutSent(record, changes),
     applied,
-    changed: lastOfEach([...record.changed, ...taken]),
+    changed: lastOfEach([...record.changed, ...taken, ...altered]),
     returned: Object.fromEntries([...before, ...cut]),
     etag: etag ?? null,
   };

@@ -12,9 +12,9 @@ export type KnownValue =
   | { readonly from: "live" | "remembered"; readonly value: string | null }
   | { readonly from: "unknown" };
 
-/** Why a differing field is not sent. */
+/** Why a differing field is not sent. `altered`: it was just changed, and shows another value. */
 interface Block {
-  readonly how: "read-only" | FieldRefusal["how"];
+  readonly how: "read-only" | "altered" | FieldRefusal["how"];
   /** The service's own words; empty when it gave none. */
   readonly said: string;
 }
@@ -97,6 +97,8 @@ export function describeBlock({ field, after, before, block }: FieldDifference):
       return `${field} cannot be changed at this service${said}; take it out of the policy, or change it in the service`;
     case "refused":
       return `${field} ${showValue(after)} is refused by the service${said}; correct it, or take it out of the policy if it is read-only`;
+    case "altered":
+      return `${field} is ${showValue(before)} although ${showValue(after)} was sent and answered with success: the service writes it in another way, does not show it yet, or a person changed it; the next slot looks again`;
     case "ignored":
     case undefined:
       return `${field} stayed ${showValue(before)} although the service answered with success; take it out of the policy, or change it in the service`;

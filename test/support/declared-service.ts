@@ -29,6 +29,8 @@ export interface ServiceNature {
   readonly readOnly?: Readonly<Record<string, "named" | "unnamed" | "silent">>;
   /** By `kind.field`: answered with success and not changed. */
   readonly ignored?: readonly string[];
+  /** What it makes of a value that it takes. */
+  readonly rewrite?: (value: string) => string;
   /**
    * Called for each request: what happens to it. `lost-before`: the connection is cut and nothing
    * was done; `lost-after`: it was done.
@@ -164,7 +166,8 @@ export class DeclaredService {
       if (how === "silent") return { status: 400 };
     }
     for (const [field, value] of Object.entries(body))
-      if (!this.#nature.ignored?.includes(`${kind}.${field}`)) stored.fields[field] = String(value);
+      if (!this.#nature.ignored?.includes(`${kind}.${field}`))
+        stored.fields[field] = this.#nature.rewrite?.(String(value)) ?? String(value);
     stored.version += 1;
     const { answers = "whole" } = stored.nature;
     const headers = stored.nature.etag === "header" ? { etag: etagOf(stored) } : {};

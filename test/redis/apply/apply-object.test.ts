@@ -328,3 +328,42 @@ describe("a field that the service does not take", () => {
     expect(putsOf()).toEqual(["syncJob-42 name 200"]);
   });
 });
+
+describe("a change that was made and does not show as it was sent", () => {
+  it("is told with the value that the service made of it; the next time nothing changes", async () => {
+    const rewrite = (value: string) => value.replaceAll(/ +/g, " ");
+    fake.set({ "syncJob-42": { fields: { name: "Old" } } }, { rewrite });
+    const object = declare("syncJob", 42, { name: "Contracts  HR" });
+    expect(await apply(object)).toMatchObject({
+      end: "done",
+      changes: [{ before: "Old", after: "Contracts HR" }],
+      blocked: [{ before: "Contracts HR", block: { how: "altered" } }],
+    });
+    const stayed = { changes: [], blocked: [{ before: "Contracts HR", block: { how: "ignored" } }] };
+    expect(await apply(object)).toMatchObject(stayed);
+    expect(await apply(object)).toMatchObject(stayed);
+    expect(putsOf()).toHaveLength(2);
+  });
+
+  it.each([
+    ["the old value, as a late copy does", "Old"],
+    ["a third one, which a person set", "By hand"],
+  ])("is told when the next read shows %s, and is looked at again", async (_what, shown) => {
+    fake.set({ "syncJob-42": { fields: { name: "Old" } } });
+    let reads = 0;
+    const fate = (method: string) => {
+      if (method === "GET") reads += 1;
+      if (reads === 2) fake.changeByHand("syncJob-42", "name", shown);
+      return "answered" as const;
+    };
+    fake.become({ fate });
+    const object = declare("syncJob", 42, { name: "New" });
+    expect(await apply(object)).toMatchObject({
+      changes: [{ before: "Old", after: "New" }],
+      blocked: [{ before: shown, block: { how: "altered" } }],
+    });
+    fake.become({});
+    expect(await apply(object)).toMatchObject({ end: "done", blocked: [] });
+    expect(fake.fieldsOf("syncJob-42")).toEqual({ name: "New" });
+  });
+});

@@ -65,5 +65,8 @@ describe("what is told of it", () => {
     expect(describeBlock({ ...change, block: { how: "ignored", said: "" } })).toBe(
       'name stayed "A" although the service answered with success; take it out of the policy, or change it in the service',
     );
+    expect(describeBlock({ ...change, block: { how: "altered", said: "" } })).toBe(
+      'name is "A" although "B" was sent and answered with success: the service writes it in another way, does not show it yet, or a person changed it; the next slot looks again',
+    );
   });
 });
