@@ -48,7 +48,7 @@ const staleMax = 2;
 export type ApplyResult = { readonly changes: readonly FieldChange[] } & (
   | { readonly end: "done"; readonly blocked: readonly FieldDifference[] }
   | { readonly end: "missing" | "precondition"; readonly detail: string }
-  | { readonly end: "busy"; readonly holder: string }
+  | { readonly end: "busy"; readonly holder: string; readonly isSent: boolean }
   | { readonly end: "failed"; readonly error: ServiceError; readonly isSent: boolean }
 );
 
@@ -111,7 +111,8 @@ class ApplyRun {
       const holder = look.syncJobId === undefined ? undefined : await this.#deps.holder(look.syncJobId);
       if (holder !== undefined) {
         await this.#keep();
-        return { end: "busy", holder, changes: this.changes() };
+        const isSent = this.#record.sent.some(({ by }) => by === this.#deps.by);
+        return { end: "busy", holder, isSent, changes: this.changes() };
       }
       const ended = await this.#put(this.#batchOf(open, look), look);
       if (ended !== undefined) return ended;
@@ -131,8 +132,8 @@ class ApplyRun {
       if ((taken.isBeforeKnown && taken.before !== before) || this.#record.returned[field] === after) continue;
       const atMs = await this.#deps.memory.nowMs();
       this.#record = noteRefused(this.#record, taken, { value: after, how: "ignored", before, said: "", atMs });
-    }
       this.#ignored.add(field);
+    }
     return differences.filter(({ field, block }) => block === undefined && !this.#taken.has(field));
   }
 
@@ -273,9 +274,12 @@ function noteInspection(object: DeclaredObject, knowledge: Knowledge, record: Ap
   const sent: AppliedRecord["sent"][number][] = [];
   for (const { by, ...change } of record.sent) {
     const known = knownValue(change.field, knowledge);
-    // A field that cannot be read stays open until the service answers.
-    if (known.from !== "live") sent.push({ ...change, by });
-    else if (known.value === change.after) changed.push(change);
+    const isChanged = known.from === "live" && known.value === change.after;
+    // A field that cannot be read stays open until the service answers, and so does one that still
+    // shows the old value: the request may take effect later.
+    const isOpen = known.from !== "live" || (known.value === change.before && by === record.by);
+    if (isChanged) changed.push(change);
+    else if (isOpen) sent.push({ ...change, by });
   }
   for (const [field, value] of Object.entries(object.fields)) {
     const known = knownValue(field, knowledge);
@@ -303,15 +307,15 @@ function noteTaken(
   { fields, etag }: { readonly fields: Readonly<Record<string, string | null>>; readonly etag: string | undefined },
 ): AppliedRecord {
   const taken = changes.filter(({ field, after }) => !(field in fields) || fields[field] === after);
-  const applied = { ...record.applied };
-  for (const { field, after } of taken) applied[field] = after;
-  const cut = Object.entries(fields).map(([field, value]) => [field, value?.slice(0, textMax) ?? null] as const);
-  // A field missing in the answer: drop the older value that would contradict it.
   const altered = changes.flatMap((change) => {
     const shown = fields[change.field];
     const isOther = typeof shown === "string" && shown !== change.before && shown !== change.after;
     return isOther && change.isBeforeKnown ? [{ ...change, after: shown.slice(0, textMax) }] : [];
   });
+  const applied = { ...record.applied };
+  for (const { field, after } of taken) applied[field] = after;
+  const cut = Object.entries(fields).map(([field, value]) => [field, value?.slice(0, textMax) ?? null] as const);
+  // A field missing in the answer: drop the older value that would contradict it.
   const before = Object.entries(record.returned).filter(([field]) => !isAmong(field, changes));
   return {
     ...withoutSent(record, changes),

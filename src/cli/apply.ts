@@ -143,7 +143,7 @@ async function audit(
   { log, by, change }: AuditContext & { readonly change: BegunChange },
 ): Promise<void> {
   const { changes } = applied;
-  const isUnsure = applied.end === "failed" && applied.isSent;
+  const isUnsure = (applied.end === "failed" || applied.end === "busy") && applied.isSent;
   if (changes.length === 0 && !isUnsure) return change.drop();
   log.info("state.applied", {
     actor: by.actor,
@@ -230,8 +230,10 @@ function outcomeOf({ object, state, inspection, error, applied }: ItemReport): {
       return { outcome: "missing", detail: but(applied.detail) };
     case "precondition":
       return { outcome: "failed", detail: but(describePrecondition(object, applied.detail)) };
-    case "busy":
-      return { outcome: "busy", detail: but(`${applied.holder} is running: apply again when it is over`) };
+    case "busy": {
+      const open = applied.isSent ? "; an update went out before and was not answered" : "";
+      return { outcome: "busy", detail: but(`${applied.holder} is running: apply again when it is over${open}`) };
+    }
     case "failed":
       return { outcome: applied.isSent ? "unknown" : "failed", detail: but(applied.error.message) };
   }

@@ -168,6 +168,24 @@ describe("an answer that got lost", () => {
     await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 });
     expect(await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 })).toMatchObject({ end: "done" });
     expect(putsOf()).toEqual(["docMask-7 name 200"]);
+  it("stays open while the old value shows: the request may take effect later", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "A" } } });
+    const object = declare("syncJob", 42, { name: "B" });
+    const by = "task-b";
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-before" : "answered") });
+    await apply(object, { by });
+    fake.become({});
+    const holder = async () => "nightly__run__42__1";
+    expect(await apply(object, { by: "another", holder })).toMatchObject({ end: "busy", isSent: false });
+    await apply(object, { by });
+    fake.changeByHand("syncJob-42", "name", "A");
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-before" : "answered") });
+    await apply(object, { by });
+    expect(await apply(object, { by, holder })).toMatchObject({ end: "busy", isSent: true });
+    fake.changeByHand("syncJob-42", "name", "B");
+    expect(await apply(object, { by })).toMatchObject({ end: "done", changes: [{ before: "A", after: "B" }] });
+  });
+
   });
 
   it("of a mask that slipped over a page boundary is made; a missing one is missing", async () => {
