@@ -7,12 +7,13 @@ import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { someNames } from "../core/plain-text.ts";
 import type { Outcome } from "../model/outcome.ts";
-import { activationId, parseTaskId, type Task } from "../model/task.ts";
+import { parseTaskId, type Task } from "../model/task.ts";
 import { targetWords } from "../queries/task-words.ts";
 import { readTasksInFlight, tasksLookedThrough } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
 import { readPresence, type Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
+import { describeActivation } from "../tasks/finish.ts";
 import { byHand } from "./changes.ts";
 import { type CommandIo, isConfirmed } from "./command-io.ts";
 import { checkKnownPolicy } from "./history.ts";
@@ -103,13 +104,13 @@ async function findTask(
 async function questionOf(task: Task, store: Store): Promise<string> {
   const journal = new StartJournal(store);
   const { state, sentAtMs } = (await journal.entry(task.id)) ?? {};
-  const activation = await journal.entry(activationId(task.id));
+  const activation = await describeActivation(task, { journal });
   const isSent = state === "sending" || state === "confirmed";
   const now = isSent
     ? `It was sent ${sentAtMs === undefined ? "" : `at ${showInstant(sentAtMs)} `}and goes on at the service; Syncline stops to follow it.`
-    : (activation?.sends ?? 0) > 0
-      ? "The run is not started yet, but the activation before it was sent."
-      : "Nothing was sent yet.";
+    : activation === undefined
+      ? "Nothing was sent yet."
+      : `The run is not started yet, but ${activation}.`;
   return `${now} Cancel ${task.id}?`;
 }
 

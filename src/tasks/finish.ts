@@ -116,11 +116,13 @@ async function tellActivation(task: Task, ending: TaskEnding, deps: Activations)
   return sent === undefined ? ending : { ...ending, detail: `${ending.detail}; but ${sent}` };
 }
 
-/** Says that the activation before a run went out; undefined: none did. */
-async function describeActivation({ kind, id }: Task, { journal }: Activations): Promise<string | undefined> {
+/** Says that the activation before a run went out, or may have; undefined: none did. */
+export async function describeActivation({ kind, id }: Task, { journal }: Activations): Promise<string | undefined> {
   const activation = kind === "run" ? await journal.entry(activationId(id)) : undefined;
   if (activation === undefined || activation.sends === 0) return undefined;
-  return `the activation before it ${activation.state === "sending" ? "may have been" : "was"} sent`;
+  // After a crash the permission is known, and not whether the request followed.
+  const isSure = activation.state !== "sending" && activation.doubt?.kind !== "crash";
+  return `the activation before it ${isSure ? "was" : "may have been"} sent`;
 }
 
 /** The outcome of an ending. */

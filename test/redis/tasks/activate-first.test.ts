@@ -135,6 +135,12 @@ it.each<[string, string, (run: Run) => Promise<unknown>]>([
   expect(answered).toMatchObject(told(`${why}; ${but} the activation before it was sent`));
   const open = await outcomeAfter(({ send }) => send());
   expect(open).toMatchObject(told(`${why}; ${but} the activation before it may have been sent`));
+  const died = await outcomeAfter(async ({ send, journal, first }) => {
+    await send();
+    await journal.noteDoubt(first.id, { kind: "crash", detail: "its worker died", atMs: 0 });
+    await journal.close(first, { isOver: true });
+  });
+  expect(died).toMatchObject(told(`${why}; ${but} the activation before it may have been sent`));
   const takenBack = await outcomeAfter(async ({ send, journal, first }) => {
     await send();
     await journal.notSent(first, "me");
