@@ -249,6 +249,12 @@ export const goneMeanwhile: AnsweredEnding = {
   detail: "the service answered 404: the sync job was deleted after its name had been read, not by this request",
 };
 
+function goneAfter(sends: number): AnsweredEnding {
+  if (sends === 1) return goneMeanwhile;
+  const by = "by an earlier request of this task or by another client";
+  return { ...goneMeanwhile, detail: `the service answered 404: the sync job was deleted before this request, ${by}` };
+}
+
 /** `atMs`: when it failed, without asking Redis: that may be out. */
 interface FailedStart {
   readonly request: StartRequest;
@@ -261,7 +267,7 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
   const { request, sending, atMs } = failed;
   const { deps, claimant } = request;
   const { sentAtMs, sends } = sending;
-  if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneMeanwhile, sending);
+  if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneAfter(sends), sending);
   const refused = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
   const ending = { ...refused, detail: error.message };
   const action = judge(error, task.kind);
