@@ -116,6 +116,9 @@ async function readSyncJob(
 ): Promise<Live> {
   try {
     const entity = await service.getSyncJobById(id, inRepository(place), { signal, isFollowUp: isFresh });
+    const { syncJobId = null } = entity;
+    if (syncJobId !== null && String(syncJobId) !== String(id))
+      return { state: "missing", detail: `the service answered with sync job ${syncJobId} instead` };
     return { state: "read", entity, syncJobId: String(id) };
   } catch (error) {
     if (!(error instanceof ServiceError) || error.kind !== "not-found") throw error;

@@ -13,6 +13,7 @@ import { showName, someNames } from "../core/plain-text.ts";
 import { deletionByHand, type Task, taskId } from "../model/task.ts";
 import type { SyncService } from "../service/client.ts";
 import { redisTimeMs } from "../store/redis.ts";
+import { describeOther } from "../tasks/step.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { syncJobsOf } from "./deleted-targets.ts";
@@ -94,14 +95,16 @@ async function show(
     .filter((policy) => policy.service === service && policy.repository === repository)
     .filter((policy) => syncJobsOf(policy).includes(syncJob))
     .map((policy) => policy.name);
-  const { name } = await client.getSyncJobById(syncJob, defined({ repository }));
-  const isMeant = name === guard;
+  const read = await client.getSyncJobById(syncJob, defined({ repository }));
+  const { name } = read;
+  const other = describeOther({ target: String(syncJob) }, read);
+  const isMeant = other === undefined && name === guard;
   io.exitCode = isMeant ? 0 : 1;
   if (json) return io.out(JSON.stringify({ v: 1, syncJob, name: name ?? null, isMeant, policies: names }));
   io.out(
     isMeant
       ? `sync job ${syncJob} is ${showName(name)}: add --yes to delete it`
-      : `sync job ${syncJob} has ${showName(name)}, not ${showName(guard)}: it would not be deleted`,
+      : `${other ?? `sync job ${syncJob} has ${showName(name)}, not ${showName(guard)}`}: it would not be deleted`,
   );
   if (names.length > 0) io.out(`policies that name it: ${someNames(names, "--json")}`);
 }

@@ -106,7 +106,7 @@ export async function takeLease(
 }
 
 /** Describes an answer about another sync job; undefined when it names this one or none. */
-export function describeOther({ target }: Task, { syncJobId }: SyncJob): string | undefined {
+export function describeOther({ target }: Pick<Task, "target">, { syncJobId }: SyncJob): string | undefined {
   if (syncJobId === undefined || syncJobId === null || String(syncJobId) === target) return undefined;
   return `the service answered with sync job ${syncJobId} instead of ${target}`;
 }

@@ -1,7 +1,11 @@
 // `syncline delete` as real processes: the look without --yes, the deletion with it, and what
 // `plan` and `doctor` say afterwards.
-import { describe, expect, it } from "vitest";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { commandFixture } from "../support/command-fixture.ts";
+import { DeclaredService } from "../support/declared-service.ts";
 
 const fixture = commandFixture(
   `  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3, 4] }, schedule: { once: 2020-01-01T06:00 } }
@@ -54,6 +58,25 @@ describe("syncline delete", () => {
         what: expect.stringMatching(/^policy retire would delete "Wrong", and it has "\w+ 5" /),
       }),
     );
+  });
+
+  it("does not say yes when the service answers with another sync job", async () => {
+    const fake = new DeclaredService();
+    const folder = await mkdtemp(join(tmpdir(), "syncline-"));
+    onTestFinished(async () => {
+      fake.stop();
+      await rm(folder, { recursive: true });
+    });
+    fake.set({ "syncJob-3": { fields: { name: "Board 3", syncJobId: "43" } } });
+    const service = `{ baseUrl: "${await fake.start()}", token: { env: TEST_TOKEN } }`;
+    const file = join(folder, "policies.yaml");
+    await writeFile(file, `apiVersion: syncline/v1\nservices:\n  main: ${service}\npolicies: []\n`);
+    const args = ["--config", file, "--sync-job", "3", "--name", "Board 3"];
+    const look = await fixture.command(`${fixture.redis.prefix}-other`, "delete", ...args);
+    expect([look.code, look.out.split("\n")[0]]).toEqual([
+      1,
+      "the service answered with sync job 43 instead of 3: it would not be deleted",
+    ]);
   });
 
   it("says what is wrong with its arguments, and sends nothing", async () => {

@@ -79,6 +79,13 @@ describe("what is sent", () => {
     expect(putsOf()).toEqual([]);
   });
 
+  it("is nothing when the service answers with another sync job", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "A", syncJobId: "43" } } });
+    const detail = "the service answered with sync job 43 instead";
+    expect(await apply(declare("syncJob", 42, { name: "B" }))).toMatchObject({ end: "missing", detail });
+    expect(putsOf()).toEqual([]);
+  });
+
   it("says what is not there", async () => {
     fake.set({});
     expect(await apply(declare("syncJob", 1, { name: "A" }))).toMatchObject({ end: "missing" });
@@ -161,13 +168,6 @@ describe("an answer that got lost", () => {
     expect(await apply(object)).toMatchObject({ changes: [] });
   });
 
-  it("is confirmed by a read of the masks from after the request", async () => {
-    fake.set({ "docMask-7": { fields: { name: "A" } } });
-    const masks = new MaskCache();
-    fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
-    await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 });
-    expect(await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 })).toMatchObject({ end: "done" });
-    expect(putsOf()).toEqual(["docMask-7 name 200"]);
   it("stays open while the old value shows: the request may take effect later", async () => {
     fake.set({ "syncJob-42": { fields: { name: "A" } } });
     const object = declare("syncJob", 42, { name: "B" });
@@ -186,6 +186,13 @@ describe("an answer that got lost", () => {
     expect(await apply(object, { by })).toMatchObject({ end: "done", changes: [{ before: "A", after: "B" }] });
   });
 
+  it("is confirmed by a read of the masks from after the request", async () => {
+    fake.set({ "docMask-7": { fields: { name: "A" } } });
+    const masks = new MaskCache();
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
+    await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 });
+    expect(await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 })).toMatchObject({ end: "done" });
+    expect(putsOf()).toEqual(["docMask-7 name 200"]);
   });
 
   it("of a mask that slipped over a page boundary is made; a missing one is missing", async () => {
