@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { type BegunChange, type By, beginChange } from "../actions/record-change.ts";
 import { type ApplyResult, applyObject } from "../apply/apply-object.ts";
 import { describeBlock, describeChanges, describePrecondition } from "../apply/differences.ts";
+import { readingKeptMs } from "../apply/mask-cache.ts";
 import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -128,7 +129,9 @@ async function applyStubbornly(
   const holder = async (target: string) =>
     policy.overlap === "allow" ? undefined : leases.holder({ ...parts.place, target }, jobStatus);
   for (let tries = 1; ; tries += 1) {
-    const applied = await applyObject(object, { ...parts, by, holder });
+    // A reading from before the question may be old.
+    const sinceMs = Math.max(parts.sinceMs, systemClock.monotonicMs() - readingKeptMs);
+    const applied = await applyObject(object, { ...parts, sinceMs, by, holder });
     const error = applied.end === "failed" ? applied.error : undefined;
     const mayHeal = error !== undefined && ["server", "answer-lost", "unreachable", "throttled"].includes(error.kind);
     if (!mayHeal || tries >= triesMax || signal.aborted) return applied;

@@ -5,13 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { applyCommand } from "../../src/cli/apply.ts";
 import type { CommandIo } from "../../src/cli/command-io.ts";
 import { importCommand } from "../../src/cli/import/import-command.ts";
 import { planCommand } from "../../src/cli/plan.ts";
 import { validateCommand } from "../../src/cli/validate.ts";
 import { readSettings } from "../../src/config/settings.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { UsageError } from "../../src/core/errors.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
@@ -209,6 +210,21 @@ describe("apply", () => {
     expect((await run(["apply", "-c", file, "-y"], { settings })).code).toBe(3);
     sandbox.setFaults([parseFault("lost-answer,op=UpdateSyncJobById,first=1")]);
     expect((await run(["apply", "-c", file, "-y"])).code).toBe(0);
+    expect(updates()).toHaveLength(1);
+  });
+
+  it("reads a mask again when the question stood open for long", async () => {
+    const file = await policies("{ docMasks: { 7: { name: Contract file } } }");
+    const service = new SyncService({ baseUrl: sandbox.baseUrl, token: staticToken(sandbox.token) });
+    onTestFinished(() => service.close());
+    const ask = async () => {
+      await service.updateEcmDocumentMaskById(7, { name: "Contract file" });
+      const later = vi.spyOn(systemClock, "monotonicMs").mockImplementation(() => performance.now() + 1_200_000);
+      onTestFinished(() => later.mockRestore());
+      return "yes";
+    };
+    const { out } = await run(["apply", "-c", file], { ask });
+    expect(out).toContain("nothing-to-do");
     expect(updates()).toHaveLength(1);
   });
 
