@@ -20,6 +20,8 @@ export interface ReadItem {
 export interface ListRead {
   readonly count: number;
   readonly items: readonly ReadItem[];
+  /** The expression that gives an item's id. */
+  readonly keyedBy: string;
 }
 
 /** The most characters of an item's label or id in an outcome. */
@@ -33,7 +35,7 @@ export function judgeList(expectation: PollExpectation, list: ListRead, last: Po
   const { expect, offending } = expectation;
   if (expect === undefined && offending === undefined)
     return { status: "succeeded", evidence: "direct", reason: "completed", detail: `${count} items`, count };
-  const compare = createComparison(last?.seen);
+  const compare = createComparison(last?.seen, list.keyedBy);
   const novelties = list.items.map(({ facts }) => compare(facts));
   const fresh = list.items.filter((_, index) => novelties[index] === "new");
   const modified = list.items.filter((_, index) => novelties[index] === "modified");
@@ -128,16 +130,24 @@ type Novelty = "new" | "modified" | "same";
 
 const idBytes = 8;
 const contentBytes = 4;
+const keyBytes = 4;
 const itemBytes = idBytes + contentBytes;
 
-/** Packs the items of a list for the note of a poll. */
-export function packSeen(items: readonly PackedItem[]): Buffer {
-  return Buffer.concat(items.flatMap(({ id, fingerprint }) => [idDigest(id), contentDigest(fingerprint)]));
+/** Packs the items of a list for the note of a poll. `keyedBy` gives their ids. */
+export function packSeen(items: readonly PackedItem[], keyedBy: string): Buffer {
+  const packed = items.flatMap(({ id, fingerprint }) => [idDigest(id), contentDigest(fingerprint)]);
+  return Buffer.concat([...packed, keyDigest(keyedBy)]);
 }
 
-/** Compares items with what was packed. Without a packed list (a first poll) all are the same. */
-export function createComparison(packed: Buffer | undefined): (item: PackedItem) => Novelty {
+/**
+ * Compares items with what was packed. Without a packed list (a first poll), and with one whose ids
+ * another expression gave, all are the same.
+ */
+export function createComparison(packed: Buffer | undefined, keyedBy: string): (item: PackedItem) => Novelty {
   if (packed === undefined) return () => "same";
+  // An earlier version packed no expression.
+  const packedKey = packed.subarray(packed.length - (packed.length % itemBytes));
+  if (packedKey.length > 0 && !packedKey.equals(keyDigest(keyedBy))) return () => "same";
   const known = new Map<string, string>();
   for (let at = 0; at + itemBytes <= packed.length; at += itemBytes) {
     known.set(packed.toString("latin1", at, at + idBytes), packed.toString("latin1", at + idBytes, at + itemBytes));
@@ -151,6 +161,10 @@ export function createComparison(packed: Buffer | undefined): (item: PackedItem)
 
 function idDigest(id: string): Buffer {
   return hash("sha256", id, "buffer").subarray(0, idBytes);
+}
+
+function keyDigest(keyedBy: string): Buffer {
+  return idDigest(keyedBy).subarray(0, keyBytes);
 }
 
 function contentDigest(fingerprint: string): Buffer {

@@ -55,7 +55,8 @@ function judgeRead(
   const { list, beganAtMs } = read;
   const { seesNew, looksBack } = expectation;
   const ending = judgeList(expectation, list, looksBack ? basis.observation : undefined);
-  const seen = seesNew ? packSeen(list.items.map(({ facts }) => facts)) : undefined;
+  const facts = list.items.map((one) => one.facts);
+  const seen = seesNew ? packSeen(facts, list.keyedBy) : undefined;
   const observation: PollObservation = { count: list.count, atMs: beganAtMs, seen };
   // An unjudged list leaves no observation: what is new in it is still new at the next poll.
   const poll = {

@@ -119,7 +119,7 @@ async function read(
 function toAnswer({ feed, kind }: ListWish, deps: ReadDependencies, reading: SharedReading): ListAnswer {
   const { beganAtMs, count, pages } = reading;
   if (pages === undefined) return { answer: "too-long" };
-  const list = kind === "count" ? { count, items: [] } : listOf(feed, deps, pages);
+  const list = kind === "count" ? { count, items: [], keyedBy: "" } : listOf(feed, deps, pages);
   return { answer: "read", list, beganAtMs };
 }
 
@@ -136,5 +136,5 @@ function listOf(
     // knows its id.
     items.set(mapper.knows("id") ? facts.id : items.size, { item, facts });
   }
-  return { count: items.size, items: [...items.values()] };
+  return { count: items.size, items: [...items.values()], keyedBy: mapper.keyedBy };
 }

@@ -191,11 +191,11 @@ describe("two polls of one policy at once", () => {
 });
 
 describe("what is remembered", () => {
-  it("takes 12 bytes an item, expires, and is empty where new items are not asked for", async () => {
+  it("takes 12 bytes an item and 4 more, expires, and is of one list", async () => {
     await setUp();
     await createWorker().work(task("kept", 1));
     const key = store.key("poll", "kept");
-    expect(await store.redis.hstrlen(key, "seen")).toBe(24);
+    expect(await store.redis.hstrlen(key, "seen")).toBe(28);
     expect(await store.redis.pttl(key)).toBeGreaterThan(399 * 86_400_000);
     const feed = { service: "main", repository: "HR", list: "approvals" } as const;
     const memory = await new PollStore(store).read("kept", feed);

@@ -14,12 +14,16 @@ const approvals = (...ids: readonly number[]) =>
   ids.map((id): Approval => ({ approvalId: id, itemName: `Draft ${id}` }));
 const read = (items: readonly unknown[]) => ({
   count: items.length,
+  keyedBy: reader.keyedBy,
   items: items.map((item) => ({ item, facts: reader.read(item) })),
 });
 const sightOf = (items: readonly Approval[]) => ({
   count: items.length,
   atMs: Date.parse("2026-11-21T06:00:00Z"),
-  seen: packSeen(items.map((item) => reader.read(item))),
+  seen: packSeen(
+    items.map((item) => reader.read(item)),
+    reader.keyedBy,
+  ),
 });
 
 interface Poll {
@@ -65,9 +69,22 @@ describe("the judgement over a list", () => {
     expect(judge({ expect: "size(new) == 0" }, renamed, approvals(1, 2))).toMatchObject({ status: "succeeded" });
   });
 
+  it("calls nothing new at the first poll with another mapping of the id", () => {
+    const expectation = parseExpectation({ expect: "size(new) == 0 && size(modified) == 0" });
+    const byName = createItemMapper("approvals", { id: "item.itemName" });
+    const items = approvals(1, 2, 3).map((item) => ({ item, facts: byName.read(item) }));
+    const judged = (seen: Buffer) =>
+      judgeList(expectation, { count: 3, items, keyedBy: byName.keyedBy }, { count: 2, atMs: 0, seen });
+    expect(judged(sightOf(approvals(1, 2)).seen)).toMatchObject({ status: "succeeded" });
+    const seen = items.slice(0, 2).map(({ facts }) => facts);
+    const unkeyed = packSeen(seen, byName.keyedBy).subarray(0, 24);
+    for (const known of [packSeen(seen, byName.keyedBy), unkeyed])
+      expect(judged(known)).toMatchObject({ status: "failed", offending: 1 });
+  });
+
   it("knows what has no id by its content", () => {
     const nameless = [{ what: "a" }, { what: "b" }];
-    const packed = packSeen([reader.read({ what: "a" })]);
+    const packed = packSeen([reader.read({ what: "a" })], reader.keyedBy);
     const expectation = parseExpectation({ expect: "size(new) == 0" });
     const ending = judgeList(expectation, read(nameless), { count: 1, atMs: 0, seen: packed });
     expect(ending).toMatchObject({ status: "failed", offending: 1 });
