@@ -10,6 +10,8 @@ export interface DeclaredMemoryPort {
   nowMs(): Promise<number>;
   record(place: ObjectPlace, object: DeclaredObject): Promise<AppliedRecord>;
   remember(place: ObjectPlace, object: DeclaredObject, record: AppliedRecord): Promise<void>;
+  hold(place: ObjectPlace, object: DeclaredObject, by: string): Promise<string>;
+  letGo(place: ObjectPlace, object: DeclaredObject, by: string): Promise<void>;
   readOnly(service: string, kind: DeclaredKind): Promise<readonly ReadOnlyField[]>;
   learn(service: string, kind: DeclaredKind, field: ReadOnlyField): Promise<void>;
   unlearn(service: string, kind: DeclaredKind, field: string): Promise<void>;

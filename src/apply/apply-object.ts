@@ -54,18 +54,26 @@ export type ApplyResult = { readonly changes: readonly FieldChange[] } & (
 
 type FoundInspection = Extract<Inspection, { readonly state: "found" }>;
 
-/** Applies one object. A failure of the service becomes a result. */
+/** Applies one object, one caller at a time. A failure of the service becomes a result. */
 export async function applyObject(object: DeclaredObject, deps: ApplyDependencies): Promise<ApplyResult> {
-  const run = new ApplyRun(object, deps);
+  const { memory, place, by } = deps;
+  const holder = await memory.hold(place, object, by);
+  if (holder !== by) return { end: "busy", holder, ...(await doneBefore(object, deps)) };
   try {
-    return await run.toTheEnd();
+    return await new ApplyRun(object, deps).toTheEnd();
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    // An earlier attempt of this caller may have sent something, or changed it.
-    const kept = await deps.memory.record(deps.place, object);
-    const changes = kept.by === deps.by ? kept.changed : [];
-    return { end: "failed", error, isSent: kept.sent.some(({ by }) => by === deps.by), changes };
+    return { end: "failed", error, ...(await doneBefore(object, deps)) };
+  } finally {
+    // Without Redis the hold ends by itself.
+    await memory.letGo(place, object, by).catch(() => {});
   }
+}
+
+/** What this caller changed at an earlier attempt, and whether it may have changed more. */
+async function doneBefore(object: DeclaredObject, { memory, place, by }: ApplyDependencies) {
+  const kept = await memory.record(place, object);
+  return { isSent: kept.sent.some((one) => one.by === by), changes: kept.by === by ? kept.changed : [] };
 }
 
 class ApplyRun {
@@ -98,6 +106,7 @@ class ApplyRun {
   /** @throws ServiceError when the object cannot be read. */
   async toTheEnd(): Promise<ApplyResult> {
     for (let round = 1; round <= roundsMax; round += 1) {
+      if (round > 1) await this.#deps.memory.hold(this.#deps.place, this.#object, this.#deps.by);
       const look = await inspect(this.#object, this.#deps, {
         isFresh: round > 1,
         isStale: this.#isStale,

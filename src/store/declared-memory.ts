@@ -6,11 +6,17 @@ import { parseVersioned } from "../core/newer-version.ts";
 import { hashText } from "../core/stable-hash.ts";
 import { type AppliedRecord, noRecord, parseAppliedRecord, type ReadOnlyField } from "../model/applied-record.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
+import { asNothing, asText, createScript } from "./script.ts";
+
+const holdScript = createScript("lease/acquire", asText);
+const letGoScript = createScript("lease/release", asNothing);
 
 const recordKeptMs = 400 * 86_400_000;
 /** After this time the worker tries a refused field again: the service may take it by then. */
 const refusalKeptMs = 7 * 86_400_000;
 const readOnlyFieldsMax = 100;
+/** A caller that died holds its object for so long: longer than a round of a slow service. */
+const heldMs = 300_000;
 
 const readOnlySchema = z.object({
   v: z.literal(1),
@@ -50,6 +56,16 @@ export class DeclaredMemory {
     await this.#store.redis.set(this.#recordKey(place, object), JSON.stringify(record), "PX", recordKeptMs);
   }
 
+  /** Holds an object for one caller, or goes on holding it; answers its holder. */
+  async hold(place: ObjectPlace, object: DeclaredObject, by: string): Promise<string> {
+    return holdScript(this.#store, [this.#key("applying", place, object)], [by, heldMs]);
+  }
+
+  /** Lets an object go, if this caller holds it. */
+  async letGo(place: ObjectPlace, object: DeclaredObject, by: string): Promise<void> {
+    await letGoScript(this.#store, [this.#key("applying", place, object)], [by]);
+  }
+
   /** Returns the fields of a kind that this service has refused lately. */
   async readOnly(service: string, kind: DeclaredKind): Promise<readonly ReadOnlyField[]> {
     const fields = await this.#store.redis.hgetall(this.#readOnlyKey(service));
@@ -79,8 +95,12 @@ export class DeclaredMemory {
     await this.#store.redis.hdel(this.#readOnlyKey(service), `${kind}.${field}`);
   }
 
-  #recordKey({ service, repository }: ObjectPlace, object: DeclaredObject): string {
-    return this.#store.key("declared", service, hashText(JSON.stringify(repository)), objectName(object));
+  #recordKey(place: ObjectPlace, object: DeclaredObject): string {
+    return this.#key("declared", place, object);
+  }
+
+  #key(what: "declared" | "applying", { service, repository }: ObjectPlace, object: DeclaredObject): string {
+    return this.#store.key(what, service, hashText(JSON.stringify(repository)), objectName(object));
   }
 
   #readOnlyKey(service: string): string {

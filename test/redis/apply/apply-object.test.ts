@@ -79,6 +79,21 @@ describe("what is sent", () => {
     expect(putsOf()).toEqual([]);
   });
 
+  it("is one caller's at a time, so that each tells what it changed", async () => {
+    fake.set({ "driveTarget-9": { fields: { siteName: "x", folderName: "x" } } });
+    const folder = () => apply(declare("driveTarget", 9, { folderName: "In" }), { by: "task-b" });
+    let meanwhile: Promise<ApplyResult> | undefined;
+    const fate = () => {
+      meanwhile ??= folder();
+      return "answered" as const;
+    };
+    fake.become({ fate });
+    const site = await apply(declare("driveTarget", 9, { siteName: "A" }), { by: "task-a" });
+    expect(site).toMatchObject({ end: "done", changes: [{ field: "siteName" }] });
+    expect(await meanwhile).toMatchObject({ end: "busy", holder: "task-a", isSent: false, changes: [] });
+    expect(await folder()).toMatchObject({ end: "done", changes: [{ field: "folderName" }] });
+  });
+
   it("is nothing when the service answers with another sync job", async () => {
     fake.set({ "syncJob-42": { fields: { name: "A", syncJobId: "43" } } });
     const detail = "the service answered with sync job 43 instead";
@@ -355,7 +370,7 @@ describe("a field that the service does not take", () => {
 });
 
 describe("a change that was made and does not show as it was sent", () => {
-  it("is told with the value that the service made of it; the next time nothing changes", async () => {
+  it("is told with the value that the service made of it, once", async () => {
     const rewrite = (value: string) => value.replaceAll(/ +/g, " ");
     fake.set({ "syncJob-42": { fields: { name: "Old" } } }, { rewrite });
     const object = declare("syncJob", 42, { name: "Contracts  HR" });
