@@ -145,9 +145,8 @@ export function packSeen(items: readonly PackedItem[], keyedBy: string): Buffer 
  */
 export function createComparison(packed: Buffer | undefined, keyedBy: string): (item: PackedItem) => Novelty {
   if (packed === undefined) return () => "same";
-  // An earlier version packed no expression.
   const packedKey = packed.subarray(packed.length - (packed.length % itemBytes));
-  if (packedKey.length > 0 && !packedKey.equals(keyDigest(keyedBy))) return () => "same";
+  if (!packedKey.equals(keyDigest(keyedBy))) return () => "same";
   const known = new Map<string, string>();
   for (let at = 0; at + itemBytes <= packed.length; at += itemBytes) {
     known.set(packed.toString("latin1", at, at + idBytes), packed.toString("latin1", at + idBytes, at + itemBytes));
