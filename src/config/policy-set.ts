@@ -1,6 +1,5 @@
 // The policies as the rest of Syncline sees them: checked, with every default filled in. Tokens are
 // paths or names of variables: a set holds no secret but the URLs of sinks and heartbeats.
-import { matchesGlob } from "node:path";
 import { type DeclaredObject, objectName } from "../core/declared-object.ts";
 import { formatDuration } from "../core/duration.ts";
 import type { ListName } from "../model/feed.ts";
@@ -81,7 +80,7 @@ export type Action =
   | { readonly kind: "apply"; readonly objects: readonly DeclaredObject[] }
   | PollAction;
 
-/** The masks whose sync jobs a run takes when the slot is due. `name` is a glob with * and ?. */
+/** The masks whose sync jobs a run takes when the slot is due. `name` is a pattern with * and ?. */
 interface MaskFilter {
   readonly type?: string;
   readonly name?: string;
@@ -92,7 +91,23 @@ export function matchesMask(
   { type, name }: MaskFilter,
   mask: { readonly type?: string | null | undefined; readonly name?: string | null | undefined },
 ): boolean {
-  return (type === undefined || mask.type === type) && (name === undefined || matchesGlob(mask.name ?? "", name));
+  return (type === undefined || mask.type === type) && (name === undefined || fitsPattern(mask.name ?? "", name));
+}
+
+/**
+ * Whether a text fits a pattern: * is any text, ? one character. A part that does not fit moves
+ * the last * only, so that no name is slow.
+ */
+function fitsPattern(text: string, pattern: string): boolean {
+  const [own, wanted] = [[...text], [...pattern]];
+  let [at, place, star, mark] = [0, 0, -1, 0];
+  while (at < own.length) {
+    if (wanted[place] === "*") [star, mark, place] = [place, at, place + 1];
+    else if (wanted[place] === "?" || wanted[place] === own[at]) [at, place] = [at + 1, place + 1];
+    else if (star === -1) return false;
+    else [mark, at, place] = [mark + 1, mark + 1, star + 1];
+  }
+  return wanted.slice(place).every((sign) => sign === "*");
 }
 
 /** A poll: `expect` is a CEL expression over the list, `offending` one over an item. */

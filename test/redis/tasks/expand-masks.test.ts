@@ -130,6 +130,25 @@ it("a run over masks that shift at each reading takes the fourth, and says so", 
   expect(warned).toEqual([{ event: "run.masks-unsure", policy: "nightly", taskId: task.id, readings: 4 }]);
 });
 
+it("a run over masks reads * as any text of a name and ? as one character, no more", async () => {
+  const names = ["Contracts/HR", "Contracts [old]", ".Contracts", "", "ab.aabc.", "Cöntracts", "C𝄞ntracts"];
+  server.lists["syncjobsmasks"] = names.map((name, index) => ({ maskId: index, syncJobId: index, name }));
+  const found = async (name: string, slotMs: number) => {
+    const named = testPolicy({ action: { kind: "run", fromMasks: { name } } });
+    const { queued, step } = newWorker({ policy: () => named });
+    await step(taskOf(slotMs));
+    return queued.map((id) => names[Number(id.split("__")[2])]);
+  };
+  expect(await found("*", 150_000)).toEqual(names);
+  expect(await found("Contracts*", 151_000)).toEqual(["Contracts/HR", "Contracts [old]"]);
+  expect(await found("*?Contracts", 152_000)).toEqual([".Contracts"]);
+  expect(await found("Contracts [old]", 153_000)).toEqual(["Contracts [old]"]);
+  expect(await found("*a?b*", 154_000)).toEqual(["ab.aabc."]);
+  expect(await found("C?ntracts", 155_000)).toEqual(["Cöntracts", "C𝄞ntracts"]);
+  expect(await found("{Contracts/HR,}", 156_000)).toEqual([]);
+  expect(await found("contracts*", 157_000)).toEqual([]);
+});
+
 it("a run over masks frees its followers' wait once its tasks are queued", async () => {
   const events: string[] = [];
   const worker = newWorker({
