@@ -51,7 +51,9 @@ export function withSchedule({ after: _, ...policy }: Policy, text: string): Pol
     const { after, root, ...schedule } = JSON.parse(text);
     const changed = { ...policy, schedule: root === undefined ? schedule : undefined };
     const before = root === undefined ? changed : { ...changed, after: { policy: after, on: [], withinMs: 0, root } };
-    return createChainSource(before)?.next(0) === undefined ? undefined : before;
+    const source = createChainSource(before);
+    // A schedule may have no slot at all: clocks never show its one time.
+    return source === undefined || Number.isNaN(source.next(0)) ? undefined : before;
   } catch {
     return undefined;
   }

@@ -142,6 +142,17 @@ describe("a scheduler with new policies", () => {
     }
   });
 
+  it("starts the one time that replaces one which clocks never show", async () => {
+    const dst = { gap: "skip", overlap: "first" } as const;
+    const at = (text: string) =>
+      testPolicy({ name: "once", schedule: { kind: "once", at: text, timezone: "Europe/Vienna", dst, spreadMs: 0 } });
+    const { scheduler, queued, inspect } = replica([at("2027-03-28T02:30:00")]);
+    await inspect(0);
+    scheduler.replace([at("2026-11-21T01:00:20")]);
+    await inspect(10, 20);
+    expect(queued).toEqual(["once 20"]);
+  });
+
   it("records what a removed policy owed before it forgets it", async () => {
     const { scheduler, inspect } = replica([testPolicy({ name: "removed", schedule: every(1), catchUp: "none" })]);
     await inspect(0);
