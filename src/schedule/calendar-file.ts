@@ -15,6 +15,8 @@ const yearsAhead = 10;
 const eventsMax = 2_000;
 const occurrencesMax = 5_000;
 const nameCharactersMax = 80;
+/** No event ends later: a text of a date has four digits for its year. */
+const lastWallMs = Date.UTC(9999, 11, 31);
 /** A yearly rule looks at 31 days a year. */
 const looksMax = 3_000_000;
 
@@ -122,8 +124,9 @@ function occurrencesOf(event: ICAL.Component, family: readonly ICAL.Component[],
   const name = nameOf(event);
   const show = (wall: Wall) => (isDay ? dateOf(wall.wallMs) : showWall(wall, zones));
   return starts.flatMap((wallMs) => {
-    const [from, to] = [show({ ...start, wallMs }), show({ ...end, wallMs: wallMs + lengthMs })];
-    const isOutside = (wallMs + lengthMs) / dayMs < span.fromDay || wallMs / dayMs > span.untilDay + 1;
+    const endMs = Math.min(wallMs + lengthMs, lastWallMs);
+    const [from, to] = [show({ ...start, wallMs }), show({ ...end, wallMs: endMs })];
+    const isOutside = endMs / dayMs < span.fromDay || wallMs / dayMs > span.untilDay + 1;
     return isOutside || isExcluded({ ...start, wallMs }) ? [] : [{ from, to, name }];
   });
 }

@@ -124,14 +124,23 @@ function eventsOf(calendar: EventCalendar, timezone: string): FindEvent {
 }
 
 function findEvents({ name, events }: EventCalendar, timezone: string): FindEvent {
-  const byDay = new Map<number, { readonly fromMs: number; readonly toMs: number; readonly note: string }[]>();
-  for (const { from, to, name: title } of events) {
-    const span = { fromMs: instantOf(from, timezone), toMs: instantOf(to, timezone), note: `${name}: ${title}` };
-    for (let day = Math.floor(span.fromMs / dayMs); day * dayMs < span.toMs; day += 1)
-      byDay.set(day, [...(byDay.get(day) ?? []), span]);
-  }
-  return (instantMs) =>
-    byDay.get(Math.floor(instantMs / dayMs))?.find(({ fromMs, toMs }) => fromMs <= instantMs && instantMs < toMs);
+  const all = events.map(({ from, to, name: title }) => {
+    return { fromMs: instantOf(from, timezone), toMs: instantOf(to, timezone), note: `${name}: ${title}` };
+  });
+  // Each ends later than the one before: what ends earlier lies in another one.
+  const spans: typeof all = [];
+  for (const span of all.toSorted((a, b) => a.fromMs - b.fromMs))
+    if (span.toMs > (spans.at(-1)?.toMs ?? Number.NEGATIVE_INFINITY)) spans.push(span);
+  return (instantMs) => {
+    let [first, end] = [0, spans.length];
+    while (first < end) {
+      const middle = Math.floor((first + end) / 2);
+      if ((spans[middle]?.toMs ?? 0) > instantMs) end = middle;
+      else first = middle + 1;
+    }
+    const span = spans[first];
+    return span !== undefined && span.fromMs <= instantMs ? span : undefined;
+  };
 }
 
 /** The instant of a text of an event (CalendarEvent). */

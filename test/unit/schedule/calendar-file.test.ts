@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import ICAL from "ical.js";
 import { describe, expect, it } from "vitest";
-import type { CalendarEvent } from "../../../src/config/policy-set.ts";
+import type { CalendarEvent, EventCalendar } from "../../../src/config/policy-set.ts";
 import { readCalendar } from "../../../src/schedule/calendar-file.ts";
 import { createClosedTimes } from "../../../src/schedule/closed-times.ts";
 import { testPolicy } from "../../support/policies.ts";
@@ -184,6 +184,20 @@ describe("what closes", () => {
     expect(closedAt(Date.parse("2026-04-23T22:00:00Z"))).toBeDefined();
     expect(closedAt(Date.parse("2026-04-24T20:59:59Z"))).toBeDefined();
     expect(closedAt(Date.parse("2026-04-24T21:00:00Z"))).toBeUndefined();
+  });
+
+  it("events without an end in sight close until then, all at once", () => {
+    const endless = (...ends: string[]) => {
+      const events = ends.map((end) => `BEGIN:VEVENT\nDTSTART;VALUE=DATE:20260101\n${end}\nEND:VEVENT\n`);
+      return calendar(`BEGIN:VCALENDAR\n${events.join("")}END:VCALENDAR\n`);
+    };
+    const endOf = (text: EventCalendar) =>
+      createClosedTimes(
+        testPolicy({ closed: { blackouts: [], holidays: [], calendars: [{ as: "holiday", calendar: text }] } }),
+      )(Date.UTC(2027, 0))?.untilMs;
+    const last = Date.parse("9999-12-31T00:00:00Z");
+    expect(endOf(endless("DURATION:P3650000D"))).toBe(last);
+    expect(endOf(endless(...Array.from({ length: 30 }, () => "DTEND;VALUE=DATE:99991231")))).toBe(last);
   });
 });
 
