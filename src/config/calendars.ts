@@ -9,6 +9,11 @@ import { policyLimits } from "./rules/policy-limits.ts";
 import type { PolicyChecks } from "./rules/policy-rules.ts";
 import type { CheckedFile } from "./schema-problems.ts";
 
+const calendarSize = {
+  bytesMax: policyLimits.calendarBytesMax,
+  hint: "make several calendars of it, each in a file of its own",
+};
+
 /** Reads the calendars of a set. `problems`: takes what is wrong. `files`: takes their paths. */
 export async function readCalendars(
   checked: readonly CheckedFile[],
@@ -22,10 +27,11 @@ export async function readCalendars(
     for (const [name, calendar] of Object.entries(draft.calendars ?? {}).slice(0, policyLimits.calendarsMax)) {
       const file = resolve(dirname(yaml.file), calendar.file);
       files.push(file);
-      const read = await readText(file, policyLimits.calendarBytesMax);
+      const read = await readText(file, calendarSize);
       if ("message" in read) {
-        const hint = read.line === 0 ? "the path is relative to the policy file" : read.hint;
-        report(["calendars", name, "file"], `calendar ${name}: ${file} ${read.message}`, { hint });
+        const { line, message, hint = "the path is relative to the policy file" } = read;
+        if (line > 0) problems.push(read);
+        else report(["calendars", name, "file"], `calendar ${name}: ${file} ${message}`, { hint });
         continue;
       }
       const found = await checks.calendar(read.text);

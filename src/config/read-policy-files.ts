@@ -98,10 +98,12 @@ async function findTornSet(path: string): Promise<Problem | undefined> {
   return problemOfFile(path, message, hint);
 }
 
-/** The text of one file, or why it cannot be used. */
+const fileSize = { bytesMax: policyLimits.fileBytesMax, hint: "split it into several files of a folder" };
+
+/** The text of one file, or why it cannot be used. `hint`: for a file that is too large. */
 export async function readText(
   file: string,
-  bytesMax: number = policyLimits.fileBytesMax,
+  { bytesMax, hint }: { readonly bytesMax: number; readonly hint: string } = fileSize,
 ): Promise<FileText | Problem> {
   let bytes: Buffer;
   try {
@@ -111,10 +113,7 @@ export async function readText(
   } catch (error) {
     return problemOfFile(file, `cannot be read: ${reasonOf(error)}`);
   }
-  if (bytes.length > bytesMax) {
-    const message = `is larger than ${bytesMax / 1024} KiB`;
-    return problemOfFile(file, message, "split it into several files of a folder");
-  }
+  if (bytes.length > bytesMax) return problemOfFile(file, `is larger than ${bytesMax / 1024} KiB`, hint);
   return toText(file, bytes);
 }
 

@@ -27,7 +27,7 @@ policies:
   "patching.ics": patching,
 };
 
-async function load(changes: Readonly<Record<string, string>> = {}) {
+async function load(changes: Readonly<Record<string, string | Uint8Array>> = {}) {
   const folder = await folderOf({ ...files, ...changes });
   return { folder, loaded: await loadPolicies(folder, { variables, checks }) };
 }
@@ -107,6 +107,24 @@ describe("calendars with mistakes", () => {
     expect(await problemsOf({ "a.yaml": files["a.yaml"].replace("bank.ics", "bank.txt") })).toContain(
       "a.yaml:3 calendars.bank.file: a calendar file ends with .ics",
     );
+  });
+
+  it("are told where they are named, or in their line, with a hint that helps", async () => {
+    const hintsOf = async (bank: string | Uint8Array, a = files["a.yaml"]) => {
+      const { folder, loaded } = await load({ "a.yaml": a, "bank.ics": bank });
+      if (loaded.ok) throw new Error("no problem");
+      return loaded.problems.map(({ file, line, hint }) => `${file.slice(folder.length + 1)}:${line} ${hint}`);
+    };
+    expect(await hintsOf(Buffer.from(christmas.replace("Day", "für alle"), "latin1"))).toEqual([
+      "a.yaml:3 save it as UTF-8",
+    ]);
+    expect(await hintsOf("x".repeat(1_048_577))).toEqual([
+      "a.yaml:3 make several calendars of it, each in a file of its own",
+    ]);
+    expect(await hintsOf(christmas.replace(" Day", "\u0007"))).toEqual(["bank.ics:3 remove it"]);
+    expect(await hintsOf(christmas, files["a.yaml"].replace("bank.ics", "none.ics"))).toEqual([
+      "a.yaml:3 the path is relative to the policy file",
+    ]);
   });
 
   it("more than 20 in a set are refused", async () => {
