@@ -216,16 +216,17 @@ class Simulation {
 
   #begin(queued: QueuedTask): void {
     const { policy, task, beganAtMs } = queued;
-    const syncJob = task.kind === "run" ? this.#syncJobOf(queued) : undefined;
-    const isBusy = policy.overlap !== "allow" && syncJob?.holder !== undefined;
+    const isDelete = task.kind === "delete";
+    const syncJob = isDelete || task.kind === "run" ? this.#syncJobOf(queued) : undefined;
+    const isBusy = (isDelete || policy.overlap !== "allow") && syncJob?.holder !== undefined;
     if (beganAtMs > task.startByMs) this.#drop(queued, beganAtMs, "too-late");
     else if (isFromMasks(task)) this.#readMasks(queued);
     else if (!isBusy) this.#start(queued, beganAtMs, syncJob);
-    else if (policy.overlap === "skip") this.#drop(queued, beganAtMs, "overlap");
-    else syncJob?.wait(queued);
+    else if (policy.overlap === "queue") syncJob?.wait(queued);
+    else this.#drop(queued, beganAtMs, "overlap");
   }
 
-  /** `syncJob`: of a run. */
+  /** `syncJob`: of a run or a deletion. */
   #start(queued: QueuedTask, nowMs: number, syncJob: SyncJobQueue<QueuedTask> | undefined): void {
     const { policy, task, slot, arrivedAtMs, beganAtMs } = queued;
     const { assumptions } = this.#options;
@@ -233,10 +234,10 @@ class Simulation {
     const isFollowed = task.kind === "run" && policy.follow.until !== "accepted";
     const endsAtMs = task.kind === "run" ? nowMs + durationOf(assumptions, policy, task) : answeredAtMs;
     const heldUntilMs = isFollowed ? Math.min(endsAtMs, nowMs + policy.follow.deadlineMs) : answeredAtMs;
-    const atOnceWith = syncJob?.run({ id: task.id, untilMs: endsAtMs }, nowMs);
-    // A start without `overlap: allow` takes the lease before its request, a followed one
-    // afterwards; others take none.
-    const isHolding = isFollowed || policy.overlap !== "allow";
+    const atOnceWith = task.kind === "run" ? syncJob?.run({ id: task.id, untilMs: endsAtMs }, nowMs) : undefined;
+    // A deletion and a start without `overlap: allow` take the lease before their request, a
+    // followed start afterwards; others take none.
+    const isHolding = isFollowed || task.kind === "delete" || policy.overlap !== "allow";
     if (isHolding && syncJob?.hold({ id: task.id, untilMs: heldUntilMs }))
       this.#schedule(heldUntilMs, "end", (atMs) => this.#release(syncJob, atMs));
     const isFailed = isFailing(assumptions, policy, task);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { Policy } from "../../../src/config/policy-set.ts";
 import { Totals } from "../../../src/simulate/totals.ts";
-import { followWaits } from "../../support/policies.ts";
+import { followWaits, testPolicy } from "../../support/policies.ts";
 import { everyMinutes, minute, simulateMinutes, startMs, tellTasks } from "../../support/simulation.ts";
 
 const totalsOf = (simulation: Parameters<typeof simulateMinutes>[0]) => {
@@ -124,6 +125,26 @@ describe("the overlap rule in a simulation", () => {
     // 10–35, let go at 22; 20 is skipped; 30 starts beside the first one.
     expect(given.all).toMatchObject({ runs: 2, atOnce: 1, overlaps: 2 });
     expect(given.problems.map(({ problem }) => problem)).toEqual(["timed-out", "overlap", "at-once", "timed-out"]);
+  });
+
+  it("keeps a deletion from a run, and a run from a deletion", () => {
+    const run = everyMinutes(10, { overlap: "skip", action: { kind: "run", syncJobs: [3] } });
+    const once = { kind: "once", timezone: "UTC", dst: { gap: "next", overlap: "first" }, spreadMs: 0 } as const;
+    const retire = (at: string, overlap: Policy["overlap"]) => {
+      const action = { kind: "delete", syncJob: 3, name: "Contracts" } as const;
+      return testPolicy({ name: "retire", schedule: { ...once, at: `2026-11-21T00:${at}:00` }, overlap, action });
+    };
+    const told = (at: string, overlap: Policy["overlap"], requestMs = 0) => {
+      const durations = { otherwise: { leastMs: 15 * minute, mostMs: 15 * minute }, byPolicy: new Map() };
+      const others = { maskJobs: { otherwise: 1, byPolicy: new Map() }, failures: { otherwise: 0, byPolicy: new Map() } };
+      const options = { assumptions: { durations, ...others, requestMs, seed: "1" } };
+      return tellTasks(simulateMinutes({ policies: [run, retire(at, overlap)], to: 20, options }));
+    };
+    expect(told("15", "skip")).toEqual(["10 started at 10", "15 overlap at 15", "20 overlap at 20"]);
+    // By the file's defaults: a deletion asks all the same.
+    expect(told("15", "allow")).toEqual(["10 started at 10", "15 overlap at 15", "20 overlap at 20"]);
+    expect(told("15", "queue")).toEqual(["10 started at 10", "20 overlap at 20", "15 started at 25"]);
+    expect(told("05", "skip", 6 * minute)).toEqual(["5 started at 5", "10 overlap at 10", "20 started at 20"]);
   });
 
   it("is about one sync job of one repository at one service, for any policy", () => {
