@@ -104,8 +104,9 @@ function parseEvents(text: string): readonly ICAL.Component[] {
 function occurrencesOf(event: ICAL.Component, family: readonly ICAL.Component[], span: DaySpan): CalendarEvent[] {
   const [start] = wallsOf(event, "dtstart");
   if (start === undefined) throw new Unreadable("BEGIN", "it has no DTSTART");
-  const end = endOf(event, start);
-  const lengthMs = end.wallMs - start.wallMs;
+  const zones = event.parent;
+  const { clockMs, exactMs, endZone } = lengthOf(event, start);
+  const lengthMs = clockMs + exactMs;
   if (lengthMs <= 0) throw new Unreadable("DTEND", "it ends when it begins", "give it a DTEND");
   if (textOf(event, "status") === "CANCELLED") return [];
   if (event.getFirstProperty("recurrence-id")?.getParameter("range") !== undefined)
@@ -113,39 +114,64 @@ function occurrencesOf(event: ICAL.Component, family: readonly ICAL.Component[],
   // Outlook writes a whole day as midnights of its own zone.
   const isMidnights = start.wallMs % dayMs === 0 && lengthMs % dayMs === 0;
   const isDay = start.isDate || (isMidnights && textOf(event, "x-microsoft-cdo-alldayevent") === "TRUE");
-  const zones = event.parent;
   const isSingle = event.hasProperty("recurrence-id");
   const excluded = isSingle
     ? []
     : [...wallsOf(event, "exdate"), ...family.flatMap((one) => (one === event ? [] : wallsOf(one, "recurrence-id")))];
   const isExcluded = exclusion(excluded, zones);
   const fromDay = span.fromDay - Math.ceil(lengthMs / dayMs);
-  const starts = isSingle ? [start.wallMs] : startsOf(event, start, { ...span, fromDay });
+  const starts = isSingle ? [start] : startsOf(event, start, { ...span, fromDay });
   const name = nameOf(event);
   const show = (wall: Wall) => (isDay ? dateOf(wall.wallMs) : showWall(wall, zones));
-  return starts.flatMap((wallMs) => {
-    const endMs = Math.min(wallMs + lengthMs, lastWallMs);
-    const [from, to] = [show({ ...start, wallMs }), show({ ...end, wallMs: endMs })];
-    const isOutside = endMs / dayMs < span.fromDay || wallMs / dayMs > span.untilDay + 1;
-    return isOutside || isExcluded({ ...start, wallMs }) ? [] : [{ from, to, name }];
+  const showEnd = (wall: Wall) => {
+    const latest = (ms: number) => Math.min(ms, lastWallMs);
+    if (isDay) return dateOf(latest(wall.wallMs + lengthMs));
+    const text = showWall({ ...wall, wallMs: latest(wall.wallMs + clockMs), tzid: endZone ?? wall.tzid }, zones);
+    return exactMs === 0 ? text : new Date(latest(Date.parse(text) + exactMs)).toISOString();
+  };
+  return starts.flatMap((wall) => {
+    const { wallMs } = wall;
+    const [from, to] = [show(wall), showEnd(wall)];
+    const isOutside = (wallMs + lengthMs) / dayMs < span.fromDay || wallMs / dayMs > span.untilDay + 1;
+    return isOutside || isExcluded(wall) ? [] : [{ from, to, name }];
   });
 }
 
-/** When an event begins: at its start, by its rules and on its further dates, in order. */
-function startsOf(event: ICAL.Component, start: Wall, span: DaySpan): number[] {
-  const starts = new Set([start.wallMs, ...wallsOf(event, "rdate").map(({ wallMs }) => wallMs)]);
-  for (const property of event.getAllProperties("rrule"))
-    for (const wallMs of wallsOfRule(property, start, span, event.parent)) starts.add(wallMs);
-  return [...starts].toSorted((a, b) => a - b);
+/**
+ * When an event begins: at its start, by its rules and on its further dates, in order. A further
+ * date may have a zone of its own.
+ */
+function startsOf(event: ICAL.Component, start: Wall, span: DaySpan): Wall[] {
+  const further = wallsOf(event, "rdate").map(({ wallMs, tzid = start.tzid }) => ({ ...start, wallMs, tzid }));
+  const byRule = event.getAllProperties("rrule").flatMap((rule) => wallsOfRule(rule, start, span, event.parent));
+  const all = [start, ...further, ...byRule.map((wallMs) => ({ ...start, wallMs }))];
+  const once = new Map(all.map((wall) => [`${wall.wallMs} ${wall.tzid}`, wall]));
+  return [...once.values()].toSorted((a, b) => a.wallMs - b.wallMs);
 }
 
-function endOf(event: ICAL.Component, start: Wall): Wall {
+/** How long an event is: first by the clock, then exactly. */
+interface Length {
+  readonly clockMs: number;
+  readonly exactMs: number;
+  /** The zone of the end of an event that begins in no zone. */
+  readonly endZone?: string | undefined;
+}
+
+/** The hours of a duration, and what lies between two zones, pass exactly: days by the clock. */
+function lengthOf(event: ICAL.Component, start: Wall): Length {
   const [end] = wallsOf(event, "dtend");
-  if (end !== undefined) return end;
+  if (end !== undefined) {
+    const instant = (wall: Wall) => Date.parse(showWall({ ...wall, isDate: false }, event.parent));
+    if (start.tzid === undefined) return { clockMs: end.wallMs - start.wallMs, exactMs: 0, endZone: end.tzid };
+    if (end.tzid === undefined || end.tzid === start.tzid) return { clockMs: end.wallMs - start.wallMs, exactMs: 0 };
+    return { clockMs: 0, exactMs: instant(end) - instant(start) };
+  }
   const duration = textOf(event, "duration");
-  const lengthMs =
-    duration === "" ? (start.isDate ? dayMs : 0) : ICAL.Duration.fromString(duration).toSeconds() * 1_000;
-  return { ...start, wallMs: start.wallMs + lengthMs };
+  if (duration === "") return { clockMs: start.isDate ? dayMs : 0, exactMs: 0 };
+  const length = ICAL.Duration.fromString(duration);
+  const allMs = length.toSeconds() * 1_000;
+  const daysMs = (length.weeks * 7 + length.days) * dayMs * (length.isNegative ? -1 : 1);
+  return start.tzid === undefined ? { clockMs: allMs, exactMs: 0 } : { clockMs: daysMs, exactMs: allMs - daysMs };
 }
 
 /** Tells whether one time of an event is left out, or moved. A date stands for all of its day. */
@@ -243,10 +269,9 @@ function onsetOf(part: ICAL.Component, wallMs: number): { readonly wallMs: numbe
   if (start === undefined || sign === undefined) return [];
   const offsetMs = (sign === "-" ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
   const day = Math.floor(wallMs / dayMs);
-  const begins = startsOf(part, start, { fromDay: day - 400, untilDay: day, looks: { left: looksMax } }).filter(
-    (one) => one <= wallMs,
-  );
-  return begins.length === 0 ? [] : [{ wallMs: Math.max(...begins), offsetMs }];
+  const begins = startsOf(part, start, { fromDay: day - 400, untilDay: day, looks: { left: looksMax } });
+  const last = begins.findLast((one) => one.wallMs <= wallMs);
+  return last === undefined ? [] : [{ wallMs: last.wallMs, offsetMs }];
 }
 
 /** The text of a property, empty when it has none. */

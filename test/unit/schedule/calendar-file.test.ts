@@ -79,6 +79,45 @@ const event = (...lines: string[]) =>
   ["BEGIN:VCALENDAR", "VERSION:2.0", "BEGIN:VEVENT", "SUMMARY:x", ...lines, "END:VEVENT", "END:VCALENDAR"].join("\r\n");
 const dates = (...lines: string[]) => eventsOf(event(...lines)).map(({ from }) => from.slice(0, 10));
 
+describe("times of several zones", () => {
+  const vienna = "TZID=Europe/Vienna";
+  const times = (...lines: string[]) =>
+    eventsOf(event(...lines)).map(({ from, to }) => `${from.slice(0, 16)} ${to.slice(0, 16)}`);
+
+  it("a further date counts in its own zone", () => {
+    const own = [`DTSTART;${vienna}:20260105T100000`, `DTEND;${vienna}:20260105T110000`];
+    const further = ["RDATE:20260106T180000Z", "RDATE;TZID=America/New_York:20260107T100000"];
+    expect(times(...own, ...further, `RDATE;${vienna}:20260708T100000`)).toEqual([
+      "2026-01-05T09:00 2026-01-05T10:00",
+      "2026-01-06T18:00 2026-01-06T19:00",
+      "2026-01-07T15:00 2026-01-07T16:00",
+      "2026-07-08T08:00 2026-07-08T09:00",
+    ]);
+  });
+
+  it("a duration counts hours as they pass, and days as clocks show them", () => {
+    const saturday = `DTSTART;${vienna}:20270327T220000`;
+    expect(times(saturday, "DURATION:PT8H")).toEqual(["2027-03-27T21:00 2027-03-28T05:00"]);
+    expect(times(saturday, "DURATION:P1D")).toEqual(["2027-03-27T21:00 2027-03-28T20:00"]);
+    const friday = `DTSTART;${vienna}:20270326T220000`;
+    expect(times(friday, "DURATION:P1DT8H")).toEqual(["2027-03-26T21:00 2027-03-28T05:00"]);
+    expect(times("DTSTART:20270327T220000", "DURATION:PT8H")).toEqual(["2027-03-27T22:00 2027-03-28T06:00"]);
+  });
+
+  it("an end in another zone is compared as an instant", () => {
+    const start = `DTSTART;${vienna}:20270327T230000`;
+    expect(times(start, "DTEND:20270327T223000Z", "RRULE:FREQ=DAILY;COUNT=2")).toEqual([
+      "2027-03-27T22:00 2027-03-27T22:30",
+      "2027-03-28T21:00 2027-03-28T21:30",
+    ]);
+    expect(
+      readCalendar(event("DTSTART;TZID=America/New_York:20260105T100000", "DTEND:20260105T120000Z"), nowMs),
+    ).toEqual({
+      problems: [{ line: 6, message: expect.stringContaining("it ends when it begins"), hint: "give it a DTEND" }],
+    });
+  });
+});
+
 describe("recurrence", () => {
   it("has a 29 February in leap years only, and no 30 February ever", () => {
     expect(dates("DTSTART;VALUE=DATE:20240229", "RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29")).toEqual([

@@ -136,7 +136,10 @@ describe("the overlap rule in a simulation", () => {
     };
     const told = (at: string, overlap: Policy["overlap"], requestMs = 0) => {
       const durations = { otherwise: { leastMs: 15 * minute, mostMs: 15 * minute }, byPolicy: new Map() };
-      const others = { maskJobs: { otherwise: 1, byPolicy: new Map() }, failures: { otherwise: 0, byPolicy: new Map() } };
+      const others = {
+        maskJobs: { otherwise: 1, byPolicy: new Map() },
+        failures: { otherwise: 0, byPolicy: new Map() },
+      };
       const options = { assumptions: { durations, ...others, requestMs, seed: "1" } };
       return tellTasks(simulateMinutes({ policies: [run, retire(at, overlap)], to: 20, options }));
     };
