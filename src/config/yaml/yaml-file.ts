@@ -2,6 +2,7 @@
 // Refuses what YAML allows and policy files do not: doubled keys, merge keys, endless aliases.
 import { type Document, isAlias, isMap, isNode, isPair, isScalar, isSeq, type Scalar, visit, type YAMLMap } from "yaml";
 import type { Path, Problem, ReportOptions } from "../problem.ts";
+import { policyLimits } from "../rules/policy-limits.ts";
 import { type ParsedYaml, parseYaml } from "./parse-yaml.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { createSourceText, type Range, type SourceText } from "./source-text.ts";
@@ -112,15 +113,25 @@ function toValue(document: Document.Parsed, filling: Filling): unknown {
       if (key !== "key" && !(token === "token" && env === "env")) fillIn(scalar, filling);
     },
   });
-  try {
-    return isComplete ? document.toJS() : undefined;
-  } catch {
-    // The only error of `yaml` here: its limit for what aliases may expand to.
-    problems.push(
-      source.problemAt([0, 1], "too many values once aliases are written out", "use fewer aliases (*name)"),
-    );
-    return undefined;
+  if (!isComplete) return undefined;
+  // `yaml` counts uses of aliases only; what they stand for is shared, and counted here.
+  const value: unknown = document.toJS({ maxAliasCount: -1 });
+  if (countValues(value, new Map()) <= policyLimits.valuesMax) return value;
+  const hint = `${policyLimits.valuesMax} is the most: use fewer aliases (*name)`;
+  problems.push(source.problemAt([0, 1], "too many values once aliases are written out", hint));
+  return undefined;
+}
+
+/** How many values stand in one, those of an alias at each use. `known`: in lists and objects. */
+function countValues(value: unknown, known: Map<object, number>): number {
+  if (typeof value !== "object" || value === null) return 1;
+  let count = known.get(value);
+  if (count === undefined) {
+    count = 1;
+    for (const part of Object.values(value)) count += countValues(part, known);
+    known.set(value, count);
   }
+  return count;
 }
 
 /** Reports merge keys, keys that are no words and doubled keys, and leaves them out. */

@@ -246,6 +246,27 @@ describe("a folder", () => {
 });
 
 describe("the limits of a set", () => {
+  it("count the values that the aliases of a file stand for", async () => {
+    const policy = (name: string, blackout: string) =>
+      `  - { name: ${name}, service: main, run: { syncJobs: [1] }, blackout: ${blackout} }`;
+    const window = `&w { cron: "0 22 * * 5", for: 8h }`;
+    const fileOf = (windows: number, policies: number) => {
+      const names = Array.from({ length: policies }, (_, index) => `p${index}`);
+      const first = policy("first", `&b [${window}${", *w".repeat(windows - 1)}]`);
+      return fileWith([first, ...names.map((name) => policy(name, "*b"))].join("\n"));
+    };
+    expect(await problemsOf(fileOf(15, 30))).toEqual([]);
+    const list = `[${"1, ".repeat(10_000)}]`;
+    expect(await loadText(`a: &a ${list}\nb: [${"*a, ".repeat(20)}]`)).toMatchObject({
+      problems: [
+        {
+          message: "too many values once aliases are written out",
+          hint: "200000 is the most: use fewer aliases (*name)",
+        },
+      ],
+    });
+  });
+
   const many = (count: number, prefix: string) =>
     `apiVersion: syncline/v1\npolicies:\n${Array.from({ length: count }, (_, index) => `- {name: ${prefix}${index}, service: s0, poll: {list: masks}}`).join("\n")}\n`;
   const services = (count: number) =>
