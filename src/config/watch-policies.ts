@@ -61,7 +61,8 @@ class PolicyWatch implements Component {
   /** The hashes of the last set that was read, and of the last that was checked. */
   #readHash = "";
   #checkedHash = "";
-  #rejected = false;
+  /** The content that was rejected last, and why; undefined: the last one was in order. */
+  #rejected: string | undefined;
   #refused = false;
   #stopped = false;
   #wake = new AbortController();
@@ -122,23 +123,26 @@ class PolicyWatch implements Component {
     if (!liesStill) return found.hash === this.#checkedHash;
     if (found.hash === this.#checkedHash) return true;
     this.#checkedHash = found.hash;
+    let content = found.hash;
     try {
       const loaded = await checkPolicyFiles(path, found.read, this.#options);
       const { files } = loaded.ok ? loaded.set : loaded;
       this.#named = files.filter((file) => !found.read.files.includes(file));
-      this.#take(loaded);
+      // With other named files than before, the same content is checked once more.
+      content = hashOfTexts(found.read, await Promise.all(this.#named.map(fileState)));
+      this.#take(loaded, content);
     } catch (error) {
       // Neither a bug that a file triggers nor a set that cannot be adopted may end a running
       // process.
-      this.#reject({ problems: 1, message: errorText(error) });
+      this.#reject({ problems: 1, message: errorText(error) }, content);
     }
     return true;
   }
 
-  #take(loaded: LoadedPolicies): void {
+  #take(loaded: LoadedPolicies, content: string): void {
     if (!loaded.ok) {
       const [first] = loaded.problems;
-      this.#reject({ problems: loaded.problems.length, ...(first === undefined ? {} : placeOf(first)) });
+      this.#reject({ problems: loaded.problems.length, ...(first === undefined ? {} : placeOf(first)) }, content);
       return;
     }
     const { set } = loaded;
@@ -152,15 +156,17 @@ class PolicyWatch implements Component {
         services: set.services.size,
         ...differences(before, set),
       });
-    } else if (this.#rejected) this.#options.log.info("config.recovered", { config: set.contentHash });
-    this.#rejected = false;
+    } else if (this.#rejected !== undefined) this.#options.log.info("config.recovered", { config: set.contentHash });
+    this.#rejected = undefined;
     this.#options.noteRejected?.(undefined);
   }
 
-  #reject(why: Rejection): void {
-    this.#rejected = true;
+  #reject(why: Rejection, content: string): void {
+    const rejected = JSON.stringify([content, why]);
+    const isKnown = rejected === this.#rejected;
+    this.#rejected = rejected;
     this.#options.noteRejected?.(why);
-    this.#options.log.error("config.rejected", { ...why, inForce: this.#current.contentHash });
+    if (!isKnown) this.#options.log.error("config.rejected", { ...why, inForce: this.#current.contentHash });
   }
 }
 

@@ -216,6 +216,35 @@ describe("a watched folder", () => {
     ]);
   });
 
+  it("is rejected once for one content, also when it names a calendar no more, or anew", async () => {
+    const path = join(folder, "set");
+    await mkdir(path);
+    await writeFile(join(path, "a.ics"), "broken");
+    await writeFile(join(path, "p.yaml"), fileOf("one"));
+    let [checks, wake] = [0, () => {}];
+    const noteRejected = () => {
+      checks += 1;
+      wake();
+    };
+    const { events, until } = await start(path, { pollMs: 20, noteRejected });
+    const checked = async (count: number) => {
+      while (checks < count) await new Promise<void>((resolve) => (wake = resolve));
+    };
+    await replaceFile(join(path, "p.yaml"), `calendars: { a: { file: a.ics } }\n${fileOf("one")}`);
+    await checked(2);
+    await replaceFile(join(path, "p.yaml"), "policies: [");
+    await checked(4);
+    expect(events.map(({ event, where }) => [event, where])).toEqual([
+      ["config.rejected", join(path, "a.ics:1")],
+      ["config.rejected", join(path, "p.yaml:1")],
+    ]);
+    await replaceFile(join(path, "a.ics"), "broken, too");
+    await replaceFile(join(path, "p.yaml"), `calendars: { a: { file: a.ics } }\n${fileOf("one")}`);
+    await until("config.rejected", 3);
+    await replaceFile(join(path, "a.ics"), "broken still");
+    await until("config.rejected", 4);
+  });
+
   it("is taken over when only the sample that it was rejected for is mended", async () => {
     const path = join(folder, "set");
     await mkdir(path);
