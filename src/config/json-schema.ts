@@ -1,7 +1,7 @@
 // The JSON Schema of a policy file, for editors (policies.schema.json), hints and the reference
 // page. Generated from the zod schema.
 import { z } from "zod";
-import { isJsonObject, type JsonObject } from "../core/json.ts";
+import { defined, isJsonObject, type JsonObject } from "../core/json.ts";
 import type { Path } from "./problem.ts";
 import { policyFileSchema } from "./schema/policy-file.ts";
 
@@ -18,7 +18,27 @@ export function policyJsonSchema(): JsonObject {
 
 /** The text of policies.schema.json, with a line end. */
 export function policyJsonSchemaText(): string {
-  return `${JSON.stringify(policyJsonSchema(), undefined, 2)}\n`;
+  return `${JSON.stringify(withVariables(policyJsonSchema()), undefined, 2)}\n`;
+}
+
+const variable = { type: "string", pattern: "\\$\\{" };
+
+/**
+ * Lets a text of a certain form be a variable, too: the loader fills in all but keys and the name
+ * in `token.env`.
+ */
+function withVariables(schema: unknown, key = ""): unknown {
+  if (Array.isArray(schema)) return schema.map((one) => withVariables(one, key));
+  if (!isJsonObject(schema)) return schema;
+  if (schema["type"] === "string" && ("pattern" in schema || "enum" in schema)) {
+    const { description, default: otherwise, examples, ...text } = schema;
+    return { ...defined({ description, default: otherwise, examples }), anyOf: [text, variable] };
+  }
+  const parts = Object.entries(schema).map(([name, part]) => {
+    const isLiteral = name === "propertyNames" || (key === "token" && name === "env");
+    return [name, isLiteral ? part : withVariables(part, name === "properties" ? key : name)];
+  });
+  return Object.fromEntries(parts);
 }
 
 /** The keys that the object at a path may have; none for free names or an unknown path. */

@@ -12,7 +12,7 @@ import { checkSchema } from "../../../src/config/schema-problems.ts";
 import { readYamlFile } from "../../../src/config/yaml/yaml-file.ts";
 import { isJsonObject } from "../../../src/core/json.ts";
 import { checkCron } from "../../../src/schedule/cron-pattern.ts";
-import { checks, folderOf, variables } from "./policy-fixture.ts";
+import { checks, fileWith, folderOf, variables } from "./policy-fixture.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const config = join(root, "config");
@@ -124,6 +124,24 @@ describe("the example policies", () => {
 describe("what is made from the schema", () => {
   it("policies.schema.json is fresh (npm run -s syncline schema > that file)", async () => {
     expect(await readFile(join(root, "policies.schema.json"), "utf8")).toBe(policyJsonSchemaText());
+  });
+
+  it("policies.schema.json takes a variable where a file may have one", async () => {
+    const one = "  - { name: one, service: main, run: { syncJobs: [1] }, schedule: { every: 1h }, overlap: skip }";
+    const schema = z.fromJSONSchema(JSON.parse(policyJsonSchemaText()));
+    const isTaken = async (...changes: readonly (readonly [from: string, to: string])[]) => {
+      const text = changes.reduce((file, [from, to]) => file.replace(from, () => to), fileWith(one));
+      const folder = await folderOf({ "p.yaml": text });
+      const loaded = await loadPolicies(folder, { variables: { TOKEN: "t", EVERY: "2h", SERVICE: "main" }, checks });
+      return [loaded.ok, schema.safeParse(parse(text)).success];
+    };
+    const service = ["service: main", `service: "\${SERVICE}"`] as const;
+    const every = ["every: 1h", `every: "\${EVERY}"`] as const;
+    expect(await isTaken(service, every, ["overlap: skip", `overlap: "\${OVERLAP:-skip}"`])).toEqual([true, true]);
+    expect(await isTaken(["overlap: skip", "overlap: never"])).toEqual([false, false]);
+    expect(await isTaken(["every: 1h", "every: often"])).toEqual([false, false]);
+    expect(await isTaken(["env: TOKEN", `env: "\${TOKEN}"`])).toEqual([false, false]);
+    expect(await isTaken(["  main:", `  "\${SERVICE}":`])).toEqual([false, false]);
   });
 
   it("docs/policies.md is fresh (npm run -s syncline schema -- --docs > that file)", async () => {
