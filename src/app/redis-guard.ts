@@ -31,6 +31,7 @@ const answerWithinMs = 3_000;
 const leaveWithinMs = 500;
 /** Without a tick for this long, Redis counts as unreachable. */
 const silenceMsMax = 5_000;
+const noAnswer = "no answer yet";
 /** A clock that differs from that of Redis by more is told of. */
 export const skewMsMax = 1_000;
 /** A clock that moved by more than this between two checks was set, not slewed. */
@@ -53,7 +54,7 @@ export class RedisGuard implements Component {
   #loggedWarning = "";
   #skewed = false;
   #tickedAtMs = Number.NEGATIVE_INFINITY;
-  #failure = "no answer yet";
+  #failure = noAnswer;
   /** Since when a master that had replicas has had none; undefined otherwise or when not known. */
   #replicasGoneAtMs: number | undefined;
   /** True until the first check after a switch: the facts are of the former Redis. */
@@ -160,9 +161,11 @@ export class RedisGuard implements Component {
       const isClockSet = Math.abs(wallLeadMs() - this.#wallLeadMs) > clockSetMsMin;
       const isSoon = this.#problems.length > 0 || this.#awaitsReplicas || isClockSet;
       if (isSoon || systemClock.monotonicMs() >= dueAtMs) await this.#check();
-      const tick = await this.#answer(this.watch.check());
+      // By the deadline of the store: the watch takes in a late answer, whose news would be lost.
+      const tick = await this.watch.check();
       const lastSeenMs = this.#tickedAtMs;
       this.#tickedAtMs = systemClock.monotonicMs();
+      this.#failure = noAnswer;
       if (tick.isNewHere && tick.losses.every(({ kind }) => kind !== "flushed")) void this.#onAnother(lastSeenMs);
       if (tick.isAnother || tick.isNewHere || tick.losses.length > 0) this.#losses += 1;
       // Logged before the next steps, which may fail.

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { RedisGuard } from "../../../src/app/redis-guard.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
@@ -112,6 +112,17 @@ describe("a Redis that is as it should be", () => {
     await admin.hset("{guard}:watch", "runId", "another");
     await log.until(({ event }) => event === "redis.changed");
     expect(told).toEqual([expect.any(Number)]);
+  });
+
+  it("tells of another Redis also when that answers only after four seconds", async () => {
+    const told = vi.fn(async () => {});
+    const rare = new RedisGuard({ store, log });
+    onTestFinished(() => rare.stop());
+    rare.whenAnotherRedis(told);
+    await rare.start();
+    await admin.multi().hset("{guard}:watch", "runId", "another").client("PAUSE", 4_200).exec();
+    await log.until(({ event }) => event === "redis.changed");
+    expect([rare.losses, told.mock.calls.length]).toEqual([1, 1]);
   });
 
   it("that stops answering makes it unready, and ready again", async () => {
