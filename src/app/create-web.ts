@@ -56,6 +56,7 @@ export function createWeb(
   const context = () => ({ ...given(), readStates, failedTasks });
   const load = { variables, checks };
   let server: HttpServer | undefined;
+  let isStopped = false;
   const recordRefusal = async ({ actor, what, why, ...from }: Refusal) => {
     const change = { actor, what: "refused", subject: what, reason: null, before: null, after: { why }, from };
     await new Changes(store).add(change);
@@ -79,12 +80,17 @@ export function createWeb(
         { host, port },
         { context, access, recordRefusal, isReadOnly, load, live, meter: metrics && meterOf(metrics), clock, log },
       );
+      // A stop came during the start.
+      if (isStopped) return server.stop();
       const shown = host.includes(":") ? `[${host}]` : host;
       log.info("web.listening", { url: `http://${shown}:${server.port}/`, tokens: !isOpen });
       // Not awaited: without the provider, tokens and what is shown go on.
       void access?.askProviders();
     },
-    stop: async () => server?.stop(),
+    stop: async () => {
+      isStopped = true;
+      await server?.stop();
+    },
   };
 }
 
