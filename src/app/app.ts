@@ -110,7 +110,12 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const limiters = new ServiceLimiters(log);
   const services = createServices(options, limiters);
   const limitedLog = createRateLimitedLog(log, systemClock, "");
-  const store = await openStore(redis, (message) => limitedLog.warn("redis.unreachable", { message }));
+  const onError = (message: string) => limitedLog.warn("redis.unreachable", { message });
+  const store = await openStore(redis, onError, options.stopSignal).catch((error: unknown) => {
+    if (options.stopSignal?.aborted !== true) throw error;
+    return undefined;
+  });
+  if (store === undefined) return { stop: () => services.stop(), unreadiness: () => [] };
   limiters.connect(store);
   const producer = new Producer(redis, log);
   const connections = new WorkerConnections(redis, log);

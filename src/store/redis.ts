@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import type { Cluster, Redis } from "ioredis";
 import { showRedisAddress } from "../config/redis-address.ts";
-import { type Clock, createDeadline, systemClock, withDeadline } from "../core/clock.ts";
+import { type Clock, createDeadline, systemClock, untilAborted, withDeadline } from "../core/clock.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import type { RedisTarget } from "./connect.ts";
 import { asTexts, createScript } from "./script.ts";
@@ -32,8 +32,15 @@ export const defaultPrefix = "{syncline}";
 
 const answerWithinMs = 10_000;
 
-/** Connects to Redis; throws OutOfReachError after 10 s, UsageError for a wrong target. */
-export async function openStore(target: RedisTarget, onError: (message: string) => void = () => {}): Promise<Store> {
+/**
+ * Connects to Redis; throws OutOfReachError after 10 s or when `signal` aborts, UsageError for a
+ * wrong target.
+ */
+export async function openStore(
+  target: RedisTarget,
+  onError: (message: string) => void = () => {},
+  signal?: AbortSignal,
+): Promise<Store> {
   // ioredis is a fifth of what a command without Redis would load.
   const { createRedisClient } = await import("./connect.ts");
   const redis = createRedisClient(target, "commands");
@@ -46,7 +53,10 @@ export async function openStore(target: RedisTarget, onError: (message: string) 
   try {
     // A Sentinel answers PING as well, and a cluster node may not have our keys.
     const asked = redis.ping().then(() => redis.zcard([target.prefix, "processes"].join(":")));
-    await withDeadline(asked, answerWithinMs, () => new Error("no answer"));
+    await untilAborted(
+      withDeadline(asked, answerWithinMs, () => new Error("no answer")),
+      signal,
+    );
   } catch (error) {
     redis.disconnect();
     // ioredis gives up with advice about its options. The socket's error helps more.
