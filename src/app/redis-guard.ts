@@ -59,8 +59,11 @@ export class RedisGuard implements Component {
   #replicasGoneAtMs: number | undefined;
   /** True until the first check after a switch: the facts are of the former Redis. */
   #isNew = false;
-  /** The master had replicas and has none; after a failover the old master comes back soon. */
-  #awaitsReplicas = false;
+  /**
+   * Until then replicas are looked for each second: the master had some and has none, and after a
+   * failover the old master comes back soon.
+   */
+  #awaitsReplicasUntilMs = Number.NEGATIVE_INFINITY;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   /** The wall clock's lead at the last check: it moves when the clock is set, or in a suspend. */
   #wallLeadMs = 0;
@@ -159,8 +162,9 @@ export class RedisGuard implements Component {
       const dueAtMs = this.#checkedAtMs + (this.#options.checkEveryMs ?? checkEveryMsDefault);
       await this.#askOwners();
       const isClockSet = Math.abs(wallLeadMs() - this.#wallLeadMs) > clockSetMsMin;
-      const isSoon = this.#problems.length > 0 || this.#awaitsReplicas || isClockSet;
-      if (isSoon || systemClock.monotonicMs() >= dueAtMs) await this.#check();
+      const nowMs = systemClock.monotonicMs();
+      const isSoon = this.#problems.length > 0 || nowMs < this.#awaitsReplicasUntilMs || isClockSet;
+      if (isSoon || nowMs >= dueAtMs) await this.#check();
       // By the deadline of the store: the watch takes in a late answer, whose news would be lost.
       const tick = await this.watch.check();
       const lastSeenMs = this.#tickedAtMs;
@@ -209,7 +213,8 @@ export class RedisGuard implements Component {
     const isFirst = this.#facts === undefined || this.#isNew;
     const goneAtMs = await this.#readReplicasGone(facts, isFirst);
     this.#checkedAtMs = systemClock.monotonicMs();
-    this.#awaitsReplicas = facts.replicas === 0 && (this.#awaitsReplicas || (this.#facts?.replicas ?? 0) > 0);
+    if (facts.replicas === 0 && (this.#facts?.replicas ?? 0) > 0)
+      this.#awaitsReplicasUntilMs = this.#checkedAtMs + this.#replicasGoneMs;
     this.#facts = facts;
     const { problems: faults, warnings } = judgeRedis(facts);
     const problems = this.#foreign === "" ? faults : [...faults, this.#foreign];
@@ -234,11 +239,15 @@ export class RedisGuard implements Component {
     return systemClock.monotonicMs() - Math.max(0, agoMs - (this.#options.checkEveryMs ?? checkEveryMsDefault));
   }
 
+  get #replicasGoneMs(): number {
+    return this.#options.replicasGoneMs ?? replicasGoneMsDefault;
+  }
+
   /** Whether a failover may have replaced this master: then both masters could start. */
   #mayBeLeft(): boolean {
     const nowMs = systemClock.monotonicMs();
     this.#replicasGoneAtMs ??= nowMs;
-    const isPatient = nowMs - this.#replicasGoneAtMs < (this.#options.replicasGoneMs ?? replicasGoneMsDefault);
+    const isPatient = nowMs - this.#replicasGoneAtMs < this.#replicasGoneMs;
     // After a while the replicas count as gone for good.
     if (!isPatient) this.#replicasGoneAtMs = undefined;
     return isPatient;

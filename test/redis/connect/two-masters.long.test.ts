@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import type { PrivateRedis } from "../../../scripts/redis.mjs";
 import { RedisGuard } from "../../../src/app/redis-guard.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
@@ -6,6 +6,7 @@ import type { Permission } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask } from "../../support/journal-task.ts";
 import { clientOf, startProxy, startServer, until, untilReplicated } from "../../support/redis-servers.ts";
+import { restoreClock, shiftClock } from "../../support/shifted-clock.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const prefix = "{syncline}";
@@ -173,5 +174,43 @@ describe("a Redis that is another one and does not say yet what it is", () => {
       (reasons) => reasons.length === 0,
     );
     expect(guard.watch.needsReplica).toBe(true);
+  });
+});
+
+describe("a replica that is removed for good", () => {
+  it("is looked for each second only as long as starts wait for it", async () => {
+    const { master, replica } = await startPair();
+    const store = await openStore({ url: `redis://127.0.0.1:${master.port}`, prefix });
+    const asked = { clock: 0, watch: 0 };
+    const key = (...parts: readonly string[]) => {
+      const [part] = parts;
+      if (part === "clock" || part === "watch") asked[part] += 1;
+      return store.key(...parts);
+    };
+    const guard = new RedisGuard({ store: { ...store, key }, log: new TestLog(), replicasGoneMs: 0 });
+    closing.push(async () => {
+      await guard.stop();
+      await store.close();
+    });
+    onTestFinished(restoreClock);
+    await guard.start();
+    expect(guard.facts?.replicas).toBe(1);
+    await replica.stop();
+    await until(
+      () => clientOf(master.port).info("replication"),
+      (info) => info.includes("connected_slaves:0"),
+    );
+    // A clock that was set makes the next check due.
+    shiftClock(60_000);
+    await until(
+      () => guard.facts?.replicas,
+      (replicas) => replicas === 0,
+    );
+    const [checks, ticks] = [asked.clock, asked.watch];
+    await until(
+      () => asked.watch,
+      (more) => more >= ticks + 3,
+    );
+    expect(asked.clock - checks).toBe(0);
   });
 });
