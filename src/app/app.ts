@@ -141,11 +141,11 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const work: Component[] = scheduler === undefined ? [] : [scheduler];
   work.push(services, sinks.deliveries);
   work.push(...createNotifier({ ...shared, options, enqueueNotices, pauses: () => readPauses(store) }));
-  const components: Component[] = [guard, keeper, deps.keptWrites, connections, sinks, together("work", work)];
   if (options.web !== undefined) {
     const found = { store, target: redis, producer, notices: sinks.queues, view: wholeView };
-    components.push(createWeb(options.web, { ...options, guard, context: () => ({ ...found, set: current.set }) }));
+    work.push(createWeb(options.web, { ...options, guard, context: () => ({ ...found, set: current.set }) }));
   }
+  const components: Component[] = [guard, keeper, deps.keptWrites, connections, sinks, together("work", work)];
   const adopt = (next: PolicySet) => {
     // The services first: only they can refuse. All six change in one go: no reader sees half.
     services.adopt(next.services);

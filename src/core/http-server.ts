@@ -1,6 +1,7 @@
 // An HTTP server with limits of connections, headers and times: the health server (ops/health.ts)
 // and the web server (web/web-server.ts) listen by it.
 import { createServer, type RequestListener } from "node:http";
+import { systemClock, withDeadline } from "./clock.ts";
 import { UsageError } from "./errors.ts";
 
 /** Where a server listens, and its limits. */
@@ -22,8 +23,13 @@ export interface HttpServerOptions {
 /** A listening server. */
 export interface HttpServer {
   readonly port: number;
+  /** Lets answers under way end for two seconds: a caller must not take a done thing for failed. */
   stop(): Promise<void>;
 }
+
+const answersEndWithinMs = 2_000;
+/** How often connections are closed whose answer has ended since. */
+const closeIdleEveryMs = 50;
 
 /** Starts a server. @throws UsageError when the port is taken or not allowed. */
 export async function startHttpServer(options: HttpServerOptions, listener: RequestListener): Promise<HttpServer> {
@@ -41,11 +47,13 @@ export async function startHttpServer(options: HttpServerOptions, listener: Requ
   const address = server.address();
   return {
     port: typeof address === "object" && address !== null ? address.port : port,
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    stop: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const endClosing = systemClock.every(closeIdleEveryMs, () => server.closeIdleConnections());
+      await withDeadline(closed, answersEndWithinMs, () => new Error("busy")).catch(() => server.closeAllConnections());
+      endClosing();
+      await closed;
+    },
   };
 }
 
