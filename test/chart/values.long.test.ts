@@ -46,6 +46,7 @@ describe("Deployments", () => {
       triggers: [
         {
           metadata: {
+            ignoreNullValues: "false",
             query:
               'sum(max by (service, queue) (syncline_queue_tasks{namespace="sync",job="demo-syncline",state="waiting"}))',
           },
