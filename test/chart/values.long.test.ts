@@ -202,6 +202,20 @@ describe("the prefix", () => {
   });
 });
 
+describe("the role web", () => {
+  it("answers while proxies hear of its end, and no other role waits for that", async () => {
+    const found = await pods({ web: { enabled: true, tokensSecret: { name: "tokens" } }, tests: { enabled: false } });
+    const waits = found.map(({ spec: { containers } }) => [
+      containers[0]?.args.find((word) => word.startsWith("--roles")),
+      JSON.stringify(containers[0]).includes("preStop"),
+    ]);
+    expect(waits).toEqual([
+      ["--roles=scheduler,worker", false],
+      ["--roles=web", true],
+    ]);
+  });
+});
+
 describe("probes", () => {
   it("ask for life and readiness, and each can be set and left out", async () => {
     const container = async (probes: object) => (await pods({ probes }))[0]?.spec.containers[0];

@@ -56,6 +56,10 @@ spec:
         {{- if eq .roles "web" }}
         - { name: web, containerPort: {{ int $values.web.port }}, protocol: TCP }
         {{- end }}
+      {{- if eq .roles "web" }}
+      # Proxies hear of a pod's end while it stops: until they have, it answers.
+      lifecycle: { preStop: { exec: { command: [/usr/bin/node, -e, "setTimeout(() => {}, 5000)"] } } }
+      {{- end }}
       {{- range $kind := list "startup" "liveness" "readiness" }}
       {{- $probe := index $values.probes $kind }}
       {{- if $probe.enabled }}
