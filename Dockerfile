@@ -40,7 +40,8 @@ RUN set -eu; root=/runtime; node=$(readlink -f "$(command -v node)"); \
     ln -s "$node" "$root/usr/bin/node"; \
     printf '#!/usr/bin/node\nimport("/app/dist/main.js");\n' > "$root/usr/bin/syncline"; chmod 755 "$root/usr/bin/syncline"; \
     echo 'syncline:x:10001:10001:syncline:/tmp:/nonexistent' > "$root/etc/passwd"; \
-    echo 'syncline:x:10001:' > "$root/etc/group"
+    echo 'syncline:x:10001:' > "$root/etc/group"; \
+    echo 'hosts: files dns' > "$root/etc/nsswitch.conf"
 
 # `docker build --target sbom --output .` writes the bill of materials beside the image.
 FROM scratch AS sbom

@@ -131,6 +131,12 @@ describe.skipIf(why !== undefined)("the image", () => {
     expect((await docker(["run", "--rm", "--entrypoint", "/bin/sh", image, "-c", "true"])).code).not.toBe(0);
   });
 
+  it("asks its own hosts before DNS", async () => {
+    const find = 'require("node:dns").lookup("service.test", (_, address) => console.log(address))';
+    const added = ["--add-host", "service.test:192.0.2.7", "--entrypoint", "/usr/bin/node"];
+    expect(await dockerOrThrow(["run", "--rm", ...added, image, "-e", find])).toBe("192.0.2.7");
+  });
+
   it("holds the packages that its bill of materials names, and few of them", async () => {
     const list = `
       const { globSync, readFileSync } = require("node:fs");
