@@ -17,7 +17,7 @@ import { isNotified } from "../model/notify-event.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { parseTask } from "../model/task.ts";
 import type { Attempt } from "../model/task-processing.ts";
-import type { Verdict } from "../model/verdict.ts";
+import { snooze, type Verdict } from "../model/verdict.ts";
 import { itemNotices, withContext } from "../notify/notices.ts";
 import { createConsumer } from "../queue/consumer.ts";
 import type { Producer } from "../queue/producer.ts";
@@ -48,13 +48,15 @@ export interface ServiceConsumersOptions {
   readonly deps: ProcessDependencies;
   readonly store: Store;
   readonly producer: Producer;
-  readonly guard: Pick<RedisGuard, "whenAnotherRedis">;
+  readonly guard: Pick<RedisGuard, "whenAnotherRedis" | "mayBeForeign">;
   /** The policies in force now, and how their sinks get notices of new items. */
   readonly set: () => PolicySet;
   readonly enqueueNotices: EnqueueNotices;
 }
 
 const pollConcurrency = 8;
+/** The pause of an item that is not, or may not be, of this process's owner. */
+const foreignPauseMs = 5_000;
 const noticesAtOnce = 500;
 
 /** Makes the consumers of one service: one queue for actions, one for polls. */
@@ -100,6 +102,8 @@ export function createConsumers(options: ServiceConsumersOptions): (settings: Se
     wake: (service, taskIds) => producer.wake(service, taskIds),
   });
   const step = async (item: unknown, attempt: Attempt): Promise<Verdict> => {
+    // Here its policy is unknown: its start would end as of a removed one.
+    if (guard.mayBeForeign) return snooze(systemClock.nowMs() - deps.clockAheadMs() + foreignPauseMs);
     if (!isFeedWalk(item)) return processTask(parseTask(item), attempt);
     const walk = parseFeedWalk(item);
     return wakingWalk(walk, () => walkFeed(walk, walking, attempt.signal));

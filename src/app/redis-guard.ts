@@ -71,6 +71,8 @@ export class RedisGuard implements Component {
   #isStopped = false;
   /** Which other owners were seen, and why they block this process; empty when none do. */
   #foreign = "";
+  /** Whether Redis has named the holder of the prefix; without an owner it is not asked. */
+  #isHolderKnown: boolean;
   #others: readonly string[] = [];
   #losses = 0;
   #endTicks: (() => void) | undefined;
@@ -78,6 +80,7 @@ export class RedisGuard implements Component {
 
   constructor(options: RedisGuardOptions) {
     this.#options = options;
+    this.#isHolderKnown = options.owner === undefined;
     const limitedLog = createRateLimitedLog(options.log, systemClock, "");
     const notReplicated = (replicas: { readonly wanted: number; readonly reached: number }) => {
       limitedLog.warn("redis.not-replicated", replicas);
@@ -124,6 +127,11 @@ export class RedisGuard implements Component {
   reasons(): string[] {
     if (!this.isUp()) return [`Redis has not done what it should for 5 s: ${this.#failure}`];
     return [...this.#problems];
+  }
+
+  /** Whether another owner holds the prefix, or may: then the tasks here are not this process's. */
+  get mayBeForeign(): boolean {
+    return !this.#isHolderKnown || this.#foreign !== "";
   }
 
   /** How many other owners have processes under this prefix. */
@@ -197,6 +205,7 @@ export class RedisGuard implements Component {
     if (owner === undefined) return;
     const { holder = owner, others } = await this.#answer(announceOwner(store, owner));
     const foreign = holder === owner ? "" : foreignOwner([holder, owner]);
+    this.#isHolderKnown = true;
     const known = this.#others.join();
     this.#others = [holder, ...others].filter((one) => one !== owner);
     if (this.#others.length > 0 && this.#others.join() !== known)

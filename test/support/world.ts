@@ -47,6 +47,8 @@ export interface WorldOptions {
   /** How many apps work side by side; 1 unless set. All write to one log. */
   readonly replicas?: number;
   readonly timing?: TaskTiming;
+  /** The owner of the policies; none unless set. */
+  readonly owner?: string;
   /** How fast lists are read; at least a third of a second apart unless set. */
   readonly pace?: NonNullable<AppOptions["pace"]>;
   /** Where notices go; nothing is told unless set. */
@@ -119,6 +121,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     set: result.set,
     redis: target,
     roles: ["scheduler", "worker"],
+    owner: options.owner,
     variables,
     log,
     takeOverAfterMs: 5_000,
