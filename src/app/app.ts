@@ -26,6 +26,7 @@ import { WorkerConnections } from "../queue/worker-connections.ts";
 import { Chains, type ChainsOptions } from "../schedule/chains.ts";
 import { createPauseReader, Scheduler } from "../schedule/scheduler.ts";
 import { ChainStore } from "../store/chain-store.ts";
+import { ConsumedServices } from "../store/consumed-services.ts";
 import { DeclaredMemory } from "../store/declared-memory.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import { History } from "../store/history.ts";
@@ -109,12 +110,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const current = new CurrentSet(set);
   const limiters = new ServiceLimiters(log);
   const services = createServices(options, limiters);
-  const limitedLog = createRateLimitedLog(log, systemClock, "");
-  const onError = (message: string) => limitedLog.warn("redis.unreachable", { message });
-  const store = await openStore(redis, onError, options.stopSignal).catch((error: unknown) => {
-    if (options.stopSignal?.aborted !== true) throw error;
-    return undefined;
-  });
+  const store = await openUnlessStopped(options);
   if (store === undefined) return { stop: () => services.stop(), unreadiness: () => [] };
   limiters.connect(store);
   const producer = new Producer(redis, log);
@@ -130,7 +126,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { enqueueNotices = sinks.enqueue } = options;
   if (options.roles.includes("worker")) {
     const create = createConsumers({ ...shared, ...options, limits, deps, enqueueNotices, set: () => current.set });
-    services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
+    const memory = watch && new ConsumedServices(store);
+    services.consume({ createConsumers: create, pending: (service) => producer.pending(service), memory });
   }
   const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, log });
   const scheduler = options.roles.includes("scheduler")
@@ -176,6 +173,16 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), atWork }));
   const unreadiness = () => guard.reasons().map((reason) => ({ part: "redis", reason }));
   return { stop, unreadiness };
+}
+
+/** Connects to Redis; undefined when told to stop meanwhile. @throws OutOfReachError */
+async function openUnlessStopped({ redis, log, stopSignal }: AppOptions): Promise<Store | undefined> {
+  const limitedLog = createRateLimitedLog(log, systemClock, "");
+  const onError = (message: string) => limitedLog.warn("redis.unreachable", { message });
+  return openStore(redis, onError, stopSignal).catch((error: unknown) => {
+    if (stopSignal?.aborted !== true) throw error;
+    return undefined;
+  });
 }
 
 function createChains(

@@ -3,7 +3,7 @@
 //   queues ─▶ consumers ─▶ process task ─▶ recorder ─▶ history (and in the same step: chains, notify events), log, quarantine
 //                 └──────▶ walk feed ─▶ FeedStore, wakes the runs whose end it saw
 
-import type { PolicySet, ServiceSettings } from "../config/policy-set.ts";
+import type { PolicySet } from "../config/policy-set.ts";
 import type { OutcomeLimits } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { together } from "../core/component.ts";
@@ -34,7 +34,7 @@ import { createProcessTask, type ProcessDependencies } from "../tasks/process-ta
 import { createDeletionNoter, createQuarantineCounter, createRecorder, RecentOutcomes } from "../tasks/recorder.ts";
 import { readNewestSinceMs } from "./planning-inputs.ts";
 import type { RedisGuard } from "./redis-guard.ts";
-import type { ServiceConsumers } from "./running-services.ts";
+import type { Consuming } from "./running-services.ts";
 
 /** What the consumers need. */
 export interface ServiceConsumersOptions {
@@ -60,7 +60,7 @@ const foreignPauseMs = 5_000;
 const noticesAtOnce = 500;
 
 /** Makes the consumers of one service: one queue for actions, one for polls. */
-export function createConsumers(options: ServiceConsumersOptions): (settings: ServiceSettings) => ServiceConsumers {
+export function createConsumers(options: ServiceConsumersOptions): Consuming["createConsumers"] {
   const {
     connections,
     log,

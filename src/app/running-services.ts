@@ -7,16 +7,19 @@
 //       ▼             │
 //  retired: no client; its consumers empty its queues, also of tasks from replicas that have not
 //            seen the change yet (they end as policy-removed) ──empty for 5 min──▶ stopped
+//       ▲
+//   a service that was removed while no worker ran: Redis remembers its name
 //
 // Adopting never waits: clients are swapped at once, consumers follow in the background.
 
 import { isDeepStrictEqual } from "node:util";
 import type { PolicySet, ServiceSettings } from "../config/policy-set.ts";
-import { systemClock, withDeadline } from "../core/clock.ts";
+import { systemClock, untilAborted, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Denial, LimiterRequest, Permit } from "../core/limiter.ts";
 import type { SyncService } from "../service/client.ts";
+import type { ConsumedServices } from "../store/consumed-services.ts";
 import type { Store } from "../store/redis.ts";
 import { type ScriptedAcquire, ServiceLimiter } from "../store/service-limiter.ts";
 
@@ -42,13 +45,16 @@ export interface RunningServicesOptions {
 
 /** What a worker adds. */
 export interface Consuming {
-  readonly createConsumers: (settings: ServiceSettings) => ServiceConsumers;
+  readonly createConsumers: (settings: Pick<ServiceSettings, "name" | "concurrency">) => ServiceConsumers;
   /** How many unfinished jobs a service's queues hold. */
   readonly pending: (service: string) => Promise<number>;
+  /** To find what others have left; undefined in a stand-in, whose own files may lack services. */
+  readonly memory?: Pick<ConsumedServices, "note" | "forget"> | undefined;
 }
 
 interface RunningService {
-  readonly settings: ServiceSettings;
+  /** undefined for a service that others have left. */
+  readonly settings: ServiceSettings | undefined;
   /** undefined once the service is removed. */
   readonly client: SyncService | undefined;
   /** undefined in a process that is no worker. */
@@ -62,6 +68,10 @@ const clientGraceMs = 60_000;
 const retiredCheckMs = 2_000;
 /** Ends the wait for queues that are paused or hold a long snooze. */
 const retiredMsMax = 86_400_000;
+/** How often in the time of retirement a worker says which services it has. */
+const noteTimes = 5;
+/** How many actions of a service that others have left are worked on at once. */
+const leftConcurrency = 8;
 
 /** Starts, swaps and stops the clients and consumers of services. */
 export class RunningServices implements Component {
@@ -83,7 +93,9 @@ export class RunningServices implements Component {
   consume(consuming: Consuming): void {
     this.#consuming = consuming;
     for (const [name, running] of this.#running) {
-      this.#running.set(name, { ...running, consumers: consuming.createConsumers(running.settings) });
+      const { settings } = running;
+      if (settings !== undefined)
+        this.#running.set(name, { ...running, consumers: consuming.createConsumers(settings) });
     }
   }
 
@@ -94,6 +106,7 @@ export class RunningServices implements Component {
 
   async start(): Promise<void> {
     await Promise.all([...this.#running.values()].map(({ consumers }) => consumers?.start()));
+    if (this.#consuming !== undefined) this.#inBackground(this.#findLeft(this.#consuming));
   }
 
   async stop(): Promise<void> {
@@ -151,7 +164,11 @@ export class RunningServices implements Component {
     return running;
   }
 
-  #change(name: string, before: RunningService, now: Pick<RunningService, "settings" | "client">): void {
+  #change(
+    name: string,
+    before: RunningService,
+    now: Pick<RunningService, "client"> & { readonly settings: ServiceSettings },
+  ): void {
     this.#options.onAdopted(now.settings);
     this.#running.set(name, { ...before, ...now });
     before.consumers?.resize(now.settings);
@@ -166,26 +183,51 @@ export class RunningServices implements Component {
     if (this.#consuming !== undefined) this.#inBackground(this.#workOff(name, retired, this.#consuming));
   }
 
-  async #workOff(name: string, retired: RunningService, { pending }: Consuming): Promise<void> {
+  /** Works off what services have left that are in no worker's files any more. */
+  async #findLeft(consuming: Consuming): Promise<void> {
+    const { memory } = consuming;
+    if (memory === undefined) return;
+    const { retireAfterMs } = this.#options;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const own = [...this.#running].flatMap(([name, { client }]) => (client === undefined ? [] : [name]));
+      const left = await untilAborted(memory.note(own, retireAfterMs), signal).catch(() => []);
+      for (const name of left) {
+        if (this.#running.has(name)) continue;
+        const consumers = consuming.createConsumers({ name, concurrency: leftConcurrency });
+        const retired = { settings: undefined, client: undefined, consumers };
+        this.#running.set(name, retired);
+        this.#inBackground(consumers.start());
+        this.#inBackground(this.#workOff(name, retired, consuming));
+      }
+      await systemClock.sleep(retireAfterMs / noteTimes, signal);
+    }
+  }
+
+  async #workOff(name: string, retired: RunningService, { pending, memory }: Consuming): Promise<void> {
     const untilMs = systemClock.monotonicMs() + retiredMsMax;
     // The service has come back when another entry stands under its name.
     const isRetired = () => this.#running.get(name) === retired && !this.#stopping.signal.aborted;
     let emptySinceMs: number | undefined;
+    let count: number | undefined;
     while (isRetired()) {
       const nowMs = systemClock.monotonicMs();
-      const count = await pending(name).catch(() => undefined);
+      count = await pending(name).catch(() => undefined);
       emptySinceMs = count === 0 ? (emptySinceMs ?? nowMs) : undefined;
       if (nowMs > untilMs || (emptySinceMs !== undefined && nowMs - emptySinceMs >= this.#options.retireAfterMs)) break;
       await systemClock.sleep(retiredCheckMs, this.#stopping.signal);
     }
+    // What is not forgotten is found again.
+    if (emptySinceMs !== undefined) await memory?.forget(name).catch(() => {});
     if (!isRetired()) return;
     this.#running.delete(name);
     await retired.consumers?.stop();
-    this.#options.log.info("service.stopped", { service: name });
+    const left = emptySinceMs === undefined ? { left: count ?? null } : {};
+    this.#options.log.info("service.stopped", { service: name, ...left });
   }
 
   #closeLater({ client, settings }: RunningService): void {
-    if (client === undefined) return;
+    if (client === undefined || settings === undefined) return;
     this.#oldClients.add(client);
     const close = async () => {
       await systemClock.sleep(clientGraceMs + 2 * settings.requestTimeoutMs, this.#stopping.signal);

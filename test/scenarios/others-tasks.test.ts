@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import { type Task, taskId } from "../../src/model/task.ts";
 import { Producer } from "../../src/queue/producer.ts";
+import { ConsumedServices } from "../../src/store/consumed-services.ts";
 import { openStore, type RedisTarget } from "../../src/store/redis.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
 import { until } from "../support/redis-servers.ts";
@@ -42,4 +43,19 @@ it("those of another owner that holds the prefix are left to it", async () => {
   );
   await producer.close();
   expect([delayed, world.log.outcomesOf("theirs")]).toEqual([1, []]);
+});
+
+it("those of a service that went from the files before the start get an outcome", async () => {
+  const before = async (target: RedisTarget) => {
+    const store = await openStore(target);
+    await new ConsumedServices(store).note(["legacy"], 0);
+    await store.close();
+    await (await startUnknown(target, "legacy")).close();
+  };
+  const world = await worldForTest({ policies, before });
+  await world.log.until(({ event, service }) => event === "service.stopped" && service === "legacy");
+  expect(world.log.outcomesOf("theirs")).toMatchObject([{ status: "unknown", reason: "policy-removed" }]);
+  const store = await openStore(world.target);
+  expect(await new ConsumedServices(store).note([], 0)).toEqual(["main"]);
+  await store.close();
 });
