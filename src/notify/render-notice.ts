@@ -65,16 +65,17 @@ function toMessage({ kind, title, data, policy, service, at, timezone, link }: N
     // A digest keeps to one zone.
     time: kind === "digest" ? showInstant(Date.parse(at), timezone) : showTime(at, timezone),
   };
-  const all = linesOf(data);
+  const { all, count } = linesOf(data);
   // A digest is cut where it is made.
-  const linesMax = kind === "digest" ? all.length : otherLinesMax;
-  const more = all.length > linesMax ? [`and ${all.length - linesMax} more`] : [];
+  const shown = kind === "digest" ? all : all.slice(0, otherLinesMax);
+  const total = typeof count === "number" ? Math.max(count, all.length) : all.length;
+  const more = total > shown.length ? [`and ${total - shown.length} more`] : [];
   if (typeof unnamed === "number") more.push(`and ${counted(unnamed, "new item")} that no notice names`);
   if (typeof leftOut === "number") more.push(`and ${counted(leftOut, "earlier notice")} that this one stands for`);
   return {
     title,
     detail: typeof detail === "string" && detail !== "" ? cutText(detail, detailCharactersMax) : undefined,
-    lines: [...all.slice(0, linesMax), ...more],
+    lines: [...shown, ...more],
     facts,
     link,
   };
@@ -89,14 +90,18 @@ function showTime(at: string, timezone: string | undefined): string {
   return `${local} (${local.slice(0, 10) === utc.slice(0, 10) ? utc.slice(11) : utc})`;
 }
 
-function linesOf({ items, offendingItems, targets, policies, lines }: Notice["data"]): string[] {
-  if (Array.isArray(lines)) return lines.map(String);
-  if (Array.isArray(items)) return items.map(describeItem);
-  if (Array.isArray(offendingItems)) return offendingItems.map(String);
+/** What the data names, and how many there are of it, where the data says so. */
+function linesOf(data: Notice["data"]): { readonly all: readonly string[]; readonly count?: unknown } {
+  const { items, offending, offendingItems, targets, targetsCount, policies, policiesCount, lines } = data;
+  if (Array.isArray(lines)) return { all: lines.map(String) };
+  if (Array.isArray(items)) return { all: items.map(describeItem) };
+  if (Array.isArray(offendingItems)) return { all: offendingItems.map(String), count: offending };
   // One target stands in the title.
-  if (Array.isArray(targets) && targets.length > 1)
-    return targets.map((target) => (/^\d+$/.test(String(target)) ? `sync job ${target}` : String(target)));
-  return Array.isArray(policies) ? policies.map(String) : [];
+  if (Array.isArray(targets) && targets.length > 1) {
+    const all = targets.map((target) => (/^\d+$/.test(String(target)) ? `sync job ${target}` : String(target)));
+    return { all, count: targetsCount };
+  }
+  return Array.isArray(policies) ? { all: policies.map(String), count: policiesCount } : { all: [] };
 }
 
 function describeItem(item: unknown): string {

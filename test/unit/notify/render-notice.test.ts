@@ -69,6 +69,14 @@ describe("a chat message", () => {
     ]);
   });
 
+  it.each([
+    { policiesCount: 300, policies: outage.data["policies"] ?? [] },
+    { targetsCount: 300, targets: Array.from({ length: 10 }, (_, index) => `${index}`) },
+    { offending: 300, offendingItems: Array.from({ length: 10 }, (_, index) => `item-${index}`) },
+  ])("counts what the data does not name, too: %o", (data) => {
+    expect(slack({ ...outage, data }).at(-2)).toBe("• and 290 more");
+  });
+
   it("says of new items their label, sync job and end", () => {
     expect(slack(items).slice(1, 3)).toEqual(["• [click](https://evil.example) (a-1), sync job 42, failed", "• a-2"]);
     expect(slack(items).at(-1)).toBe("main · HR · 2026-11-21 02:30:00Z");
