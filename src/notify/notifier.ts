@@ -38,7 +38,7 @@ type Waiting = Extract<NotifyPart, "outbox" | "muted">;
 /** What the notifier needs of its store (store/notify-store.ts). */
 export interface NotifyStorePort {
   nowMs(): Promise<number>;
-  take(owner: string, durationMs: number): Promise<boolean>;
+  take(owner: string, durationMs: number): Promise<"prolonged" | "taken" | "refused">;
   leave(owner: string): Promise<void>;
   read(count: number, isHeld: HoldsEvent): Promise<NotifyBatch>;
   texts(part: NotifyPart, fields?: readonly string[]): Promise<Map<string, string>>;
@@ -144,10 +144,10 @@ export class Notifier implements Component {
     const { notifyStore, owner, log, onStatusRound } = this.#options;
     const set = this.#options.set();
     this.#noteSet(set);
-    if (!(await notifyStore.take(owner, leaseMs))) {
-      this.#mayContain.add("outbox").add("muted");
-      return statusEveryMs;
-    }
+    const lease = await notifyStore.take(owner, leaseMs);
+    // Another one may have left notices.
+    if (lease !== "prolonged") this.#mayContain.add("outbox").add("muted");
+    if (lease === "refused") return statusEveryMs;
     const nowMs = await notifyStore.nowMs();
     if (await this.#handOver("outbox")) return 0;
     if (!isMuted(set.notifications.muteTiming, nowMs) && (await this.#handOver("muted"))) return 0;
@@ -284,7 +284,11 @@ export class Notifier implements Component {
     if (digests === undefined || set.notifications.digests === undefined || isAwaited) return none;
     try {
       const { due, changes } = digests.due(await notifyStore.texts("digests"), nowMs);
-      if (due.length > 0 && !(await notifyStore.take(owner, digestLeaseMs))) return none;
+      if (due.length > 0 && (await notifyStore.take(owner, digestLeaseMs)) !== "prolonged") {
+        // Another one may have changed what this round has read. So it must not save.
+        await this.#leave();
+        return none;
+      }
       const notices: AddressedNotice[] = [];
       for (const { to, make } of due) {
         const notice = withContext(await make(), set);

@@ -14,9 +14,9 @@ import {
 import { parseOutcome } from "../model/outcome.ts";
 import { readSlotRecord } from "../model/slot-record.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
-import { asFlag, asList, asNothing, asNumber, asText, asTexts, createScript, pairsOf } from "./script.ts";
+import { asFlag, asList, asNothing, asNumber, asText, asTexts, asWord, createScript, pairsOf } from "./script.ts";
 
-const takeScript = createScript("lease/acquire", asText);
+const takeScript = createScript("lease/acquire", asWord("prolonged", "taken", "refused"));
 const releaseScript = createScript("lease/release", asNothing);
 const readScript = createScript("notify/read", (answer) => {
   const [events, lost, nowMs] = asList(answer);
@@ -58,9 +58,9 @@ export class NotifyStore {
     return redisTimeMs(this.#store);
   }
 
-  /** Takes or prolongs the lease. Answers whether this owner has it. */
-  async take(owner: string, durationMs: number): Promise<boolean> {
-    return (await takeScript(this.#store, [this.#lease], [owner, durationMs])) === owner;
+  /** Takes or prolongs the lease. `taken`: another may have had it since this owner had it. */
+  take(owner: string, durationMs: number): Promise<"prolonged" | "taken" | "refused"> {
+    return takeScript(this.#store, [this.#lease], [owner, durationMs]);
   }
 
   /** Releases the lease, if this owner has it. */

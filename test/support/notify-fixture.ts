@@ -145,7 +145,7 @@ export class NotifyFixture {
   #newNotifier(): Notifier {
     const book: NotifyStorePort = {
       nowMs: async () => this.nowMs,
-      take: async () => true,
+      take: async () => "prolonged",
       leave: async () => {},
       read: async (count, isHeld) => {
         const ageOf = ({ id }: NotifyEvent) => this.nowMs - Number(id.split("-")[0]);

@@ -5,7 +5,8 @@ import type { PolicySet } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { NewerVersionError } from "../../../src/core/newer-version.ts";
 import type { EnqueueNotices, Notice } from "../../../src/model/notice.ts";
-import { Notifier, type NotifyStorePort } from "../../../src/notify/notifier.ts";
+import { waitingText } from "../../../src/notify/mute.ts";
+import { type DigestPort, Notifier, type NotifyStorePort } from "../../../src/notify/notifier.ts";
 import { ChainStore } from "../../../src/store/chain-store.ts";
 import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
@@ -14,6 +15,7 @@ import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { changeRule, notifiedPolicy, silentRule } from "../../support/notify-fixture.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
+import { noticeOf } from "../../support/receiver.ts";
 import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
@@ -43,7 +45,7 @@ const set: PolicySet = {
   sinks: new Map(),
   policies,
   byHand: testPolicy(),
-  notifications: { groupWaitMs: 30_000, muteTiming: undefined },
+  notifications: { groupWaitMs: 30_000, muteTiming: undefined, digests: [] },
   contentHash: "",
   files: [],
 };
@@ -51,6 +53,7 @@ const set: PolicySet = {
 interface Changes {
   readonly deliver?: EnqueueNotices;
   readonly book?: Partial<NotifyStorePort>;
+  readonly digests?: DigestPort;
   /** The policies that its replica has loaded. */
   readonly loaded?: readonly string[];
 }
@@ -80,6 +83,7 @@ function notifierOf(owner: string, changes: Changes = {}): Notifier {
     breaker: async () => undefined,
     stalePolicies: async () => new Map(),
     tokens: () => new Map(),
+    ...(changes.digests === undefined ? {} : { digests: changes.digests }),
     clock: systemClock,
     log,
   });
@@ -215,7 +219,7 @@ describe("an event that only a newer version can read", () => {
     const book = new NotifyStore(store);
     try {
       await log.until(({ event }) => event === "notifier.failing");
-      await expect.poll(() => book.take("newer", 60_000), { timeout: 10_000 }).toBe(true);
+      await expect.poll(() => book.take("newer", 60_000), { timeout: 10_000 }).toBe("taken");
     } finally {
       await older.stop();
     }
@@ -309,7 +313,7 @@ describe("several notifiers", () => {
   it("take turns: without the lease, a notifier reads nothing", async () => {
     await end("a", failed);
     const book = new NotifyStore(store);
-    expect(await book.take("other", 60_000)).toBe(true);
+    expect(await book.take("other", 60_000)).toBe("taken");
     expect(await look(notifierOf("one"))).toBeGreaterThan(1_000);
     expect(delivered).toEqual([]);
     await book.leave("other");
@@ -330,6 +334,33 @@ describe("several notifiers", () => {
     expect(await book.save("other", batch, { policies: new Map([["a", "new"]]) })).toBe(true);
     expect(await book.texts("policies", ["a"])).toEqual(new Map([["a", "new"]]));
     expect((await book.read(10)).passed).toBe(0);
+  });
+
+  it("hand over first what another one left while they stood still", async () => {
+    const slow = notifierOf("slow");
+    await look(slow);
+    const book = new NotifyStore(store);
+    await book.leave("slow");
+    await book.take("other", 60_000);
+    const left = (policy: string) => waitingText({ sink: "ops", notice: noticeOf(policy, policy), leftOut: 0 });
+    const texts = { outbox: new Map([["000000", left("queued")]]), muted: new Map([["ops/m", left("muted")]]) };
+    await book.save("other", { cursor: "", passed: 0 }, texts);
+    await book.leave("other");
+    await end("a", failed);
+    await look(slow);
+    expect(keys()).toEqual(["ops outcome queued", "ops outcome muted", "ops failing a"]);
+  });
+
+  it("save nothing when the lease ran out before a digest is made", async () => {
+    await end("a", failed);
+    const book = new NotifyStore(store);
+    const texts: NotifyStorePort["texts"] = async (part, fields) => {
+      if (part === "digests") await book.leave("slow");
+      return book.texts(part, fields);
+    };
+    const due = () => ({ due: [{ to: [], make: async () => noticeOf("d") }], changes: new Map() });
+    await look(notifierOf("slow", { book: { texts }, digests: { due } }));
+    expect([keys(), await streamLength()]).toEqual([[], 1]);
   });
 
   it("whose leases run out in mid-pass give each notice one id and save once", async () => {
