@@ -132,14 +132,18 @@ export class RunningSinks implements Component {
     await this.#queues.close();
   }
 
-  /** Adopts new settings. Running deliveries end with the old ones; changed sinks try at once. */
+  /** Adopts settings. Running deliveries end with the old ones; other sinks try at once. */
   adopt(sinks: PolicySet["sinks"]): void {
     for (const [name, running] of this.#running) {
       const settings = sinks.get(name);
       if (settings === undefined) this.#remove(name, running);
       else if (!isDeepStrictEqual(settings, running.settings)) this.#change(running, settings);
     }
-    for (const [name, settings] of sinks) if (!this.#running.has(name)) this.#begin(this.#add(settings).consumer);
+    for (const [name, settings] of sinks) {
+      if (this.#running.has(name)) continue;
+      this.#release(name);
+      this.#begin(this.#add(settings).consumer);
+    }
     if (this.#isWorker && this.#isStarted) this.#inBackground(this.#registerSinks());
   }
 
@@ -193,7 +197,11 @@ export class RunningSinks implements Component {
   #change(before: RunningSink, settings: SinkSettings): void {
     this.#running.set(settings.name, { ...before, settings, sink: createSink(settings) });
     before.sink.close();
-    if (this.#isWorker) this.#inBackground(this.#queues.release(settings.name));
+    this.#release(settings.name);
+  }
+
+  #release(name: string): void {
+    if (this.#isWorker) this.#inBackground(this.#queues.release(name));
   }
 
   #remove(name: string, { consumer, sink }: RunningSink): void {

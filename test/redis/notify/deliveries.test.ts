@@ -132,13 +132,14 @@ describe("deliveries", () => {
     expect((taken?.atMs ?? 0) - (refused?.atMs ?? 0)).toBeGreaterThanOrEqual(1_990);
   });
 
-  it("go on at once when the sink is mended in the policies", async () => {
+  it.each(["at once", "after its removal"])("go on when the sink is mended in the policies, %s", async (when) => {
     const [broken, mended] = [await receiver(), await receiver()];
     broken.answer = () => ({ status: 429, headers: { "retry-after": "600" } });
     const { sinks } = await startSinks(target(), [sinkOf("ops", webhookTo(broken.url))]);
     await sinks.enqueue(to("ops", ["a"]));
     await broken.until(() => broken.received.length === 1);
     await expect.poll(async () => (await sinks.queues.backlog("ops")).waiting).toBe(1);
+    if (when === "after its removal") sinks.adopt(new Map());
     sinks.adopt(new Map([["ops", sinkOf("ops", webhookTo(mended.url))]]));
     await mended.until(() => mended.accepted.length === 1);
     expect(mended.accepted).toEqual(["a"]);
