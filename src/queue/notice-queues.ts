@@ -13,7 +13,7 @@ export interface SinkBacklog {
   /** Notices not delivered yet, including the one in work. */
   readonly waiting: number;
   readonly failed: number;
-  /** When the first waiting one was added, milliseconds UTC; undefined when none waits. */
+  /** When the first waiting one was added or replayed, milliseconds UTC; undefined: none waits. */
   readonly oldestMs: number | undefined;
 }
 
@@ -74,7 +74,7 @@ export class NoticeQueues {
       const counts = await queue.getJobCounts("waiting", "prioritized", "active", "delayed", "failed");
       const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
       const [first] = active > 0 ? await queue.getActive(0, 0) : waiting > 0 ? await queue.getWaiting(0, 0) : [];
-      return { waiting: waiting + prioritized + active + delayed, failed, oldestMs: first?.timestamp };
+      return { waiting: waiting + prioritized + active + delayed, failed, oldestMs: first && sinceOf(first) };
     });
   }
 
@@ -141,6 +141,15 @@ export class NoticeQueues {
 /** A notice's id may hold characters that a job id must not. */
 function jobIdOf(noticeId: string): string {
   return `n-${hashText(noticeId, 40)}`;
+}
+
+/** Since when a delivery waits. */
+function sinceOf({ data, timestamp }: Job): number {
+  try {
+    return parseDelivery(data).sinceMs;
+  } catch {
+    return timestamp;
+  }
 }
 
 async function unknownOf(queue: Queue, notices: readonly Notice[]): Promise<Notice[]> {

@@ -284,6 +284,20 @@ describe("the failed list", () => {
     expect(await queues.discard("ops", "b")).toBe(false);
     expect(await queues.failed("ops", 10)).toEqual([]);
   });
+
+  it("gives back notices that wait since then", async () => {
+    const hook = await receiver();
+    hook.answer = () => ({ status: 404 });
+    const { sinks, log } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url), { giveUpAfterMs: 0 })]);
+    await sinks.enqueue(to("ops", ["a"]));
+    await log.until(({ event }) => event === "sink.gave-up");
+    await expect.poll(async () => (await sinks.queues.backlog("ops")).failed).toBe(1);
+    hook.answer = () => "hold";
+    const replayedMs = Date.now();
+    expect(await sinks.queues.replay("ops", "a")).toBe(true);
+    await hook.until(() => hook.received.length === 2);
+    expect((await sinks.queues.backlog("ops")).oldestMs).toBeGreaterThanOrEqual(replayedMs);
+  });
 });
 
 describe("a sink without a configuration", () => {
