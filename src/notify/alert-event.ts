@@ -2,7 +2,7 @@
 // fault. Pure.
 import { cutText } from "../core/plain-text.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
-import { type Health, healthOfStatus, type Outcome, type OutcomeReason } from "../model/outcome.ts";
+import { type Health, healthOfStatus, type Outcome, type OutcomeReason, weightOf } from "../model/outcome.ts";
 import { targetFromMasks } from "../model/task.ts";
 import type { Brief } from "./alert-state.ts";
 
@@ -11,6 +11,8 @@ export interface AlertEvent {
   readonly brief: Brief;
   /** undefined: the event says nothing about the policy's health. */
   readonly health: Health | undefined;
+  /** Whether it ends staleness: a poll whose expectation is not met does, too. */
+  readonly isSuccess: boolean;
   /** New ones; `stillConflicts`: those from before that are open, 0 where that is not known. */
   readonly conflicts: number;
   readonly stillConflicts: number;
@@ -81,6 +83,7 @@ export function toAlertEvent(event: EndingEvent, isBreakerOpen: boolean, notifyO
   return {
     brief: { key, at, status, reason, detail: cutText(detail, detailCharactersMax), target, slot, newConflicts },
     health,
+    isSuccess: weightOf(outcome) === "good",
     conflicts: newConflicts ?? 0,
     stillConflicts: outcome.stillConflicts ?? 0,
     slotMs: Date.parse(slot),
@@ -99,7 +102,7 @@ function toMissed({ policy, slotMs, detail: reason, id }: Extract<NotifyEvent, {
   const brief = { key, at: atOf(id), status: "missed", reason, detail, target: "", slot, newConflicts: null };
   return {
     ...{ brief, health: "missed", conflicts: 0, stillConflicts: 0, slotMs, atMs: Date.parse(brief.at) },
-    ...{ outage: "no", isSignOfLife: false, outcome: undefined, news: undefined },
+    ...{ isSuccess: false, outage: "no", isSignOfLife: false, outcome: undefined, news: undefined },
   };
 }
 

@@ -49,7 +49,7 @@ export interface PolicyDecision {
 /** Decides at the end of a task or slot. The same event and states give the same notices. */
 export function decideEvent(policy: Policy, before: AlertStates, event: AlertEvent): AlertStates & PolicyDecision {
   const each = [...everyNotices(policy, event), ...driftNotices(policy, event), ...unusualNotices(policy, event)];
-  const { brief, health, atMs, news } = event;
+  const { brief, health, isSuccess, atMs, news } = event;
   if (health === undefined) return { ...before, notices: each };
   const mayBeOutage = event.outage === "yes" || (event.outage === "while-down" && before.service.phase !== "calm");
   let { service } = before;
@@ -65,11 +65,12 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   const updated = updateSinks(policy, after, { key: brief.key, ending: brief });
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
-  if (didWork(health)) notices.push(...noLongerStale(policy, after, brief).filter(({ sink }) => !ofPolicy.has(sink)));
+  if (isSuccess)
+    notices.push(...noLongerStale(policy, updated.policy, event).filter(({ sink }) => !ofPolicy.has(sink)));
   // The notice of the outage covers it.
   const isOfOutage = mayBeOutage || before.policy.targets[brief.target]?.outage !== undefined;
   if (!(isOfOutage && news === "changed")) notices.push(...newsNotices(policy, event, notices));
-  return { service, policy: { ...updated.policy, stale: didWork(health) ? null : after.stale }, notices };
+  return { service, policy: { ...updated.policy, stale: isSuccess ? null : after.stale }, notices };
 }
 
 /** Notifies what waited since the window began: the failures were not the service's fault. */
@@ -163,10 +164,17 @@ function newsNotices(
   return forSinks(policy, outcomeNotice(policy, outcome), ({ sink, change }) => change && !notified.has(sink));
 }
 
-function noLongerStale(policy: Policy, { stale }: PolicyAlertState, brief: Brief): AddressedNotice[] {
+function noLongerStale(
+  policy: Policy,
+  { stale, notified }: PolicyAlertState,
+  { brief, health }: AlertEvent,
+): AddressedNotice[] {
   if (stale === null) return [];
   const notice = recoveredNotice(policy, { brief, before: "stale", sinceMs: stale.sinceMs });
-  return forSinks(policy, notice, ({ recovery, sink }) => recovery && stale.sinks.includes(sink));
+  // A sink that was told of an unmet expectation hears "recovered" when it is met.
+  const isToldBad = (rule: NotifyRule) =>
+    !didWork(health) && !wantsRecoveryOnly(rule) && Object.hasOwn(notified, rule.sink);
+  return forSinks(policy, notice, (rule) => rule.recovery && stale.sinks.includes(rule.sink) && !isToldBad(rule));
 }
 
 /** Why a sink may have to be notified now: an ending, the end of a window, or a removed target. */

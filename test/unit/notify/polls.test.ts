@@ -74,6 +74,23 @@ describe("a poll with notifyOn: always", () => {
   });
 });
 
+describe("a poll that is stale", () => {
+  it.each([
+    [{ ...silentRule, recovery: true }, ["stale", "recovered", "stale"]],
+    [changeRule, ["failing", "stale", "stale"]],
+  ])("is not when it reads, met or not, and is told of the next time", async (rule, kinds) => {
+    const fixture = new NotifyFixture([pollPolicy("watch", "change", { ...rule, stale: true })]);
+    for (let round = 0; round < 2; round += 1) {
+      fixture.ended("watch", { kind: "poll", target: "approvals", ...bad(false) });
+      await fixture.after(60_000);
+      fixture.stale = new Map([["watch", fixture.nowMs - 3_600_000]]);
+      await fixture.after(60_000);
+      fixture.stale = new Map();
+    }
+    expect(fixture.published()).toEqual(kinds.map((kind) => `ops ${kind} watch`));
+  });
+});
+
 describe("an outage", () => {
   it("is one message for all polls, and its end another, however many of them changed", async () => {
     const names = ["a", "b", "c", "d", "e"];
