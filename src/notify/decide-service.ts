@@ -67,8 +67,9 @@ export function decideService(before: ServiceAlertState, moment: ServiceMoment):
 
 const from: Record<ServiceAlertState["phase"], typeof decideService> = {
   calm: (before, moment) => {
-    const { breaker, nowMs, groupWaitMs, sinks } = moment;
-    if (breaker === undefined || sinks.length === 0 || nowMs - breaker.sinceMs < groupWaitMs) return stay(before);
+    const { breaker, nowMs, groupWaitMs } = moment;
+    // An outage also where no sink hears of it: no policy is stale by it.
+    if (breaker === undefined || nowMs - breaker.sinceMs < groupWaitMs) return stay(before);
     // An outage begins after the last one's end: its start is part of the notice's id.
     const sinceMs = Math.max(breaker.sinceMs, (before.endedMs ?? 0) + 1);
     return goDown({ ...calm(before), sinceMs, reason: breaker.failure }, moment);
@@ -82,7 +83,11 @@ const from: Record<ServiceAlertState["phase"], typeof decideService> = {
     return { service: calm(before), notices: [], ownFailures: policies };
   },
 
-  down: (before, { service, breaker, nowMs, groupWaitMs }) => {
+  down: (before, moment) => {
+    const { service, breaker, nowMs, groupWaitMs, sinks } = moment;
+    // A reload may add the first sink.
+    if (breaker !== undefined && before.sinks.length === 0 && sinks.length > 0)
+      return goDown({ ...before, upMs: null }, moment);
     if (breaker !== undefined) return stay({ ...before, hadBreaker: true, upMs: null });
     // A breaker closes only when the service has answered.
     const upMs = before.upMs ?? (before.hadBreaker ? nowMs : null);

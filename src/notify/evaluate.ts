@@ -101,7 +101,8 @@ export class Evaluation {
     for (const [name, sinceMs] of stale)
       this.#change(name, (policy, before, { phase }) => {
         const sinks = (policy.notify ?? []).filter(({ stale }) => stale).map(({ sink }) => sink);
-        if (phase !== "calm" || before.stale !== null || sinks.length === 0) return { policy: before, notices: [] };
+        const isDown = phase !== "calm" || this.world.breakers.get(policy.service) !== undefined;
+        if (isDown || before.stale !== null || sinks.length === 0) return { policy: before, notices: [] };
         const notice = staleNotice(policy, sinceMs, this.world.nowMs);
         return {
           policy: { ...before, stale: { sinceMs, sinks } },

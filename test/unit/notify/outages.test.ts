@@ -145,15 +145,30 @@ describe("the outage of a service", () => {
     expect([...fixture.parts.services.keys()]).toEqual(["other"]);
   });
 
-  it("keeps stale policies quiet while it lasts", async () => {
-    const fixture = new NotifyFixture([
-      notifiedPolicy("a", [changeRule, { ...silentRule, sink: "boss", stale: true }]),
-    ]);
+  it.each([
+    [[changeRule], ["ops service-down service:main"]],
+    [[], []],
+  ])("keeps stale policies quiet from its first second to its last", async (rules, told) => {
+    const boss = { ...silentRule, sink: "boss", stale: true };
+    const fixture = new NotifyFixture([notifiedPolicy("a", [...rules, boss])]);
+    fixture.breakerMs = beginMs;
+    fixture.stale = new Map([["a", beginMs - 60_000]]);
+    await fixture.after(0);
+    await fixture.after(30_000);
+    await fixture.after(60_000);
+    expect(fixture.published()).toEqual(told);
+  });
+
+  it("that no sink heard of is told to one that is added while it lasts", async () => {
+    const fixture = new NotifyFixture([notifiedPolicy("a", [silentRule])]);
     fixture.breakerMs = beginMs;
     await fixture.after(30_000);
-    fixture.stale = new Map([["a", beginMs - 60_000]]);
-    await fixture.after(60_000);
-    expect(fixture.published()).toEqual(["ops service-down service:main"]);
+    fixture.policies = [notifiedPolicy("a")];
+    await fixture.after(5_000);
+    fixture.breakerMs = undefined;
+    await fixture.after(5_000);
+    await fixture.after(30_000);
+    expect(fixture.published()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
   });
 });
 
