@@ -44,8 +44,8 @@ export function policyOf(event: NotifyEvent): string {
 export class Evaluation {
   readonly policies = new Map<string, PolicyAlertState>();
   readonly notices: AddressedNotice[] = [];
-  /** The policies whose heartbeat is due. */
-  readonly heartbeats: string[] = [];
+  /** The policies whose heartbeat is due, and when their last success was recorded. */
+  readonly heartbeats = new Map<string, string>();
   /** The new deadline states. */
   readonly deadlines = new Map<string, string | undefined>();
   readonly world: World;
@@ -63,7 +63,8 @@ export class Evaluation {
       const alertEvent = toAlertEvent(event, this.world.breakers.get(policy.service) !== undefined, notifyOn);
       const decision = decideEvent(policy, { policy: before, service }, alertEvent);
       this.world.services.set(policy.service, decision.service);
-      if (policy.heartbeat !== undefined && didWork(alertEvent.health)) this.heartbeats.push(policy.name);
+      if (policy.heartbeat !== undefined && didWork(alertEvent.health))
+        this.heartbeats.set(policy.name, event.id.split("-")[0] ?? "");
       return decision;
     });
   }

@@ -9,6 +9,7 @@ import type { Pinger } from "../service/ping.ts";
 
 /** What heartbeats need of the notifier's store. */
 interface HeartbeatStore {
+  nowMs(): Promise<number>;
   texts(part: "heartbeats"): Promise<Map<string, string>>;
   sent(policy: string, text: string): Promise<void>;
 }
@@ -16,7 +17,7 @@ interface HeartbeatStore {
 /** What heartbeats need. */
 export interface HeartbeatOptions {
   readonly notifyStore: HeartbeatStore;
-  /** The URL of a policy; undefined when it has none any more. */
+  /** The URL of a policy; undefined when it has none, or is not loaded yet. */
   readonly urlOf: (policy: string) => string | undefined;
   readonly ping: Pinger["ping"];
   readonly log: EventLog;
@@ -26,6 +27,10 @@ export interface HeartbeatOptions {
 const atOnce = 8;
 const triesMax = 3;
 const triesApartMs = 5_000;
+/** The receiver has noticed the silence after an earlier success: that must not end it. */
+const freshMs = 3_600_000;
+/** Longer than replicas need to adopt new policies. */
+const unknownForMs = 600_000;
 
 /** Sends the heartbeats that are due. */
 export class Heartbeats {
@@ -54,15 +59,20 @@ export class Heartbeats {
   }
 
   async #sendAll(): Promise<void> {
-    const due = await this.#options.notifyStore.texts("heartbeats");
-    await fewAtATime(due, atOnce, ([policy, text]) => this.#send(policy, text), this.#stopping.signal);
+    const { notifyStore } = this.#options;
+    const due = await notifyStore.texts("heartbeats");
+    const nowMs = await notifyStore.nowMs();
+    const send = ([policy, text]: readonly [string, string]) => this.#send(policy, text, nowMs - Number(text));
+    await fewAtATime(due, atOnce, send, this.#stopping.signal);
   }
 
-  async #send(policy: string, text: string): Promise<void> {
+  /** `text`: when the success was recorded, `ageMs` ago. */
+  async #send(policy: string, text: string, ageMs: number): Promise<void> {
     const { urlOf, ping, notifyStore, clock = systemClock } = this.#options;
     const { signal } = this.#stopping;
+    if (urlOf(policy) === undefined && ageMs < unknownForMs) return;
     let problem: string | undefined;
-    for (let attempt = 1; attempt <= triesMax; attempt += 1) {
+    for (let attempt = 1; attempt <= triesMax && ageMs < freshMs; attempt += 1) {
       const url = urlOf(policy);
       problem = url === undefined ? undefined : await ping(url, signal);
       if (problem === undefined) break;

@@ -260,7 +260,7 @@ export class Notifier implements Component {
       policies: changed([...policyTexts.keys()], (name) => policyText(policies.get(name)), policyTexts),
       services: changed([...names, ...serviceTexts.keys()], (name) => JSON.stringify(services.get(name)), serviceTexts),
       deadlines: evaluation.deadlines,
-      heartbeats: new Map(evaluation.heartbeats.map((name) => [name, String(nowMs)])),
+      heartbeats: evaluation.heartbeats,
     };
     const notices = evaluation.notices.map(({ sink, notice }) => {
       return { sink, notice: withContext(notice, set, policy(notice.policy ?? "")) };

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { Heartbeats } from "../../../src/notify/heartbeats.ts";
 import { createPinger } from "../../../src/service/ping.ts";
+import { beginMs, NotifyFixture, notifiedPolicy } from "../../support/notify-fixture.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const pinger = createPinger();
@@ -29,12 +30,14 @@ async function serve(statuses: number[]): Promise<{ url: string; asked: string[]
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/secret`, asked };
 }
 
-function houseOf(urls: Readonly<Record<string, string>>) {
+/** `ageMs`: how long ago the successes were. */
+function houseOf(urls: Readonly<Record<string, string | undefined>>, ageMs = 0) {
   const due = new Map(Object.keys(urls).map((name) => [name, "1000"]));
   const log = new TestLog();
   const waits: number[] = [];
   const heartbeats = new Heartbeats({
     notifyStore: {
+      nowMs: async () => 1_000 + ageMs,
       texts: async () => new Map(due),
       sent: async (policy, text) => {
         if (due.get(policy) === text) due.delete(policy);
@@ -79,6 +82,24 @@ describe("heartbeats", () => {
     expect(asked).toEqual(["GET /secret"]);
     expect(fixture.log.events).toMatchObject([{ policy: "dead", message: "no answer (ECONNREFUSED)" }]);
     expect(JSON.stringify(fixture.log.events)).not.toContain("secret");
+  });
+
+  it("say nothing of a success of more than an hour ago", async () => {
+    const fixture = new NotifyFixture([{ ...notifiedPolicy("a"), heartbeat: { url: "https://x.example" } }]);
+    fixture.ended("a");
+    await fixture.after(7_200_000);
+    expect([...fixture.parts.heartbeats]).toEqual([["a", String(beginMs)]]);
+    const { url, asked } = await serve([]);
+    const { heartbeats, due } = houseOf({ a: url }, 3_600_000);
+    await heartbeats.runOnce();
+    expect([asked, due.size]).toEqual([[], 0]);
+  });
+
+  it("wait ten minutes for a replica that has loaded the policy", async () => {
+    const [young, old] = [houseOf({ a: undefined }, 599_999), houseOf({ a: undefined }, 600_000)];
+    await young.heartbeats.runOnce();
+    await old.heartbeats.runOnce();
+    expect([young.due.size, old.due.size]).toEqual([1, 0]);
   });
 
   it("leave what is due to others when they are stopped", async () => {
