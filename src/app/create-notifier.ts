@@ -19,7 +19,7 @@ import { NotifyStore } from "../store/notify-store.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import type { CurrentSet } from "./current-set.ts";
-import { PolicySlots, readSuccesses } from "./policy-slots.ts";
+import { noSuccessSinceMs, PolicySlots, readSuccesses } from "./policy-slots.ts";
 import type { RunningServices } from "./running-services.ts";
 
 /** What the notifier is built from. */
@@ -94,8 +94,8 @@ async function readStalePolicies(
   const facts = await readSuccesses(policies, store, pauses);
   const stale = new Map<string, number>();
   for (const policy of policies) {
-    const { nowMs, successes, keptSince } = facts;
-    const beganMs = successes.get(policy.name) ?? keptSince.get(policy.name);
+    const { nowMs } = facts;
+    const beganMs = noSuccessSinceMs(policy.name, facts);
     const isPaused = facts.pauses.some((pause) => isAbout(pause, policy) && isInForce(pause, nowMs));
     if (beganMs === undefined || isPaused) continue;
     const staleFromMs = slots.staleFromMs(policy, facts, outageEnds.get(policy.service));

@@ -13,6 +13,7 @@ export interface SuccessFacts {
   readonly nowMs: number;
   readonly successes: ReadonlyMap<string, number>;
   readonly keptSince: ReadonlyMap<string, number>;
+  readonly begun: ReadonlyMap<string, number>;
   readonly pauses: readonly Pause[];
 }
 
@@ -23,13 +24,21 @@ export async function readSuccesses(
   pauses: () => Promise<readonly Pause[]>,
 ): Promise<SuccessFacts> {
   const names = policies.map(({ name }) => name);
-  const [nowMs, successes, keptSince, all] = await Promise.all([
+  const ledger = new SlotLedger(store);
+  const [nowMs, successes, keptSince, begun, all] = await Promise.all([
     redisTimeMs(store),
     readLastSuccesses(store, names),
-    new SlotLedger(store).keptSince(names),
+    ledger.keptSince(names),
+    ledger.begun(names),
     pauses(),
   ]);
-  return { nowMs, successes, keptSince, pauses: all };
+  return { nowMs, successes, keptSince, begun, pauses: all };
+}
+
+/** Since when a policy had no success: the last one, or where its schedule began after that. */
+export function noSuccessSinceMs(name: string, facts: Omit<SuccessFacts, "nowMs" | "pauses">): number | undefined {
+  const [lastMs, begunMs] = [facts.successes.get(name), facts.begun.get(name)];
+  return begunMs === undefined ? (lastMs ?? facts.keptSince.get(name)) : Math.max(lastMs ?? 0, begunMs);
 }
 
 /** What the third slot is used for. Each is cached by its own instant, which seldom changes. */
@@ -66,12 +75,12 @@ export class PolicySlots {
   }
 
   /**
-   * When two whole intervals have passed since the last success. Slots that a pause or an outage up
+   * When two whole intervals have passed without a success. Slots that a pause or an outage up
    * to `floorMs` blocked do not count.
    */
   staleFromMs(policy: Policy, facts: SuccessFacts, floorMs = 0): number | undefined {
-    const { nowMs, successes, keptSince, pauses } = facts;
-    const sinceMs = successes.get(policy.name) ?? keptSince.get(policy.name);
+    const { nowMs, pauses } = facts;
+    const sinceMs = noSuccessSinceMs(policy.name, facts);
     if (sinceMs === undefined) return undefined;
     const ended = pauses.filter((pause) => isAbout(pause, policy) && !isInForce(pause, nowMs));
     const ends = ended.map(({ untilMs }) => (untilMs === null || untilMs > nowMs ? 0 : untilMs));

@@ -66,11 +66,10 @@ export class SlotLedger {
 
   /** Returns the watermarks; a new policy gets `nowMs`, and so does a changed schedule (`from`). */
   async openWatermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, Watermark>> {
-    const { key } = this.#store;
     const watermarks = new Map<string, Watermark>();
     for (const batch of batchesOf(policies, batchMax)) {
       const args = batch.flatMap((one) => [one.policy, one.schedule, one.from ?? "", one.beginsMs ?? nowMs]);
-      const keys = [key("watermarks"), key("schedules"), key("kept-since"), ...this.#recordKeys(batch)];
+      const keys = [...this.#policyHashes, ...this.#recordKeys(batch)];
       const answers = await watermarksScript(this.#store, keys, args);
       for (const [index, [watermark, schedule]] of answers.entries())
         watermarks.set(batch[index]?.policy ?? "", { watermarkMs: Number(watermark), schedule });
@@ -85,7 +84,7 @@ export class SlotLedger {
     for (const batch of batchesOf(planned, batchMax)) {
       const shared = [key("watermarks"), key("schedules"), key("outbox"), key("kept-since"), key("waiting")];
       const noted = [notifyStreamKey(this.#store), troublesKey(this.#store), changedPoliciesKey(this.#store)];
-      const keys = [...shared, ...noted];
+      const keys = [...shared, ...noted, key("begun")];
       const args: (string | number)[] = [slotRecordsMax, slotRecordsForMs];
       for (const one of batch) this.#addPlan(one, keys, args);
       answers.push(...(await recordScript(this.#store, keys, args)));
@@ -101,11 +100,9 @@ export class SlotLedger {
 
   /** Forgets watermarks and schedules; their records expire after `slotRecordsForMs`. */
   async drop(policies: readonly string[]): Promise<void> {
-    const { key } = this.#store;
     for (const batch of batchesOf(policies, batchMax)) {
       const recordKeys = this.#recordKeys(batch.map((policy) => ({ policy })));
-      const keys = [key("watermarks"), key("schedules"), key("kept-since"), ...recordKeys];
-      await forgetScript(this.#store, keys, [slotRecordsForMs, ...batch]);
+      await forgetScript(this.#store, [...this.#policyHashes, ...recordKeys], [slotRecordsForMs, ...batch]);
     }
   }
 
@@ -177,6 +174,11 @@ export class SlotLedger {
     return this.#instantsOf("kept-since", policies);
   }
 
+  /** Returns where these policies began, or their schedule in force; older ones are left out. */
+  begun(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return this.#instantsOf("begun", policies);
+  }
+
   /** Returns up to where slots of these policies are recorded; changes nothing. */
   plannedUpTo(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
     return this.#instantsOf("watermarks", policies);
@@ -193,7 +195,7 @@ export class SlotLedger {
     return records;
   }
 
-  async #instantsOf(hash: "kept-since" | "watermarks", policies: readonly string[]) {
+  async #instantsOf(hash: "begun" | "kept-since" | "watermarks", policies: readonly string[]) {
     const { redis, key } = this.#store;
     const instants = new Map<string, number>();
     for (const batch of batchesOf(policies, batchMax)) {
@@ -201,6 +203,11 @@ export class SlotLedger {
       for (const [index, policy] of batch.entries()) if (found[index]) instants.set(policy, Number(found[index]));
     }
     return instants;
+  }
+
+  /** The hashes that have a field for each policy, as `slots/watermarks` names them. */
+  get #policyHashes(): string[] {
+    return ["watermarks", "schedules", "kept-since", "begun"].map((hash) => this.#store.key(hash));
   }
 
   /** Returns the names of all policies that schedulers plan. */

@@ -106,7 +106,12 @@ describe("the slot ledger", () => {
 
   it("records slots of the schedule in force only, its followers' too", async () => {
     await ledger.openWatermarks([scheduled("root", "hourly"), scheduled("led"), scheduled("left", "alone")], 0);
-    const followers = ["led", "left"].map((policy) => ({ policy, after: "root", followers: 0, schedule: "daily" }));
+    const followers = ["led", "left", "new"].map((policy) => ({
+      policy,
+      after: "root",
+      followers: 0,
+      schedule: "daily",
+    }));
     const records = [{ slotMs: 1_000, state: "missed" as const, detail: "outside-window" }];
     const planned = { ...step("root", 0, 1_000), records, followers };
     expect(await ledger.record([{ ...planned, schedule: "daily" }])).toEqual([
@@ -116,6 +121,8 @@ describe("the slot ledger", () => {
     const waiting = new ChainStore(store);
     expect(await waiting.waitingOf("led")).toHaveLength(1);
     expect(await waiting.waitingOf("left")).toEqual([]);
+    const begun = Object.entries({ led: 0, left: 0, new: 1_000 });
+    expect(await ledger.begun(["led", "left", "new"])).toEqual(new Map(begun));
     expect(await ledger.plannedUpTo(["led", "left"])).toEqual(
       new Map([
         ["led", 1_000],
@@ -195,6 +202,8 @@ describe("the slot ledger", () => {
     expect(holdings).toMatchObject({ watermarkMs: 2_000_000, keptSinceMs: 3_000 });
     expect(holdings.records).toHaveLength(slotRecordsMax);
     expect(holdings.records[0]?.slotMs).toBe(4_000);
+    // The policy itself began before.
+    expect(await ledger.begun(["whole"])).toEqual(new Map([["whole", 0]]));
     expect(await ledger.holdings("nobody")).toEqual({ watermarkMs: undefined, keptSinceMs: undefined, records: [] });
   });
 
@@ -204,6 +213,7 @@ describe("the slot ledger", () => {
     await ledger.record([step("rewritten", 1_000, 2_000), step("returned", 1_000, 2_000), step("same", 1_000, 2_000)]);
     await ledger.drop(["returned"]);
     expect(await keptSince("returned")).toBeUndefined();
+    expect(await ledger.begun(["returned"])).toEqual(new Map());
     const rewritten = { ...scheduled("rewritten", "hourly"), from: "daily" };
     await ledger.openWatermarks([rewritten, scheduled("returned"), scheduled("same")], 5_000);
     expect(await keptSince("rewritten")).toBe(5_000);
@@ -212,6 +222,8 @@ describe("the slot ledger", () => {
     await ledger.record([step("rewritten", 5_000, 8_000)]);
     await ledger.openWatermarks([{ ...scheduled("rewritten"), from: "hourly" }], 7_000);
     expect(await keptSince("rewritten")).toBe(8_000);
+    const begun = Object.entries({ rewritten: 8_000, returned: 5_000, same: 1_000 });
+    expect(await ledger.begun(["rewritten", "returned", "same"])).toEqual(new Map(begun));
   });
 
   it("does not take that back when it drops records from before", async () => {

@@ -214,7 +214,8 @@ class Release {
     const policies = this.#policies.map(({ policy }) => policy);
     const notes = [...this.#notes.values()].sort((a, b) => a.atMs - b.atMs);
     const keptSince = new Map(policies.map(({ name }) => [name, 0]));
-    const facts = { nowMs, successes: this.#successes, keptSince, pauses: [], notes, late: new Map() };
+    const instants = { successes: this.#successes, keptSince, begun: new Map() };
+    const facts = { nowMs, ...instants, pauses: [], notes, late: new Map() };
     setTroubles(metrics, services, findTroubles(policies, facts, this.#slots));
     const cause = main === "down" ? "server" : main === "denied" ? "unauthorized" : "none";
     metrics.set("syncline_breaker_open", { service: "main", breakerCause: cause }, cause === "none" ? 0 : 1);

@@ -15,7 +15,8 @@ const nightly = testPolicy({
 const note = (trouble: NotedTrouble, atText: string, policy = "nightly") => ({ trouble, policy, atMs: at(atText) });
 
 function find(nowText: string, facts: Partial<PolicyFacts>, policies = [nightly]): string[] {
-  const calm = { successes: new Map(), keptSince: new Map(), pauses: [], notes: [], late: new Map() };
+  const instants = { successes: new Map(), keptSince: new Map(), begun: new Map() };
+  const calm = { ...instants, pauses: [], notes: [], late: new Map() };
   const found = findTroubles(policies, { nowMs: at(nowText), ...calm, ...facts }, new PolicySlots());
   return found.map(({ trouble, atMs }) => `${trouble} ${new Date(atMs).toISOString().slice(0, 16)}`);
 }
@@ -35,6 +36,15 @@ describe("the troubles of policies", () => {
     expect(find("2026-11-25T02:32:00Z", { ...friday, notes })).toEqual(["stale 2026-11-25T02:30"]);
     expect(find("2026-11-25T02:29:00Z", friday)).toEqual([]);
     expect(find("2026-11-25T02:32:00Z", { keptSince: friday.successes })).toEqual(["stale 2026-11-25T02:30"]);
+  });
+
+  it("count slots from where the schedule began, if that is after the last success", () => {
+    const begun = new Map([["nightly", at("2026-11-24T09:00:00Z")]]);
+    expect(find("2026-11-26T23:00:00Z", { ...friday, begun })).toEqual([]);
+    expect(find("2026-11-27T02:31:00Z", { ...friday, begun })).toEqual(["stale 2026-11-27T02:30"]);
+    // Dropped records say nothing of it.
+    const keptSince = new Map([["nightly", at("2026-11-27T02:30:00Z")]]);
+    expect(find("2026-11-27T02:31:00Z", { begun, keptSince })).toEqual(["stale 2026-11-27T02:30"]);
   });
 
   it("forget a failure after three slots without an end: its sync job was removed", () => {
@@ -69,6 +79,7 @@ describe("the troubles of policies", () => {
       nowMs: at("2026-11-27T00:00:00Z"),
       successes: new Map(),
       keptSince,
+      begun: new Map(),
       pauses: [],
       notes: [],
       late: new Map(),

@@ -2,7 +2,7 @@
 -- it, and its schedule in force. A follower's slot waits only from its own watermark on, which
 -- moves along. Slots that another replica planned without the follower wait as left out.
 -- KEYS: watermarks, schedules, outbox, kept-since, waiting, event stream, troubles, changed
--- policies; then for each policy slots, slot-index, the join counter of each slot when it has
+-- policies, begun; then for each policy slots, slot-index, the join counter of each slot when it has
 -- followers, and the month of each slot that the day summaries count
 -- ARGV: most records of a policy, their retention (ms); then for each policy its name, schedule (''
 -- for any), expected watermark, new watermark, outbox field, tasks (JSON, '' for none), number of
@@ -12,8 +12,8 @@
 -- Answers for each policy 'recorded', 'moved', 'superseded' (another schedule is in force) or
 -- 'fault', the watermark that stands ('' for none) and Redis's refusal. The slots of the others are
 -- recorded all the same.
-local watermarksKey, schedulesKey, outboxKey, keptSinceKey, waitingKey, streamKey, troublesKey, changedKey =
-  unpack(KEYS, 1, 8)
+local watermarksKey, schedulesKey, outboxKey, keptSinceKey, waitingKey, streamKey, troublesKey, changedKey, begunKey =
+  unpack(KEYS, 1, 9)
 local most, retentionMs = unpack(ARGV, 1, 2)
 --- @include "slot-record"
 --- @include "join-counter"
@@ -42,6 +42,7 @@ local function openWaiting(plan, followed, waits)
   if not begun then
     redis.call('HSET', watermarksKey, follower, plan.new)
     redis.call('HSET', keptSinceKey, follower, plan.new)
+    redis.call('HSET', begunKey, follower, plan.new)
     redis.call('HSET', schedulesKey, follower, schedule)
     return
   end
@@ -97,7 +98,7 @@ local function run(plan)
   return { 'recorded', plan.new, '' }
 end
 
-local atArg, atKey = 3, 9
+local atArg, atKey = 3, 10
 local function nextArg()
   atArg = atArg + 1
   return ARGV[atArg - 1]
