@@ -43,10 +43,7 @@ function toTest(alert: string, { series, atMinute }: Course, isFiring: boolean, 
 const fires = ([alert, { fires: course }]: [string, AlertCase]) => toTest(alert, course, true, course.labels);
 const staysSilent = ([alert, { silent }]: [string, AlertCase]) => toTest(alert, silent, false);
 
-/**
- * Plays them side by side, each as a release of its own, by the file as it is. Only that nothing is
- * scraped needs a release's own rules.
- */
+/** Plays them side by side, each as a release of its own, by the file as it is. */
 async function play(tests: readonly Played[]): Promise<string> {
   const own = tests.map(({ series, expect: wanted }, index) => {
     const inJob = (text: string) => text.replaceAll('job="s"', `job="s${index}"`);
@@ -55,13 +52,12 @@ async function play(tests: readonly Played[]): Promise<string> {
       expect: wanted.map((one) => ({ ...one, expr: inJob(one.expr) })),
     };
   });
-  const down = `s${tests.findIndex(({ name }) => name === "SynclineDown")}`;
   const all = {
     name: "side by side",
     series: Object.fromEntries(own.flatMap(({ series }) => series)),
     expect: own.flatMap((one) => one.expect),
   };
-  return playRules([file, writeRules(await renderRules("demo", { ...ofCases, job: down }))], [all]);
+  return playRules([file], [all]);
 }
 
 describe("the alerts", () => {
@@ -111,6 +107,19 @@ describe("the alerts", () => {
 
   it("stay silent when they should", async () => {
     expect(await play(Object.entries(alertCases).map(staysSilent))).toContain("SUCCESS");
+  });
+
+  it("tell once that a release is gone, for as long as it is", async () => {
+    const gone = {
+      name: "gone",
+      series: { 'syncline_build_info{namespace="a",job="s"}': "1x5 stale" },
+      expect: [12, 64, 65, 66, 67, 120].map((atMinute) => ({
+        expr: 'count(ALERTS{job="s",alertname="SynclineDown",alertstate="firing"})',
+        atMinute,
+        samples: [{ labels: "{}", value: 1 }],
+      })),
+    };
+    expect(await playRules([writeRules(await renderRules("demo", ofCases))], [gone])).toContain("SUCCESS");
   });
 
   it("name the policies that are worst, and count them all", async () => {
