@@ -58,7 +58,7 @@ export class DeclaredMemory {
 
   /** Holds an object for one caller, or goes on holding it; answers its holder. */
   async hold(place: ObjectPlace, object: DeclaredObject, by: string): Promise<string> {
-    return holdScript(this.#store, [this.#key("applying", place, object)], [by, heldMs]);
+    return (await holdScript(this.#store, [this.#key("applying", place, object)], [by, heldMs])) || by;
   }
 
   /** Lets an object go, if this caller holds it. */

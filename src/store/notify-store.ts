@@ -14,9 +14,9 @@ import {
 import { parseOutcome } from "../model/outcome.ts";
 import { readSlotRecord } from "../model/slot-record.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
-import { asFlag, asList, asNothing, asNumber, asText, asTexts, asWord, createScript, pairsOf } from "./script.ts";
+import { asFlag, asList, asNothing, asNumber, asText, asTexts, createScript, pairsOf } from "./script.ts";
 
-const takeScript = createScript("lease/acquire", asWord("prolonged", "taken", "refused"));
+const takeScript = createScript("lease/acquire", asText);
 const releaseScript = createScript("lease/release", asNothing);
 const readScript = createScript("notify/read", (answer) => {
   const [events, lost, nowMs] = asList(answer);
@@ -59,8 +59,9 @@ export class NotifyStore {
   }
 
   /** Takes or prolongs the lease. `taken`: another may have had it since this owner had it. */
-  take(owner: string, durationMs: number): Promise<"prolonged" | "taken" | "refused"> {
-    return takeScript(this.#store, [this.#lease], [owner, durationMs]);
+  async take(owner: string, durationMs: number): Promise<"prolonged" | "taken" | "refused"> {
+    const before = await takeScript(this.#store, [this.#lease], [owner, durationMs]);
+    return before === "" ? "taken" : before === owner ? "prolonged" : "refused";
   }
 
   /** Releases the lease, if this owner has it. */

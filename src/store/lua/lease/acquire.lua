@@ -1,10 +1,10 @@
--- Takes or prolongs a lease.
+-- Takes or prolongs a lease, unless another one has it.
 -- KEYS: lease
 -- ARGV: claimant, durationMs
--- Answers 'prolonged' where the claimant had it already, or 'taken', or 'refused': another has it.
+-- Answers who had it before; '' for none.
 local leaseKey = KEYS[1]
 local claimant, durationMs = unpack(ARGV)
 --- @include "lease"
-local had = redis.call('GET', leaseKey) == claimant
-if acquireLease(leaseKey, claimant, durationMs) ~= claimant then return 'refused' end
-return had and 'prolonged' or 'taken'
+local before = redis.call('GET', leaseKey)
+acquireLease(leaseKey, claimant, durationMs)
+return before or ''
