@@ -31,10 +31,10 @@ export class MeteredFeedStore extends FeedStore {
     return novelties;
   }
 
-  override async walked(feed: Feed, walk: WalkSummary): Promise<void> {
+  override async endWalk(feed: Feed, walk: WalkSummary): Promise<void> {
     const { service, list } = feed;
     const before = await this.status(feed);
-    await super.walked(feed, walk);
+    await super.endWalk(feed, walk);
     const metrics = this.#metrics;
     metrics.add("syncline_feed_walks_total", { service, list, walkOutcome: walk.whole ? "whole" : "part" });
     if (walk.whole)
@@ -46,9 +46,9 @@ export class MeteredFeedStore extends FeedStore {
     if (blindSinceMs > 0) metrics.observe("syncline_feed_lag_seconds", { list }, (endedAtMs - blindSinceMs) / 1_000);
   }
 
-  override async failed(feed: Feed, failure: string): Promise<void> {
+  override async failWalk(feed: Feed, failure: string): Promise<void> {
     const { service, list } = feed;
     this.#metrics.add("syncline_feed_walks_total", { service, list, walkOutcome: "failed" });
-    await super.failed(feed, failure);
+    await super.failWalk(feed, failure);
   }
 }

@@ -6,10 +6,10 @@ import { UsageError } from "../core/errors.ts";
 import { showBoth, showInstant } from "../core/instant.ts";
 import { showSubject } from "../model/pause.ts";
 import { isByHand, parseTaskId } from "../model/task.ts";
-import { taskPlaces } from "../queries/audit-policy.ts";
+import { taskStores } from "../queries/audit-policy.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
 import { readHandStory, readSlotStory, readStoryOfTask, type SlotStory } from "../queries/slot-story.ts";
-import type { StoryPlaces, TaskStory } from "../queries/task-story.ts";
+import type { StoryStores, TaskStory } from "../queries/task-story.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -44,7 +44,7 @@ export function explainCommand(io: CommandIo): Command {
       withPolicies(options, io, async ({ set, store, target }) => {
         const question = { set, time, nowMs: await redisTimeMs(store) };
         const story = await withProducer(target, (producer) =>
-          findStory(name, question, { ...taskPlaces({ store, producer, set }), set }),
+          findStory(name, question, { ...taskStores({ store, producer, set }), set }),
         );
         const policies = set.policies.filter((policy) => policy.name === story.policy);
         const timezone = timezoneFor(undefined, policies);
@@ -61,7 +61,7 @@ interface Question {
 }
 
 /** @throws UsageError when nothing is known of it. */
-async function findStory(name: string, { set, time, nowMs }: Question, places: StoryPlaces): Promise<SlotStory> {
+async function findStory(name: string, { set, time, nowMs }: Question, places: StoryStores): Promise<SlotStory> {
   if (parseTaskId(name) !== undefined) {
     if (time !== undefined) throw new UsageError(`${name} is a task, which has its time: leave ${time} out`);
     const story = await readStoryOfTask(name, { set, nowMs }, places);

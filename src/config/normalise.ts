@@ -161,8 +161,8 @@ function toPolicy(input: PolicyInput, shared: SetContext, where: Policy["where"]
   const action = toAction(input);
   const schedule = input.schedule === undefined ? undefined : toSchedule(input.schedule, defaults);
   const windowMs = Math.min(schedule?.kind === "every" ? schedule.everyMs : Infinity, policyDefaults.catchUpWindowMs);
-  const { after, heartbeat, labels, needs, owner, ...own } = { ...defaults, ...input };
-  const { notify = [], quarantine = "off", unusual = {} } = own;
+  const { after, heartbeat, labels, needs, owner, ...merged } = { ...defaults, ...input };
+  const { notify = [], quarantine = "off", unusual = {} } = merged;
   const isAbout = (item: NotifyItem) =>
     typeof item === "string" || hasLabels(input, selectorOf(labelsOf({ labels: item.match })));
   const rules = notify.filter(isAbout).map(toRule);
@@ -177,12 +177,12 @@ function toPolicy(input: PolicyInput, shared: SetContext, where: Policy["where"]
     ...(after === undefined ? {} : { after: { policy: after.policy, on: after.on ?? ["succeeded"], withinMs } }),
     timezone: input.schedule?.timezone ?? defaults.timezone ?? policyDefaults.timezone,
     closed: toClosed(input, shared),
-    catchUp: own.catchUp ?? policyDefaults.catchUp,
+    catchUp: merged.catchUp ?? policyDefaults.catchUp,
     // For a follower, `after.within` is the only limit of lateness.
-    catchUpWindowMs: after === undefined ? (toMs(own.catchUpWindow) ?? windowMs) : withinMs,
-    overlap: own.overlap ?? policyDefaults.overlap,
+    catchUpWindowMs: after === undefined ? (toMs(merged.catchUpWindow) ?? windowMs) : withinMs,
+    overlap: merged.overlap ?? policyDefaults.overlap,
     follow: toFollow({ ...defaults.follow, ...input.follow }, action),
-    onUnknown: own.onUnknown ?? policyDefaults.onUnknown,
+    onUnknown: merged.onUnknown ?? policyDefaults.onUnknown,
     quarantine:
       quarantine === "off"
         ? undefined

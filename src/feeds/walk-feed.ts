@@ -38,7 +38,7 @@ import { LinkExpired, type PagedList, walkList } from "./strategy/walk.ts";
 export interface WalkDependencies {
   readonly feeds: Pick<
     FeedStore,
-    | ("beginAnew" | "takeIn" | "keepKnowledge" | "keepShape" | "walked" | "failed" | "markLogged")
+    | ("beginAnew" | "takeIn" | "keepKnowledge" | "keepShape" | "endWalk" | "failWalk" | "markLogged")
     | ("discoveredSince" | "status" | "waiting")
   >;
   readonly nowMs: () => Promise<number>;
@@ -140,7 +140,7 @@ async function endBrokenWalk(
   const { kind, retryAfterMs = 0 } = failure;
   const message = firstLine(failure);
   if (kind !== "throttled" && kind !== "cancelled" && !signal.aborted) {
-    await feeds.failed(feed, `${kind}: ${message}`);
+    await feeds.failWalk(feed, `${kind}: ${message}`);
     log.warn("feed.unreadable", { ...feed, kind, message });
     return snooze(nowMs + Math.max(pace.fastestMs, retryAfterMs));
   }
@@ -239,7 +239,7 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   }
   await announceNew(feed, before, walk);
   const count = report.known.items;
-  await feeds.walked(feed, { startedAtMs, sinceMs, count, whole, because, totals: counted });
+  await feeds.endWalk(feed, { startedAtMs, sinceMs, count, whole, because, totals: counted });
   if (fresh > 0) log.info("feed.walked", { ...feed, count, fresh, first: isFirst, how: kind });
   const kept = { ...report, known: withoutCredentials(report.known, listPath) };
   logOrder(feed, known, { report: kept, log });

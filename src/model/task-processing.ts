@@ -18,7 +18,7 @@ export type FindJobStatus = (service: string, taskId: string) => Promise<JobStat
 /** Reports to the chains how far the tasks of a slot have come. Every call may be repeated. */
 export interface ChainProgress {
   /** Other tasks replace this one. Call it once they are queued, before this one is released. */
-  fannedOut(task: Task, targets: readonly string[]): Promise<void>;
+  noteFannedOut(task: Task, targets: readonly string[]): Promise<void>;
   /** The task has its outcome, or other tasks replace it, and it holds no lease. */
   taskOver(task: Task): Promise<void>;
 }

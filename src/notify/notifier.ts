@@ -372,13 +372,13 @@ export class Notifier implements Component {
   async #known(nowMs: number) {
     const { notifyStore, policy } = this.#options;
     const all = [...(await notifyStore.texts("policies"))];
-    const isNotified = (name: string) => policy(name)?.notify !== undefined;
+    const hasSinks = (name: string) => policy(name)?.notify !== undefined;
     const isForgotten = ([name, text]: readonly [string, string]) => {
       const ends = Object.values(parsePolicyAlert(text).targets).map(({ brief }) => Date.parse(brief.at));
-      return !isNotified(name) && nowMs - Math.max(0, ...ends) > forgetMs;
+      return !hasSinks(name) && nowMs - Math.max(0, ...ends) > forgetMs;
     };
     const names = (entries: readonly (readonly [string, string])[]) => entries.map(([name]) => name);
-    return { notified: names(all).filter(isNotified), forgotten: names(all.filter(isForgotten)) };
+    return { notified: names(all).filter(hasSinks), forgotten: names(all.filter(isForgotten)) };
   }
 
   /** Notes a change of the policies: nothing is forgotten for a while after it. */

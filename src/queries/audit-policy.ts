@@ -21,7 +21,7 @@ import { entryRetentionMs, StartJournal } from "../store/start-journal.ts";
 import type { QueryContext } from "./query-context.ts";
 
 /** Where tasks may be found. `services`: all, since a task stays where its policy was. */
-export interface TaskPlaces {
+export interface TaskStores {
   readonly store: Store;
   readonly services: readonly string[];
   readonly history: Pick<History, "outcome" | "withOutcome" | "keptSinceMs">;
@@ -31,7 +31,7 @@ export interface TaskPlaces {
 }
 
 /** The places in this Redis. */
-export function taskPlaces({ store, producer, set, allServices }: PlacesContext): TaskPlaces {
+export function taskStores({ store, producer, set, allServices }: PlacesContext): TaskStores {
   const services = allServices ?? [...set.services.keys()];
   const [history, journal, ledger] = [new History(store), new StartJournal(store), new SlotLedger(store)];
   return { store, services, history, journal, producer, ledger };
@@ -91,7 +91,7 @@ export async function readAudits(
   span: Pick<AuditedTime, "fromMs" | "toMs">,
   { atOnce = atOnceDefault, signal }: { readonly atOnce?: number; readonly signal?: AbortSignal } = {},
 ): Promise<readonly AuditReport[]> {
-  const places = taskPlaces(context);
+  const places = taskStores(context);
   const nowMs = await places.ledger.nowMs();
   const reports: AuditReport[] = [];
   for (const batch of batchesOf(policies, atOnce)) {
@@ -132,7 +132,7 @@ async function auditPolicy(
   policy: Policy,
   { fromMs, toMs, nowMs }: AuditedTime,
   { holdings, waiting, outcomesSinceMs: keptSinceMs }: Kept,
-  places: TaskPlaces,
+  places: TaskStores,
 ): Promise<AuditReport> {
   const audited = holdings && auditSlots(policy, { ...holdings, waiting, fromMs, toMs: toMs ?? nowMs, nowMs });
   if (audited === undefined) {
@@ -197,7 +197,7 @@ export type TaskName = Pick<Task, "policy" | "service" | "kind" | "target" | "sl
  */
 export async function findLostTasks(
   tasks: readonly TaskName[],
-  places: TaskPlaces,
+  places: TaskStores,
 ): Promise<{ readonly lost: readonly TaskName[]; readonly inFlight: number }> {
   const open = await withoutOutcome(await expand(await withoutOutcome(tasks, places), places), places);
   if (open.length === 0) return { lost: [], inFlight: 0 };
@@ -215,7 +215,7 @@ export async function findLostTasks(
 }
 
 /** Asked last: a worker may have recorded newer outcomes meanwhile, and so dropped these. */
-async function withoutDropped(tasks: readonly TaskName[], { history, ledger }: TaskPlaces): Promise<TaskName[]> {
+async function withoutDropped(tasks: readonly TaskName[], { history, ledger }: TaskStores): Promise<TaskName[]> {
   const keptSinceMs = (await history.keptSinceMs(tasks[0]?.policy ?? "")) ?? 0;
   const masksKeptSinceMs = (await ledger.nowMs()) - entryRetentionMs;
   return tasks.filter(
@@ -223,7 +223,7 @@ async function withoutDropped(tasks: readonly TaskName[], { history, ledger }: T
   );
 }
 
-async function withoutOutcome(tasks: readonly TaskName[], { history }: TaskPlaces): Promise<TaskName[]> {
+async function withoutOutcome(tasks: readonly TaskName[], { history }: TaskStores): Promise<TaskName[]> {
   const ended = await history.withOutcome(
     tasks[0]?.policy ?? "",
     tasks.map(({ id }) => id),
@@ -232,7 +232,7 @@ async function withoutOutcome(tasks: readonly TaskName[], { history }: TaskPlace
 }
 
 /** A task over masks is over when it has fanned out. */
-async function expand(tasks: readonly TaskName[], { journal }: TaskPlaces): Promise<TaskName[]> {
+async function expand(tasks: readonly TaskName[], { journal }: TaskStores): Promise<TaskName[]> {
   const expanded: TaskName[] = [];
   for (const task of tasks) {
     const into = await journal.fannedOutInto(task.id);

@@ -19,7 +19,7 @@ import { readPauses } from "../store/pauses.ts";
 import { type ReadStates, readPolicyStates } from "../store/policy-states.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
-import { taskPlaces } from "./audit-policy.ts";
+import { taskStores } from "./audit-policy.ts";
 import { findOutcomes, type OutcomeQuestion } from "./outcomes.ts";
 import { type PolicyLine, readPolicyLines } from "./policy-lines.ts";
 import type { QueryContext, StateContext } from "./query-context.ts";
@@ -227,7 +227,7 @@ export async function readStoryAt(context: QueryContext, policy: Policy, instant
   const asked = new Date(instantMs).toISOString();
   const around = slotsAround(policy, { text: asked, instants: [instantMs], nearMs: instantMs, widthMs: 1_000 });
   const nowMs = await redisTimeMs(context.store);
-  const places = { ...taskPlaces(context), set: context.set };
+  const places = { ...taskStores(context), set: context.set };
   return ofView(await readSlotStory(policy, { asked, around, nowMs }, places), context);
 }
 
@@ -250,7 +250,7 @@ async function ofView(
 /** Tells the story of a task; undefined: nothing is known of it, or the asker may not see it. */
 export async function readTaskAt(context: QueryContext, id: string): Promise<SlotStory | undefined> {
   const { store, set } = context;
-  const places = { ...taskPlaces(context), set };
+  const places = { ...taskStores(context), set };
   const story = await readStoryOfTask(id, { set, nowMs: await redisTimeMs(store) }, places);
   const seen = story && (await ofView(story, context));
   return seen?.tasks.length === 0 ? undefined : seen;

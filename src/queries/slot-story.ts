@@ -19,7 +19,7 @@ import { type Presence, readPresence, type Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import { describeDeadline } from "./deadlines.ts";
 import { describeDeniedBy } from "./service-words.ts";
-import { readTaskStories, type StoryPlaces, type TaskStory, type ToldTask } from "./task-story.ts";
+import { readTaskStories, type StoryStores, type StoryTask, type TaskStory } from "./task-story.ts";
 
 const changesReadMax = 1_000;
 const outcomesReadMax = 500;
@@ -63,7 +63,7 @@ interface SlotQuestion {
 export async function readSlotStory(
   policy: Policy,
   { asked, around, nowMs, task }: SlotQuestion,
-  places: StoryPlaces,
+  places: StoryStores,
 ): Promise<SlotStory> {
   const { slotMs } = around;
   // Read waiting slots first: a slot that stops waiting in between has a record then.
@@ -106,7 +106,7 @@ export async function readSlotStory(
 export async function readHandStory(
   policy: Policy,
   { afterMs, nowMs }: { readonly afterMs: number; readonly nowMs: number },
-  places: StoryPlaces,
+  places: StoryStores,
 ): Promise<SlotStory | undefined> {
   const changes = await new Changes(places.store).newest(changesReadMax);
   const ended = await new History(places.store).newestPlaces(outcomesReadMax, [policy.name]);
@@ -124,7 +124,7 @@ export async function readHandStory(
 export async function readStoryOfTask(
   id: string,
   { set, nowMs }: { readonly set: PolicySet; readonly nowMs: number },
-  places: StoryPlaces,
+  places: StoryStores,
 ): Promise<SlotStory | undefined> {
   const name = parseTaskId(id);
   if (name === undefined) return undefined;
@@ -149,9 +149,9 @@ function hasTraces({ outcome, isInFlight, journal }: TaskStory): boolean {
 
 /** Tasks apart from a slot: by hand, or of a policy that is gone. */
 async function looseStory(
-  tasks: readonly ToldTask[],
+  tasks: readonly StoryTask[],
   { policy, changes, nowMs }: { policy: Policy | undefined; changes: readonly Change[]; nowMs: number },
-  places: StoryPlaces,
+  places: StoryStores,
 ): Promise<SlotStory> {
   const [first] = tasks;
   const { origin, slotMs = 0, policy: name = "", service = "" } = first ?? {};
@@ -210,7 +210,7 @@ function toldTask(
   id: string,
   about: Pick<Policy, "service"> &
     Partial<Pick<Policy, "overlap">> & { readonly repository?: string | null | undefined },
-): ToldTask | undefined {
+): StoryTask | undefined {
   const name = parseTaskId(id);
   const { service, overlap, repository = null } = about;
   return name && { ...name, id, service, overlap, repository };

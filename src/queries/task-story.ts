@@ -10,12 +10,12 @@ import { Leases } from "../store/leases.ts";
 import { batchesOf } from "../store/script.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
-import type { TaskPlaces } from "./audit-policy.ts";
+import type { TaskStores } from "./audit-policy.ts";
 import { type RunningSet, readRunning, stepWords, type TaskLookedAt } from "./running.ts";
 import { targetWords } from "./task-words.ts";
 
 /** Where the parts of a story are read. */
-export type StoryPlaces = TaskPlaces & { readonly set: RunningSet };
+export type StoryStores = TaskStores & { readonly set: RunningSet };
 
 const tasksMax = 1_000;
 
@@ -57,7 +57,7 @@ export interface TaskStory {
 }
 
 /** A task to tell of. `overlap`: of its policy; undefined when that is gone. */
-export type ToldTask = Pick<
+export type StoryTask = Pick<
   Task,
   "policy" | "id" | "kind" | "target" | "slotMs" | "origin" | "service" | "repository"
 > & {
@@ -65,7 +65,7 @@ export type ToldTask = Pick<
 };
 
 /** Tells tasks; for one over masks, the tasks that replace it. At most 1,000. */
-export async function readTaskStories(tasks: readonly ToldTask[], places: StoryPlaces): Promise<readonly TaskStory[]> {
+export async function readTaskStories(tasks: readonly StoryTask[], places: StoryStores): Promise<readonly TaskStory[]> {
   // Before the queue: what is queued in between is found there.
   const planned = new Set(
     (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((planned) => planned.tasks.map(({ id }) => id)),
@@ -81,9 +81,9 @@ export async function readTaskStories(tasks: readonly ToldTask[], places: StoryP
 }
 
 /** `isPlanned`: the scheduler has planned it and has not noted yet that the queue has it. */
-type PlannedTask = ToldTask & { readonly isPlanned: boolean };
+type PlannedTask = StoryTask & { readonly isPlanned: boolean };
 
-async function taskStory(told: PlannedTask, places: StoryPlaces): Promise<TaskStory> {
+async function taskStory(told: PlannedTask, places: StoryStores): Promise<TaskStory> {
   const { history, journal, store } = places;
   const [entry, { task, queued }] = await Promise.all([journal.entry(told.id), findQueued(told, places)]);
   // Read after the queue: a task that ends in between has its outcome then.
@@ -114,7 +114,7 @@ async function taskStory(told: PlannedTask, places: StoryPlaces): Promise<TaskSt
 /** Finds a task in its queue; if its policy has moved since, as a task of the service before. */
 async function findQueued(
   task: PlannedTask,
-  { producer, store, services }: StoryPlaces,
+  { producer, store, services }: StoryStores,
 ): Promise<{ readonly task: PlannedTask; readonly queued: QueuedTask | undefined }> {
   const queued = await producer.find(task);
   const moved = queued === undefined ? await findTaskInFlight(store, services, task.id) : undefined;
@@ -123,7 +123,7 @@ async function findQueued(
   return { task: { ...task, service, repository }, queued: await producer.find(moved) };
 }
 
-async function nowWords(looked: TaskLookedAt, { set, store, ledger }: StoryPlaces): Promise<string | null> {
+async function nowWords(looked: TaskLookedAt, { set, store, ledger }: StoryStores): Promise<string | null> {
   const timezone = set.policies.find(({ name }) => name === looked.task.policy)?.timezone;
   const [running] = await readRunning([looked], set, store);
   return running === undefined ? null : stepWords(running, timezone, await ledger.nowMs());
@@ -143,7 +143,7 @@ function stepsOf(entry: StartEntry | undefined, outcome: Outcome | undefined) {
 }
 
 /** Asked after the outcome: one that is dropped in between must not look as if it never was. */
-async function droppedUpTo(task: ToldTask, { history, ledger }: StoryPlaces): Promise<number | undefined> {
+async function droppedUpTo(task: StoryTask, { history, ledger }: StoryStores): Promise<number | undefined> {
   const keptSinceMs = (await history.keptSinceMs(task.policy)) ?? 0;
   // For a task over masks others stood, as the journal knows for a while.
   const masksSinceMs = isFromMasks(task) ? (await ledger.nowMs()) - entryRetentionMs : 0;

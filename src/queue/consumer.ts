@@ -9,7 +9,7 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import { withoutSecrets } from "../core/secrets.ts";
 import type { Attempt } from "../model/task-processing.ts";
 import { done, snooze, type Verdict } from "../model/verdict.ts";
-import { type Consumer, type ConsumerBase, createWorker, type JobContext } from "./worker.ts";
+import { type Consumer, type ConsumerBase, createBaseConsumer, type JobContext } from "./worker.ts";
 
 /** What a consumer needs. */
 export interface ConsumerOptions extends ConsumerBase {
@@ -61,7 +61,7 @@ export function createConsumer(given: ConsumerOptions): Consumer {
     if (!isDoomed && job.stalledCounter > 0) forgetCrashes(job, options);
     return applyVerdict(verdict, job, { token, options });
   };
-  return createWorker(options, {
+  return createBaseConsumer(options, {
     queue,
     graceMs: 0,
     options: {

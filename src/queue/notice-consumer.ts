@@ -11,7 +11,7 @@ import { withoutSecrets } from "../core/secrets.ts";
 import { type Delivery, type DeliveryTry, type DeliveryVerdict, parseDelivery } from "../model/notice.ts";
 import type { NoticeQueues } from "./notice-queues.ts";
 import { sinkQueueName } from "./queues.ts";
-import { type ConsumerBase, createWorker } from "./worker.ts";
+import { type ConsumerBase, createBaseConsumer } from "./worker.ts";
 
 /** What a consumer needs. */
 export interface NoticeConsumerOptions extends ConsumerBase {
@@ -39,7 +39,7 @@ export function createNoticeConsumer(given: NoticeConsumerOptions): Component {
   const log = createRateLimitedLog(given.log, systemClock, "queue");
   const { sink, queues, gaveUp } = given;
   const queue = sinkQueueName(sink);
-  return createWorker(
+  return createBaseConsumer(
     { ...given, log },
     {
       queue,

@@ -18,7 +18,7 @@ export interface ConsumerBase {
 }
 
 /** How one consumer works. */
-export interface WorkerParts {
+export interface ConsumerParts {
   readonly queue: string;
   /** How long items in work may go on when it stops; 0: they are cancelled at once. */
   readonly graceMs: number;
@@ -46,7 +46,7 @@ export interface Consumer extends Component {
 }
 
 /** Makes the component of one worker. */
-export function createWorker(base: ConsumerBase, parts: WorkerParts): Consumer {
+export function createBaseConsumer(base: ConsumerBase, parts: ConsumerParts): Consumer {
   const { queue, before } = parts;
   let worker: Worker | undefined;
   const stopping = new AbortController();
@@ -70,7 +70,7 @@ export function createWorker(base: ConsumerBase, parts: WorkerParts): Consumer {
   };
 }
 
-function openWorker(base: ConsumerBase, parts: WorkerParts, stopping: AbortSignal): Worker {
+function openWorker(base: ConsumerBase, parts: ConsumerParts, stopping: AbortSignal): Worker {
   const { connections, takeOverAfterMs, log } = base;
   const { queue, options, process, listen } = parts;
   // Three parameters: only then BullMQ passes the signal.
@@ -84,7 +84,7 @@ function openWorker(base: ConsumerBase, parts: WorkerParts, stopping: AbortSigna
 }
 
 /** Stops a worker within `drainMs`. Another worker takes over what is left. */
-async function stopWorker(worker: Worker, { drainMs, log }: ConsumerBase, parts: WorkerParts): Promise<void> {
+async function stopWorker(worker: Worker, { drainMs, log }: ConsumerBase, parts: ConsumerParts): Promise<void> {
   const done = drain(worker, parts.graceMs);
   await withDeadline(done, drainMs, () => new Error("still busy")).catch(() => {
     log.warn("queue.drain-incomplete", { queue: parts.queue });

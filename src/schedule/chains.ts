@@ -52,7 +52,7 @@ export class Chains implements ChainProgress {
     this.#options = options;
   }
 
-  fannedOut(task: Task, targets: readonly string[]): Promise<void> {
+  noteFannedOut(task: Task, targets: readonly string[]): Promise<void> {
     return this.#options.chainStore.fannedOut(task, targets);
   }
 

@@ -177,15 +177,15 @@ export class Scheduler implements Component {
       const isPlanned = scheduleText(policy) !== undefined && !this.#superseded.has(policy.name);
       if (isPlanned) wanted.set(policy.name, policy);
     }
-    const own = () => [...wanted].map(([policy, of]) => ({ policy, schedule: scheduleText(of) ?? "" }));
-    const unknown = own().filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined);
-    const begun = await ledger.openWatermarks(unknown, nowMs);
+    const wantedSchedules = () => [...wanted].map(([policy, of]) => ({ policy, schedule: scheduleText(of) ?? "" }));
+    const notOnAgenda = wantedSchedules().filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined);
+    const begun = await ledger.openWatermarks(notOnAgenda, nowMs);
     await this.#putOnAgenda(wanted, begun, nowMs);
     for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1) await this.#planDue(moment);
     if (this.#stopping.signal.aborted) return;
     // Another replica may have changed these meanwhile.
     for (const name of this.#superseded) wanted.delete(name);
-    const changes = own().flatMap(({ policy, schedule }) => {
+    const changes = wantedSchedules().flatMap(({ policy, schedule }) => {
       const planned = this.#agenda.scheduleOf(policy);
       const from = planned ?? begun.get(policy)?.schedule;
       if (from === undefined || from === schedule || this.#agenda.owes(policy, nowMs)) return [];
@@ -193,7 +193,7 @@ export class Scheduler implements Component {
       return [{ policy, schedule, from }];
     });
     await this.#putOnAgenda(wanted, await ledger.openWatermarks(changes, nowMs), nowMs);
-    const isDone = own().every(({ policy, schedule }) => this.#agenda.scheduleOf(policy) === schedule);
+    const isDone = wantedSchedules().every(({ policy, schedule }) => this.#agenda.scheduleOf(policy) === schedule);
     // A newer list may have come meanwhile.
     this.#isAdopted = isDone && this.#agenda.names().size === wanted.size && this.#policies === policies;
   }

@@ -131,7 +131,7 @@ export class FeedStore {
   }
 
   /** Ends a walk. After a whole one, a generation that has lasted a week gives way to a new one. */
-  async walked(feed: Feed, walk: WalkSummary): Promise<void> {
+  async endWalk(feed: Feed, walk: WalkSummary): Promise<void> {
     const counted = [...(walk.totals ?? [])].flat();
     const { startedAtMs, sinceMs = startedAtMs, count, whole } = walk;
     const args = [
@@ -197,7 +197,7 @@ export class FeedStore {
   }
 
   /** Notes that a walk failed. */
-  async failed(feed: Feed, failure: string): Promise<void> {
+  async failWalk(feed: Feed, failure: string): Promise<void> {
     await failWalkScript(this.#store, this.#keys(feed).slice(0, 1), [failure.slice(0, 500), forgetAfterMs]);
   }
 
@@ -283,7 +283,7 @@ export class FeedStore {
   }
 
   /** Registers a task that waits for the feed until then, unless its start is settled. */
-  async waitFor(feed: Feed, taskId: string, { nowMs, untilMs }: { nowMs: number; untilMs: number }): Promise<void> {
+  async addWaiter(feed: Feed, taskId: string, { nowMs, untilMs }: { nowMs: number; untilMs: number }): Promise<void> {
     const [statusKey = ""] = this.#keys(feed);
     const keys = [feedWaitersKey(this.#store, feed), statusKey, entryKey(this.#store, taskId)];
     await waitScript(this.#store, keys, [taskId, untilMs, nowMs]);

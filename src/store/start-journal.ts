@@ -7,8 +7,8 @@
 //   (none), claimed      tryBeginSending: with lease and permit    sending
 //   sending              beginSendingAgain, if tasks/ decides so   sending
 //   sending              notSent, by the claimant                  claimed; sending, if sent before
-//   sending              confirmed: by answer or evidence          confirmed
-//   claimed, over masks  planFanOut, by the claimant; fannedOut    claimed; then settled
+//   sending              noteConfirmed: by answer or evidence      confirmed
+//   claimed, over masks  planFanOut by claimant; noteFannedOut     claimed; then settled
 //   any but settled      cancel, by a person                       the same; nothing may be sent
 //   any                  History.record: the outcome               settled
 //   any                  close: without an outcome of its own      settled, or the same
@@ -298,7 +298,7 @@ export class StartJournal {
   /**
    * Notes that these activities are finished; answers since when. Undefined: one of them goes on.
    */
-  async finishSeen(taskId: string, activities: string | undefined): Promise<number | undefined> {
+  async noteFinishSeen(taskId: string, activities: string | undefined): Promise<number | undefined> {
     return finishSeenScript(this.#store, [this.#key(taskId)], [activities ?? ""]);
   }
 
@@ -311,7 +311,7 @@ export class StartJournal {
   }
 
   /** Notes from when on the run is unusually long. The first note stays; answers that one. */
-  async longFrom(taskId: string, longAtMs: number): Promise<number> {
+  async noteLongFrom(taskId: string, longAtMs: number): Promise<number> {
     return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["longAtMs", longAtMs]));
   }
 
@@ -323,7 +323,7 @@ export class StartJournal {
   }
 
   /** Notes until when limits block the verification of the start. */
-  async limitedUntil(taskId: string, untilMs: number): Promise<void> {
+  async noteLimitedUntil(taskId: string, untilMs: number): Promise<void> {
     await this.#store.redis.hset(this.#key(taskId), "limitedUntilMs", untilMs);
   }
 
@@ -343,7 +343,7 @@ export class StartJournal {
   }
 
   /** Notes that other tasks replace this one and settles it. */
-  async fannedOut(taskId: string, into: readonly string[]): Promise<void> {
+  async noteFannedOut(taskId: string, into: readonly string[]): Promise<void> {
     await fannedOutScript(this.#store, [this.#key(taskId)], [JSON.stringify(into), entryRetentionMs]);
   }
 

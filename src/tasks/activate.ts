@@ -11,7 +11,7 @@ import { deferIfLimited } from "./defer.ts";
 import { endsByAnswer, sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, endRemoved, endUnsent, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
-import { awaitAnswer, endingOf, isAnswerLost, noteCrash } from "./verify.ts";
+import { endingOf, isAnswerLost, noteCrash, snoozeUntilTimedOut } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
 
@@ -49,7 +49,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
 /** A lost answer that nothing can verify. */
 async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<StepResult> {
   const { sentAtMs: startedAtMs, sends, claimant } = claim.entry;
-  const awaited = await awaitAnswer(task, claim.entry, deps);
+  const awaited = await snoozeUntilTimedOut(task, claim.entry, deps);
   if (awaited !== undefined) return awaited;
   const doubt = await noteCrash(task, deps);
   const mayRepeat = deps.policy(task.policy)?.onUnknown === "retry";
@@ -171,7 +171,7 @@ async function afterSend(first: Task, run: Run, result: StepResult): Promise<Ste
 
 async function firstInDoubt(first: Task, run: Run, claim: Claim): Promise<StepResult | undefined> {
   const { deps, policy } = run;
-  const awaited = await awaitAnswer(first, claim.entry, deps);
+  const awaited = await snoozeUntilTimedOut(first, claim.entry, deps);
   if (awaited !== undefined) return awaited;
   const doubt = await noteCrash(first, deps);
   const { reason } = endingOf(doubt);

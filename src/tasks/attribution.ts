@@ -12,7 +12,7 @@ export interface StartFacts {
   readonly taskId: string;
   readonly sentAtMs: number;
   /** Until when the service can have accepted the newest request (evidence.ts). */
-  readonly decidedAtMs: number;
+  readonly acceptedByMs: number;
   /** The service said that it accepted the one request. */
   readonly isAnswered: boolean;
 }
@@ -56,7 +56,7 @@ export function attributeTo(
     return task === start.taskId || (task === undefined && !isKnown);
   });
   const isNear = ({ startedAtMs = Number.NaN }: SeenItem) =>
-    startedAtMs >= start.sentAtMs - skewMs && startedAtMs <= start.decidedAtMs + beginsWithinMs;
+    startedAtMs >= start.sentAtMs - skewMs && startedAtMs <= start.acceptedByMs + beginsWithinMs;
   // Once one began right at the start, earlier ones are of others; until then the clocks may be
   // apart.
   const beforeMs = mine.some(isNear) ? skewMs : surelyBeforeMs;
@@ -69,7 +69,7 @@ export function attributeTo(
     );
   // Redis may have lost a rival, so that its activities look like this start's.
   const mayHaveLostRival = losses.some(
-    ({ fromMs, untilMs }) => untilMs >= start.sentAtMs - mixedWithinMs && fromMs <= start.decidedAtMs + mixedWithinMs,
+    ({ fromMs, untilMs }) => untilMs >= start.sentAtMs - mixedWithinMs && fromMs <= start.acceptedByMs + mixedWithinMs,
   );
   const confidence = (): Confidence => {
     if (mayHaveLostRival) return "ambiguous";

@@ -7,7 +7,7 @@ import { refuseNewer } from "../core/newer-version.ts";
 import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";
 import type { Task } from "../model/task.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
-import { feedOf, followedLists, waitForFeed } from "./followed-lists.ts";
+import { feedOf, followedLists, requestFeed } from "./followed-lists.ts";
 import type { FollowedLists, Runtime } from "./step-dependencies.ts";
 
 const baselineSchema = z.object({
@@ -99,7 +99,7 @@ async function approvalsBefore(
   const { walkBeganAtMs = 0, seq, failingSinceMs } = await deps.feeds.status(feed);
   if (walkBeganAtMs >= sinceMs) return seq;
   // Also while it fails: only another walk shows that it works again.
-  await waitForFeed(feed, task, deps, { nowMs: await deps.nowMs(), hurry: true });
+  await requestFeed(feed, task, deps, { nowMs: await deps.nowMs(), hurry: true });
   return failingSinceMs === undefined ? "awaited" : undefined;
 }
 

@@ -157,7 +157,7 @@ export async function noteLimited(
   const denied = await deps.denialOf(task.service);
   const waitMs = Math.max(limitedForMs, denied?.deniedBy === "throttle" ? denied.waitMs : 0);
   if (waitMs === 0) return limitedUntilMs;
-  await deps.journal.limitedUntil(task.id, nowMs + waitMs);
+  await deps.journal.noteLimitedUntil(task.id, nowMs + waitMs);
   return nowMs + waitMs;
 }
 

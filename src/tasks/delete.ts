@@ -28,7 +28,7 @@ import {
   withoutOutcome,
 } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
-import { awaitAnswer, endingOf, isAnswerLost, noteCrash } from "./verify.ts";
+import { endingOf, isAnswerLost, noteCrash, snoozeUntilTimedOut } from "./verify.ts";
 
 /**
  * A missing sync job has no documented status (§7). The same read found it before, so 400 counts.
@@ -139,7 +139,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
   if (state === "settled") return withoutOutcome;
   const onUnknown = deps.policy(task.policy)?.onUnknown;
   const isRemoved = deps.service(task.service) === undefined;
-  const awaited = isRemoved || onUnknown === "give-up" ? await awaitAnswer(task, entry, deps) : undefined;
+  const awaited = isRemoved || onUnknown === "give-up" ? await snoozeUntilTimedOut(task, entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
   const doubt = await noteCrash(task, deps);
   const sent = {

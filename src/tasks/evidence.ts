@@ -12,7 +12,7 @@ import type { StartEntry } from "../store/start-entry.ts";
 import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
 import { type Baseline, countConflicts, parseBaseline } from "./baseline.ts";
 import { sendWithinMs } from "./follow-pace.ts";
-import { feedOf, waitForFeed } from "./followed-lists.ts";
+import { feedOf, requestFeed } from "./followed-lists.ts";
 import type { TaskEnding } from "./step.ts";
 import type { FollowedLists, RunDependencies, StartDependencies } from "./step-dependencies.ts";
 
@@ -147,7 +147,7 @@ async function attribute(
   const start = {
     taskId: task.id,
     sentAtMs,
-    decidedAtMs: decidedAtMs(entry, lookedForUntilMs(task, entry, deps)),
+    acceptedByMs: acceptedByMs(entry, lookedForUntilMs(task, entry, deps)),
     isAnswered: entry.confirmedAtMs !== undefined && entry.doubt === undefined,
   };
   return attributeTo(start, activities, attributed);
@@ -157,7 +157,7 @@ async function attribute(
  * Until when the service can have accepted the newest request. A crash may be noticed hours later,
  * but its request took no longer than the wait for an answer.
  */
-function decidedAtMs(entry: StartEntry, untilMs: number): number {
+function acceptedByMs(entry: StartEntry, untilMs: number): number {
   const { doubt, sends, lastSentAtMs = sentAtMsOf(entry), confirmedAtMs = lastSentAtMs } = entry;
   // A noted doubt is about the first request.
   if (sends > 1) return Math.min(confirmedAtMs, untilMs);
@@ -220,7 +220,7 @@ export async function approvalsSince(
   if (known === undefined || follow.blockedAfterMs === undefined) return undefined;
   if (nowMs - (entry.sentAtMs ?? entry.claimedAtMs) < approvalsAfterMs(follow.blockedAfterMs)) return undefined;
   const feed = feedOf(task, "approvals");
-  await waitForFeed(feed, task, deps, { nowMs, hurry: false });
+  await requestFeed(feed, task, deps, { nowMs, hurry: false });
   const { beganSeq = 0 } = await deps.feeds.status(feed);
   // The list has begun anew: which of its approvals are older than the run is not known.
   if (known < beganSeq) return undefined;

@@ -19,22 +19,22 @@ export function feedOf(task: Task, list: ListName): Feed {
 }
 
 /** Registers this task as a waiter of both feeds, and has them read. */
-export async function waitForLists(
+export async function requestLists(
   task: Task,
   deps: FollowedLists,
   options: { nowMs: number; hurry: boolean },
 ): Promise<void> {
-  for (const list of followedLists) await waitForFeed(feedOf(task, list), task, deps, options);
+  for (const list of followedLists) await requestFeed(feedOf(task, list), task, deps, options);
 }
 
 /** Registers this task as a waiter of a feed, and has it read. */
-export async function waitForFeed(
+export async function requestFeed(
   feed: Feed,
   task: Task,
   deps: FollowedLists,
   { nowMs, hurry }: { nowMs: number; hurry: boolean },
 ): Promise<void> {
-  await deps.feeds.waitFor(feed, task.id, { nowMs, untilMs: nowMs + waiterForMs });
+  await deps.feeds.addWaiter(feed, task.id, { nowMs, untilMs: nowMs + waiterForMs });
   await deps.requestWalk(feed, { hurry });
 }
 

@@ -10,18 +10,18 @@ import type { StartDoubt } from "../store/start-entry.ts";
  * What to do after a failure. `retry`: one attempt spent. `defer`: limited for now, none spent.
  * `verify`: it may have happened. `resume`: this process stopped; the task goes on.
  */
-export type FailureAction = "give-up" | "retry" | "defer" | "verify" | "resume";
+export type FailureStep = "give-up" | "retry" | "defer" | "verify" | "resume";
 
 /** `start`: run and activate. `repeatable`: poll and apply. */
 interface Meaning {
-  readonly start: FailureAction;
-  readonly delete: FailureAction;
-  readonly repeatable: FailureAction;
+  readonly start: FailureStep;
+  readonly delete: FailureStep;
+  readonly repeatable: FailureStep;
   /** Of the outcome, unless the start was verified (verify.ts). */
   readonly reason: OutcomeReason;
 }
 
-const all = (action: FailureAction) => ({ start: action, delete: action, repeatable: action });
+const all = (action: FailureStep) => ({ start: action, delete: action, repeatable: action });
 const refused = { ...all("give-up"), reason: "refused" } as const;
 /** The token, or its rights: what is asked for does not matter. */
 const noAccess = { ...all("give-up"), reason: "no-access" } as const;
@@ -60,7 +60,7 @@ export function doubtOf(kind: ErrorKind): Exclude<StartDoubt["kind"], "crash"> {
 }
 
 /** Judges a failure. What this process cut off is as unknown as what the network cut off. */
-export function judge({ kind, sent }: Pick<ServiceError, "kind" | "sent">, task: TaskKind): FailureAction {
+export function judge({ kind, sent }: Pick<ServiceError, "kind" | "sent">, task: TaskKind): FailureStep {
   const column = columns[task];
   const action = table[kind][column];
   return action === "resume" && sent === "maybe" && column !== "repeatable" ? "verify" : action;

@@ -21,7 +21,7 @@ import { stepDelete } from "./delete.ts";
 import { advanceChains, endCancelled, endCancelledStart, finish, toOutcome } from "./finish.ts";
 import { stepPoll } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
-import { fanOut, releaseRun, stepRun } from "./run.ts";
+import { fanOut, releaseTask, stepRun } from "./run.ts";
 import { startFastPath, stepAgainSoon } from "./send-start.ts";
 import { type Claim, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import type {
@@ -48,11 +48,11 @@ export interface ProcessDependencies
   readonly clockAheadMs: () => number;
 }
 
-/** The pause while Redis is out of reach, or this replica does not know the policy or service. */
-const redisPauseMs = 2_000;
-const unknownPolicyPauseMs = 2_000;
-/** The pause after a superseded ending: another worker is or was at work on the task. */
-const supersededPauseMs = 1_000;
+/** The snooze while Redis is out of reach, or this replica does not know the policy or service. */
+const redisSnoozeMs = 2_000;
+const unknownPolicySnoozeMs = 2_000;
+/** The snooze after a superseded ending: another worker is or was at work on the task. */
+const supersededSnoozeMs = 1_000;
 /** Between the attempts of a task. Full jitter spreads tasks that failed together. */
 const attemptBackoff = { baseMs: 2_000, capMs: 60_000 };
 
@@ -74,7 +74,7 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
       if (!isRedisOutage(error)) return await endFaulty(task, error, work);
       deps.log.warn("task.redis-out-of-reach", { taskId: task.id });
       // Redis cannot be asked for its time now.
-      return snooze(systemClock.nowMs() - deps.clockAheadMs() + redisPauseMs);
+      return snooze(systemClock.nowMs() - deps.clockAheadMs() + redisSnoozeMs);
     }
   };
 }
@@ -84,7 +84,7 @@ async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult
   // This process has an answer that Redis lacks: nothing may be decided before it is written.
   const isAnswerKept = [task, activationOf(task)].some(({ id }) => deps.keptWrites.keeps(id));
   if (isAnswerKept) return stepAgainSoon(await deps.nowMs());
-  const unknown = await awaitPolicy(task, deps);
+  const unknown = await snoozeWhilePolicyUnknown(task, deps);
   if (unknown !== undefined) return unknown;
   const claimant = randomUUID();
   switch (task.kind) {
@@ -122,11 +122,11 @@ async function stepStart(
 }
 
 /** Replicas reload policies at different times: an unknown one may be new instead of removed. */
-async function awaitPolicy(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
+async function snoozeWhilePolicyUnknown(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
   const hasPolicy = task.guard !== undefined || deps.policy(task.policy) !== undefined;
   if (hasPolicy && deps.service(task.service) !== undefined) return undefined;
   const nowMs = await deps.nowMs();
-  return nowMs < task.slotMs + deps.timing.unknownPolicyForMs ? snooze(nowMs + unknownPolicyPauseMs) : undefined;
+  return nowMs < task.slotMs + deps.timing.unknownPolicyForMs ? snooze(nowMs + unknownPolicySnoozeMs) : undefined;
 }
 
 async function toVerdict(task: Task, result: StepResult, work: Work): Promise<Verdict> {
@@ -162,7 +162,7 @@ async function retryOrFail(
 
 /** Releases what the task holds: the worker that settled it may have died before it did so. */
 async function endWithoutOutcome(task: Task, { deps, recorder }: Work): Promise<Verdict> {
-  await releaseRun(task, deps);
+  await releaseTask(task, deps);
   await advanceChains(task, deps);
   return oncePublished(task, done, recorder);
 }
@@ -179,7 +179,7 @@ async function conclude(
   const recorded = await (isByAnswer(ending)
     ? deps.keptWrites.write({ taskId: task.id, what: "answer" }, record, (late) => whyUntaken(task, ending, late, deps))
     : record());
-  if (recorded === "superseded") return snooze((await deps.nowMs()) + supersededPauseMs);
+  if (recorded === "superseded") return snooze((await deps.nowMs()) + supersededSnoozeMs);
   const verdict = end(ending.status);
   // An earlier try may have written it without publishing it: Redis died before its answer.
   return recorded === "already-recorded" ? oncePublished(task, verdict, recorder) : verdict;

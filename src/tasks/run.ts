@@ -26,7 +26,7 @@ import { takeBaseline, writeBaseline } from "./baseline.ts";
 import { deferIfLimited, stepAfterFailure } from "./defer.ts";
 import { appearedSince, approvalsSince, conflictChange } from "./evidence.ts";
 import { nextCheckMs } from "./follow-pace.ts";
-import { feedOf, leaveLists, waitForLists } from "./followed-lists.ts";
+import { feedOf, leaveLists, requestLists } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
 import { activatesFirst, endsByAnswer, sendStart, stepAgainSoon } from "./send-start.ts";
 import { finishedActivities, settleRun } from "./settle.ts";
@@ -70,7 +70,7 @@ export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): 
  * Releases the lease and the feeds of a task that ends without an outcome of its own. Where there
  * is one, lua/outcome/record.lua does it in the same step.
  */
-export async function releaseRun(task: Task, deps: Pick<RunDependencies, "feeds" | "leases">): Promise<void> {
+export async function releaseTask(task: Task, deps: Pick<RunDependencies, "feeds" | "leases">): Promise<void> {
   await leaveLists(task, deps);
   await deps.leases.release(task, task.id);
 }
@@ -116,7 +116,7 @@ async function startFollowed(
   const readyAtMs = await deps.journal.noteReady(task.id);
   const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow: policy.follow });
   if (!isTaken && nowMs - readyAtMs < deps.timing.baselineWithinMs) {
-    await waitForLists(task, deps, { nowMs, hurry: true });
+    await requestLists(task, deps, { nowMs, hurry: true });
     return snooze(nowMs + 250);
   }
   // Without a baseline, an activity counts if it says that it began after the start.
@@ -142,13 +142,13 @@ async function followRun(
     return complete({ ...(await acceptedEnding(task, deps, entry)), status: "accepted", ...sent });
   const deadlineMs = sentAtMs + policy.follow.deadlineMs;
   // Past its deadline a run ends only by a walk that began after it (settle.ts).
-  await waitForLists(task, deps, { nowMs, hurry: nowMs >= deadlineMs });
+  await requestLists(task, deps, { nowMs, hurry: nowMs >= deadlineMs });
   const appeared = await appearedSince(task, deps, entry);
   const finished = finishedActivities(appeared);
   const isNoted = finished !== undefined || entry.finishSeenAtMs !== undefined;
-  const finishSeenAtMs = isNoted ? await deps.journal.finishSeen(task.id, finished) : undefined;
+  const finishSeenAtMs = isNoted ? await deps.journal.noteFinishSeen(task.id, finished) : undefined;
   if (finishSeenAtMs !== undefined && entry.finishSeenAtMs !== finishSeenAtMs)
-    await waitForLists(task, deps, { nowMs, hurry: true });
+    await requestLists(task, deps, { nowMs, hurry: true });
   const approvals = await approvalsSince(task, deps, { entry, follow: policy.follow, nowMs });
   const isAnswered = entry.confirmedBy === "answer";
   const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, isAnswered, finishSeenAtMs, approvals });
@@ -181,7 +181,7 @@ async function noteIfLong(
   const readUsual = () => deps.runsOf(task);
   const longAtMs =
     entry.longAtMs ??
-    (await deps.journal.longFrom(task.id, sentAtMs + (longFromMs(await readUsual(), rule) ?? Infinity)));
+    (await deps.journal.noteLongFrom(task.id, sentAtMs + (longFromMs(await readUsual(), rule) ?? Infinity)));
   if (nowMs < longAtMs) return;
   const usualMs = usualMsOf(await readUsual()) ?? 0;
   const run = {
@@ -302,8 +302,8 @@ async function readMasks(repository: string | null, { service, masks, signal }: 
 async function enqueueAll(task: Task, deps: FanOutDependencies, targets: readonly string[]): Promise<StepResult> {
   const tasks = targets.map((target) => ({ ...task, target, id: taskId({ ...task, target }) }));
   await deps.enqueue(tasks);
-  await deps.chains.fannedOut(task, targets);
-  await deps.journal.fannedOut(
+  await deps.chains.noteFannedOut(task, targets);
+  await deps.journal.noteFannedOut(
     task.id,
     tasks.map(({ id }) => id),
   );

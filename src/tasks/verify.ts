@@ -13,7 +13,7 @@ import { complete, snooze } from "../model/verdict.ts";
 import type { StartDoubt, StartEntry } from "../store/start-entry.ts";
 import { noteLimited, verifyLater } from "./defer.ts";
 import { appearedSince, type FeedEvidence, lookedForUntilMs, receivedByMs } from "./evidence.ts";
-import { feedOf, waitForLists } from "./followed-lists.ts";
+import { feedOf, requestLists } from "./followed-lists.ts";
 import { sendAgain } from "./send-start.ts";
 import type { Claim, StepResult, TaskEnding } from "./step.ts";
 import type { RunDependencies, StartDependencies } from "./step-dependencies.ts";
@@ -55,7 +55,7 @@ export async function noteCrash(task: Task, deps: Pick<StartDependencies, "journ
  * Sleeps until the request must have timed out: without a noted doubt its sender may be slow, not
  * dead.
  */
-export async function awaitAnswer(
+export async function snoozeUntilTimedOut(
   task: Task,
   entry: StartEntry,
   deps: Pick<StartDependencies, "timing" | "nowMs" | "service">,
@@ -71,7 +71,7 @@ export async function verifyStart(
   { deps, claim }: { readonly deps: RunDependencies; readonly claim: Claim },
 ): Promise<StepResult> {
   // Any other policy waits at least as long for the end of the window.
-  const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(task, claim.entry, deps) : undefined;
+  const awaited = policy.onUnknown === "give-up" ? await snoozeUntilTimedOut(task, claim.entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
   const doubt = claim.entry.doubt ?? (await noteCrash(task, deps));
   const entry = { ...claim.entry, doubt };
@@ -83,7 +83,7 @@ export async function verifyStart(
   if (policy.onUnknown === "give-up")
     return complete({ ...unknown, detail: `${doubt.detail}; the policy says give-up` });
   const nowMs = await deps.nowMs();
-  await waitForLists(task, deps, { nowMs, hurry: true });
+  await requestLists(task, deps, { nowMs, hurry: true });
   const appeared = await appearedSince(task, deps, entry);
   if (isConfirmed(appeared)) {
     await deps.journal.noteConfirmed(task, "evidence");

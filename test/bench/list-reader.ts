@@ -37,7 +37,7 @@ answerParent({ walk: () => watched(walk), audit, bare: () => watched(bare) }, as
 /** Without an audit: what the cheap walks cost is the question. */
 async function walk(auditEveryMs = never): Promise<number> {
   nowMs += 7 * 86_400_000;
-  await book.waitFor(list, "bench", { nowMs, untilMs: nowMs + 1 });
+  await book.addWaiter(list, "bench", { nowMs, untilMs: nowMs + 1 });
   await walkFeed(
     list,
     {

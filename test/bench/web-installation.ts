@@ -97,7 +97,7 @@ export async function writeFeeds(store: Store, policies: readonly Policy[], nowM
       await feeds.keepKnowledge(feed, "{}");
       const totals = new Map([["all", 60] as const, ...Array.from({ length: 6 }, (_, job) => totalOf(job))]);
       const walk = { startedAtMs: 1, count: items.length, whole: true, because: "audit" as const };
-      await feeds.walked(feed, list === "conflictDetails" ? { ...walk, totals } : walk);
+      await feeds.endWalk(feed, list === "conflictDetails" ? { ...walk, totals } : walk);
     }
   }
 }

@@ -198,7 +198,7 @@ class Trial {
       target,
       id: taskId({ ...masks, policy: policy.name, target }),
     }));
-    await new StartJournal(this.#parts.store).fannedOut(
+    await new StartJournal(this.#parts.store).noteFannedOut(
       masks.id,
       children.map(({ id }) => id),
     );

@@ -31,8 +31,8 @@ export const unsentPoint: Point = "before-history.record-unsent";
 /** Only read, of no start, about a run that goes on for long, or done by a person's command. */
 const unwatched = new Set([
   ...["constructor", "entry", "readCancelled", "hasActivity"],
-  ...["planFanOut", "fannedOut", "fannedOutInto"],
-  ...["longFrom", "noteLong", "cancel"],
+  ...["planFanOut", "noteFannedOut", "fannedOutInto"],
+  ...["noteLongFrom", "noteLong", "cancel"],
 ]);
 
 /**

@@ -124,7 +124,7 @@ describe("syncline digest", () => {
     const feed = { service: "main", repository: "HR", list: "conflictDetails" } as const;
     const walk = async (counts: Readonly<Record<string, number>>) => {
       const totals = new Map(Object.entries(counts));
-      await new FeedStore(store).walked(feed, { startedAtMs: Date.now(), count: 5, whole: true, totals });
+      await new FeedStore(store).endWalk(feed, { startedAtMs: Date.now(), count: 5, whole: true, totals });
     };
     await walk({ all: 5, [totalOfSyncJob("42")]: 3, [totalOfSyncJob("7")]: 2 });
     onTestFinished(() => walk({ all: 0 }));

@@ -27,7 +27,7 @@ async function takeIn(prefix: string, items: readonly ReturnType<typeof facts>[]
   await fixture.inStore(prefix, async (store) => {
     const book = new FeedStore(store);
     await book.takeIn(feed, { generation: 0 }, { items, sinceSeq: 0 });
-    await book.walked(feed, { startedAtMs: 1, count: items.length, whole: true });
+    await book.endWalk(feed, { startedAtMs: 1, count: items.length, whole: true });
   });
 }
 

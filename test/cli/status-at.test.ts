@@ -144,7 +144,7 @@ describe("syncline status --at", () => {
     );
     for (const story of stories) await tell(story);
     const into = ["7", "8"].map((job) => `half-masks__run__${job}__2`);
-    await new StartJournal(store).fannedOut("half-masks__run__masks__2", into);
+    await new StartJournal(store).noteFannedOut("half-masks__run__masks__2", into);
 
     const six = await status("--at", "yesterday 06:00");
     expect([six.code, six.err]).toEqual([1, ""]);
@@ -234,7 +234,7 @@ describe("syncline status --at", () => {
     for (const story of stories) {
       const { name } = story.policy;
       await tell(story);
-      await new StartJournal(store).fannedOut(
+      await new StartJournal(store).noteFannedOut(
         idOf(name, "masks", 2),
         ["42", "43"].map((target) => idOf(name, target, 2)),
       );

@@ -99,7 +99,7 @@ describe("syncline status", () => {
     const feed = { service: "main", repository: null, list: "activities" } as const;
     const known = { ...readKnowledge(null), order: "tail", wholeAtMs: 1, pages: 50, items: 5_000, notKept: "sig" };
     const walked = (book: FeedStore, because: WholeReason | undefined) =>
-      book.walked(feed, { startedAtMs: 1_000, count: 5_000, whole: because !== undefined, because });
+      book.endWalk(feed, { startedAtMs: 1_000, count: 5_000, whole: because !== undefined, because });
     await fixture.inStore(prefix, async (store) => {
       const book = new FeedStore(store);
       await book.keepKnowledge(feed, JSON.stringify(known));
@@ -115,7 +115,7 @@ describe("syncline status", () => {
     expect((await command("status")).code).toBe(0);
     expect((await command("digest")).out).toMatch(/^No trouble: 1 not run yet of 1 policy, 1 costly list\n/);
     await fixture.inStore(prefix, (store) =>
-      new FeedStore(store).failed({ ...feed, list: "conflictDetails" }, "server: it answered 500"),
+      new FeedStore(store).failWalk({ ...feed, list: "conflictDetails" }, "server: it answered 500"),
     );
     const status = await command("status");
     expect(status.code).toBe(1);

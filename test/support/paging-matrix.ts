@@ -247,7 +247,7 @@ function createReader(paged: PagedService, store: Store, name: string) {
     log,
   };
   const walk = async () => {
-    await book.waitFor(feed, "test", { nowMs: 1, untilMs: 9e15 });
+    await book.addWaiter(feed, "test", { nowMs: 1, untilMs: 9e15 });
     requests = 0;
     walks += 1;
     await walkFeed({ v: 1, kind: "feed-walk", ...feed }, parts, new AbortController().signal);

@@ -134,11 +134,11 @@ export async function useEverything(fixture: Fixture): Promise<void> {
   const book = new FeedStore(store);
   const facts = { syncJobId: "42", startedAtMs: undefined, finished: true, succeeded: true, label: undefined };
   await book.takeIn(feed, { generation: 0 }, { items: [{ id: "a", fingerprint: "f", ...facts }], sinceSeq: 0 });
-  await book.walked(feed, { startedAtMs: nowMs, count: 1, whole: true });
-  await book.failed(feed, "gone");
+  await book.endWalk(feed, { startedAtMs: nowMs, count: 1, whole: true });
+  await book.failWalk(feed, "gone");
   await book.status(feed);
   await book.discoveredSince(feed, 0);
-  await book.waitFor(feed, id, { nowMs, untilMs: nowMs + 1_000 });
+  await book.addWaiter(feed, id, { nowMs, untilMs: nowMs + 1_000 });
   await book.waiting(feed, nowMs);
   await book.leave(feed, id);
   const history = new History(store);

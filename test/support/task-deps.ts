@@ -27,7 +27,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
     acquire: async () => ({ release: async () => {} }),
     scriptedAcquire: () => undefined,
     checkFence: async () => undefined,
-    chains: { fannedOut: async () => {}, taskOver: async () => {} },
+    chains: { noteFannedOut: async () => {}, taskOver: async () => {} },
     declared: { masks: new MaskCache(), memory: new DeclaredMemory(store) },
     itemMapper: () => undefined,
     activePredicate: () => undefined,

@@ -162,7 +162,7 @@ async function writeFeeds(store: Store, nowMs: number): Promise<void> {
     await feeds.keepKnowledge(feed, "{}");
     const counted = new Map(Object.entries(totals));
     const walk = { startedAtMs: nowMs - 60_000, count: items.length, whole: true, because: "audit" as const };
-    await feeds.walked(feed, counted.size === 0 ? walk : { ...walk, totals: counted });
+    await feeds.endWalk(feed, counted.size === 0 ? walk : { ...walk, totals: counted });
   }
   const feed = { service: "main", repository: "HR", list: "approvals" } as const;
   await feeds.keepShape(feed, "{}", `state is gone; ${hostile}`);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
-import { findLostTasks, taskPlaces } from "../../../src/queries/audit-policy.ts";
+import { findLostTasks, taskStores } from "../../../src/queries/audit-policy.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import { History } from "../../../src/store/history.ts";
@@ -15,7 +15,7 @@ let places: Parameters<typeof findLostTasks>[1];
 const store = await storeForTest(target);
 beforeAll(async () => {
   const producer = new Producer(target, silentLog);
-  places = taskPlaces({ store, producer, set: { services: new Map() }, allServices: ["main", "backup"] });
+  places = taskStores({ store, producer, set: { services: new Map() }, allServices: ["main", "backup"] });
 });
 afterAll(async () => {
   await places.producer.close();
@@ -90,7 +90,7 @@ describe("the tasks of started slots", () => {
     const [masks, ...into] = tasks("masked", [10, 11, 12, 13]);
     const [ended, queued, lost] = into;
     if (!masks || !ended || !queued || !lost) throw new Error("four tasks");
-    await places.journal.fannedOut(
+    await places.journal.noteFannedOut(
       masks.id,
       into.map(({ id }) => id),
     );

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from "vitest";
 import { storyText } from "../../../src/cli/explain.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { taskPlaces } from "../../../src/queries/audit-policy.ts";
+import { taskStores } from "../../../src/queries/audit-policy.ts";
 import { readRunningOf } from "../../../src/queries/running.ts";
 import { readSlotStory, readStoryOfTask } from "../../../src/queries/slot-story.ts";
 import { Producer } from "../../../src/queue/producer.ts";
@@ -39,7 +39,7 @@ it("calls a planned task pending, and lost once it is nowhere", async () => {
   };
   await ledger.record([planned]);
   const set = { policies: [policy], services: new Map(), byHand: policy };
-  const places = { ...taskPlaces({ store, producer, set }), set };
+  const places = { ...taskStores({ store, producer, set }), set };
   const around = { slotMs, isSlot: true, reasons: [], previousMs: undefined, nextMs: undefined };
   const tell = () => readSlotStory(policy, { asked: null, around, nowMs: slotMs + 300 }, places);
   const story = await tell();
@@ -60,7 +60,7 @@ it("finds a task in the queue of the service that its policy had before", async 
   const story = await readStoryOfTask(
     tasks[0]?.id ?? "",
     { set, nowMs: slotMs + 300 },
-    { ...taskPlaces({ store, producer, set }), set },
+    { ...taskStores({ store, producer, set }), set },
   );
   expect(story?.tasks).toMatchObject([{ isInFlight: true, queue: "waiting", waitsFor: "other" }]);
   expect(await readRunningOf({ store, set }, policy)).toMatchObject([{ service: "main" }]);

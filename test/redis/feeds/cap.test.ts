@@ -49,7 +49,7 @@ function follow(list: keyof typeof paths & ListName, repository: string) {
   /** What happens before each page is taken in, counted from 1. */
   let beforePage: (page: number) => Promise<void> = async () => {};
   const read = async () => {
-    await book.waitFor(feed, "test", { nowMs: 1, untilMs: 9e15 });
+    await book.addWaiter(feed, "test", { nowMs: 1, untilMs: 9e15 });
     requests = 0;
     walks += 1;
     let page = 0;

@@ -43,7 +43,7 @@ function createReader(repository: string, around: Partial<WalkDependencies["feed
   return async (count: number, nowMs?: number) => {
     server.lists["synchronizationactivities"] = activities(count);
     const feed = { service: "main", repository, list: "activities" } as const;
-    await book.waitFor(feed, "test", { nowMs: 1, untilMs: 9_999_999_999_999 });
+    await book.addWaiter(feed, "test", { nowMs: 1, untilMs: 9_999_999_999_999 });
     const bound: WalkDependencies["feeds"] = {
       waiting: (...args) => book.waiting(...args),
       status: (...args) => book.status(...args),
@@ -51,8 +51,8 @@ function createReader(repository: string, around: Partial<WalkDependencies["feed
       takeIn: (...args) => book.takeIn(...args),
       keepKnowledge: (...args) => book.keepKnowledge(...args),
       keepShape: (...args) => book.keepShape(...args),
-      walked: (...args) => book.walked(...args),
-      failed: (...args) => book.failed(...args),
+      endWalk: (...args) => book.endWalk(...args),
+      failWalk: (...args) => book.failWalk(...args),
       markLogged: (...args) => book.markLogged(...args),
       discoveredSince: (...args) => book.discoveredSince(...args),
       ...around,
@@ -173,7 +173,7 @@ it("repeats a group when a reader dies before noting it; later items come apart"
     throw new Error("killed");
   };
   await read(2);
-  await expect(createReader("repeated", { walked: dies }, announcer)(4)).rejects.toThrow("killed");
+  await expect(createReader("repeated", { endWalk: dies }, announcer)(4)).rejects.toThrow("killed");
   await expect(createReader("repeated", { takeIn: dies }, announcer)(4)).rejects.toThrow("killed");
   await read(6);
   await read(6);

@@ -150,7 +150,7 @@ async function follow(style: Style, pages = 12) {
     service.close();
     service = connect();
   };
-  await book.waitFor(feed, "test", { nowMs: 1, untilMs: 9e15 });
+  await book.addWaiter(feed, "test", { nowMs: 1, untilMs: 9e15 });
   const read = async () => {
     list.state.requests = 0;
     await walkFeed(

@@ -40,7 +40,7 @@ const begun = () => log.named("feed.begun-anew").map(({ why }) => why);
 async function walk(feed: Feed, count: number, id = "item.id", newestSinceMs = 0): Promise<void> {
   const items = Array.from({ length: count }, (_, index) => ({ id: index + 1, key: `k${index + 1}` }));
   server.lists["synchronizationactivities"] = items;
-  await book.waitFor(feed, "test", { nowMs: 1, untilMs: 9e15 });
+  await book.addWaiter(feed, "test", { nowMs: 1, untilMs: 9e15 });
   await walkFeed(
     { v: 1, kind: "feed-walk", service: "main", repository: feed.repository, list: feed.list },
     {

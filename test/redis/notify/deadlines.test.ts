@@ -192,7 +192,7 @@ describe("a deadline", () => {
     await look("20T12:00");
     await record({ ...started, targets: ["masks"] });
     const into = ["42", "43"].map((target) => idOf(target, slotMs));
-    await new StartJournal(store).fannedOut(idOf("masks", slotMs), into);
+    await new StartJournal(store).noteFannedOut(idOf("masks", slotMs), into);
     await end("42", "21T02:40", { status: "failed", reason: "run-failed" });
     await end("43", "21T02:40");
     await end("42", "21T05:10", { origin: "manual" }, at("21T05:00"));

@@ -176,7 +176,7 @@ describe("a policy that follows another", () => {
     await fixture.end(child("7"));
     expect(fixture.tasksOf("second")).toEqual([]);
     const chains = fixture.chains();
-    for (const _ of [1, 2]) await chains.fannedOut(masks, ["7", "8"]);
+    for (const _ of [1, 2]) await chains.noteFannedOut(masks, ["7", "8"]);
     await chains.taskOver(masks);
     fixture.nowMs += 6_000;
     await chains.sweep();

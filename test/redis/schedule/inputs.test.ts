@@ -89,7 +89,7 @@ it("asks of masks for all sync jobs that their newest slot named, ended or not",
   };
   const goodAt = async () => ((await read(["masked"])).get("masked") ?? Number.NaN) / minute - start / minute;
   const fanOut = (atMinute: number) =>
-    new StartJournal(store).fannedOut(idOf("masks", atMinute), [idOf("42", atMinute), idOf("43", atMinute)]);
+    new StartJournal(store).noteFannedOut(idOf("masks", atMinute), [idOf("42", atMinute), idOf("43", atMinute)]);
   await fanOut(1);
   await endOf("42", 1);
   await endOf("43", 1);

@@ -61,7 +61,7 @@ describe("the feed book", () => {
 
   it("begins a generation after a week and three whole walks, and drops the third last", async () => {
     const one = feed("weekly");
-    const walked = () => book.walked(one, { startedAtMs: 1, count: 1, whole: true });
+    const walked = () => book.endWalk(one, { startedAtMs: 1, count: 1, whole: true });
     await takeIn(one, [item("1", "x")]);
     for (let walk = 0; walk < 3; walk += 1) await walked();
     expect((await book.status(one)).generation).toBe(0);
@@ -141,12 +141,12 @@ describe("the feed book", () => {
       walkBeganAtMs: undefined,
       failingSinceMs: undefined,
     });
-    await book.failed(one, "unreachable: refused");
-    await book.failed(one, "server: 500");
+    await book.failWalk(one, "unreachable: refused");
+    await book.failWalk(one, "server: 500");
     const failing = await book.status(one);
     expect(failing.failure).toBe("server: 500");
     expect(failing.failedAtMs).toBeGreaterThanOrEqual(failing.failingSinceMs ?? Number.POSITIVE_INFINITY);
-    await book.walked(one, { startedAtMs: 5, count: 3, whole: true });
+    await book.endWalk(one, { startedAtMs: 5, count: 3, whole: true });
     expect(await book.status(one)).toMatchObject({
       walks: 1,
       count: 3,
@@ -159,7 +159,7 @@ describe("the feed book", () => {
 
   it("knows the age and duration of a whole read that was continued from a page", async () => {
     const one = feed("went-on");
-    await book.walked(one, { startedAtMs: Date.now() - 1_000, sinceMs: 5, count: 3, whole: true });
+    await book.endWalk(one, { startedAtMs: Date.now() - 1_000, sinceMs: 5, count: 3, whole: true });
     const { walkBeganAtMs, walkTookMs } = await book.status(one);
     expect(walkBeganAtMs).toBe(5);
     expect(walkTookMs).toBeGreaterThanOrEqual(1_000);
@@ -168,8 +168,8 @@ describe("the feed book", () => {
 
   it("counts who waits, and drops those whose time has passed", async () => {
     const one = feed("waiting");
-    await book.waitFor(one, "a", { nowMs: 0, untilMs: 1_000 });
-    await book.waitFor(one, "b", { nowMs: 0, untilMs: 2_000 });
+    await book.addWaiter(one, "a", { nowMs: 0, untilMs: 1_000 });
+    await book.addWaiter(one, "b", { nowMs: 0, untilMs: 2_000 });
     expect(await book.waiting(one, 1_500)).toBe(1);
     await book.leave(one, "b");
     expect(await book.waiting(one, 1_500)).toBe(0);
@@ -178,7 +178,7 @@ describe("the feed book", () => {
   it("keeps no waiter for a start that is over", async () => {
     const one = feed("waiting-in-vain");
     await store.redis.hset(store.key("start", "over"), "state", "settled");
-    await book.waitFor(one, "over", { nowMs: 0, untilMs: 2_000 });
+    await book.addWaiter(one, "over", { nowMs: 0, untilMs: 2_000 });
     expect(await book.waiting(one, 1_500)).toBe(0);
     expect((await book.status(one)).wantedAtMs).toBeUndefined();
   });

@@ -90,7 +90,7 @@ describe("the history", () => {
     const outcome = testOutcome({ taskId: "masks" });
     await journal.claim("masks", "me");
     await store.redis.set(leaseKey(store, outcome), "masks");
-    await journal.fannedOut("masks", ["one", "two"]);
+    await journal.noteFannedOut("masks", ["one", "two"]);
     expect(await history.record(outcome)).toBe("already-recorded");
     expect(await history.outcome(named("masks"))).toBeUndefined();
     expect(await store.redis.exists(leaseKey(store, outcome))).toBe(0);

@@ -101,7 +101,7 @@ describe("taking a permission back", () => {
 
   it("forgets the blocked time: the next request gets its whole time", async () => {
     await sent("patient");
-    await journal.limitedUntil("patient", 1_000);
+    await journal.noteLimitedUntil("patient", 1_000);
     await journal.noteWindowOver("patient", 1_000);
     await journal.notSent(task("patient"), "me");
     await sent("patient", "me again");

@@ -138,7 +138,7 @@ describe("the start journal", () => {
 
   it("names the tasks that stand for an expanded one", async () => {
     expect(await journal.fannedOutInto("masks")).toBeUndefined();
-    await journal.fannedOut("masks", ["a", "b"]);
+    await journal.noteFannedOut("masks", ["a", "b"]);
     expect(await journal.fannedOutInto("masks")).toEqual(["a", "b"]);
   });
 

@@ -72,7 +72,7 @@ async function walk(task: Task, list: List, items: readonly ItemFacts[], whole =
   await book.takeIn(feed, status, { items, sinceSeq: status.seq });
   const counting = beginTotals(list);
   counting?.add(items);
-  await book.walked(feed, { startedAtMs, count: items.length, whole, totals: whole ? counting?.counts() : undefined });
+  await book.endWalk(feed, { startedAtMs, count: items.length, whole, totals: whole ? counting?.counts() : undefined });
 }
 
 const follow = { ...testPolicy().follow, ...followWaits, blockedAfterMs: 5 };
@@ -188,7 +188,7 @@ describe("approvals that appeared since a start", () => {
     const readyAtMs = await redisTimeMs(store);
     for (const list of ["activities", "conflictDetails"] as const) await walk(task, list, []);
     expect((await takeBaseline(task, partsFor(), { readyAtMs, follow })).isTaken).toBe(false);
-    await book.failed(feedOf(task, "approvals"), "server: 500");
+    await book.failWalk(feedOf(task, "approvals"), "server: 500");
     const { baseline, isTaken, isComplete } = await takeBaseline(task, partsFor(), { readyAtMs, follow });
     expect([isTaken, isComplete, baseline.approvals]).toEqual([true, true, undefined]);
     // Somebody reads them all the same, or nobody would notice when they can be read again.

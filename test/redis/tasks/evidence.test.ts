@@ -84,7 +84,7 @@ const walk = async (task: Task, list: "activities" | "conflictDetails", items: r
   const startedAtMs = await nowMs();
   const status = await book.status(feedOf(task, list));
   await book.takeIn(feedOf(task, list), status, { items, sinceSeq: status.seq });
-  await book.walked(feedOf(task, list), { startedAtMs, count: items.length, whole });
+  await book.endWalk(feedOf(task, list), { startedAtMs, count: items.length, whole });
 };
 
 /** A start that waited for no walk, of whose answer nobody says anything. */

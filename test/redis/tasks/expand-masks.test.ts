@@ -71,7 +71,7 @@ function newWorker(given: Partial<ProcessDependencies> = {}, attempt = lastAttem
     service: () => service,
     journal,
     enqueue: async (tasks) => void queued.push(...tasks.map(({ id }) => id)),
-    chains: { fannedOut: async (_, targets) => void chained.push(targets), taskOver: async () => {} },
+    chains: { noteFannedOut: async (_, targets) => void chained.push(targets), taskOver: async () => {} },
     ...given,
   });
   const step = createProcessTask(deps, createRecorder(history, silentLog));
@@ -154,7 +154,7 @@ it("a run over masks frees its followers' wait once its tasks are queued", async
   const worker = newWorker({
     enqueue: async () => void events.push("queued"),
     chains: {
-      fannedOut: async () => void events.push("expanded"),
+      noteFannedOut: async () => void events.push("expanded"),
       taskOver: async ({ id }) => void events.push(`released ${id}`),
     },
   });
@@ -278,7 +278,7 @@ describe("a run over masks whose worker is held up", () => {
         if (where === "enqueue") await pause();
         queued.push(...tasks.map(({ id }) => id));
       },
-      chains: { fannedOut: where === "journal" ? pause : async () => {}, taskOver: async () => {} },
+      chains: { noteFannedOut: where === "journal" ? pause : async () => {}, taskOver: async () => {} },
     });
     const slowStep = slow.step(task);
     await held;

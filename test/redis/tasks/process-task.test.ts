@@ -117,9 +117,9 @@ describe("a task", () => {
 
   it("that stands for others, or is over, lets go of what waits for it", async () => {
     const taskOver = vi.fn(async () => {});
-    const { task, deps, process } = await fixture({ deps: { chains: { fannedOut: async () => {}, taskOver } } });
+    const { task, deps, process } = await fixture({ deps: { chains: { noteFannedOut: async () => {}, taskOver } } });
     await store.redis.set(leaseKey(store, task), task.id, "PX", leaseMs);
-    await deps.journal.fannedOut(task.id, ["one"]);
+    await deps.journal.noteFannedOut(task.id, ["one"]);
     expect(await process()).toMatchObject({ verdict: "complete" });
     expect(taskOver).toHaveBeenCalledTimes(1);
     expect(await deps.leases.holder(task)).toBeUndefined();
@@ -127,7 +127,7 @@ describe("a task", () => {
 
   it("that ends as a bug lets its chain go on", async () => {
     const taskOver = vi.fn(async () => {});
-    const { task, process, outcome } = await fixture({ deps: { chains: { fannedOut: async () => {}, taskOver } } });
+    const { task, process, outcome } = await fixture({ deps: { chains: { noteFannedOut: async () => {}, taskOver } } });
     await store.redis.set(entryKey(store, task.id), "no hash");
     expect(await process()).toMatchObject({ verdict: "fail" });
     expect(await outcome()).toMatchObject({ status: "unknown", reason: "bug" });

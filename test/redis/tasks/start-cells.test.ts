@@ -9,7 +9,7 @@ import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
-import { feedOf, waitForLists } from "../../../src/tasks/followed-lists.ts";
+import { feedOf, requestLists } from "../../../src/tasks/followed-lists.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
@@ -247,7 +247,7 @@ describe("a start whose answer is its end", () => {
       ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
     };
     const nowMs = await redisTimeMs(store);
-    await waitForLists(task, deps, { nowMs, hurry: true });
+    await requestLists(task, deps, { nowMs, hurry: true });
     const process = createProcessTask(deps, createRecorder(new History(store), silentLog));
     const attempt = { attempt: 1, attemptsMax: 8, signal: new AbortController().signal };
     expect(await process(task, attempt)).toMatchObject({ verdict: "complete" });

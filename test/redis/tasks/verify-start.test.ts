@@ -116,7 +116,7 @@ async function fixture({
       const found =
         began === undefined ? [] : [{ ...facts, id: "a", startedAtMs: sentAtMs + began, ...of } as ItemFacts];
       await book.takeIn(feed, await book.status(feed), { items: found, sinceSeq: 0 });
-      await book.walked(feed, { startedAtMs: sentAtMs + afterMs, count: found.length, whole });
+      await book.endWalk(feed, { startedAtMs: sentAtMs + afterMs, count: found.length, whole });
     },
     state: async () => (await journal.entry(id))?.state,
     /** From when on somebody wants a whole walk; NaN where nobody does. */

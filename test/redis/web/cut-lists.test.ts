@@ -18,7 +18,7 @@ async function walk(feeds: FeedStore, repository: string, open: number): Promise
   const feed = { service: "main", repository, list: "conflictDetails" } as const;
   const totals = new Map([["all", open], ...(open === 0 ? [] : [["job 42", open] as const])]);
   await feeds.keepKnowledge(feed, "{}");
-  await feeds.walked(feed, { startedAtMs: 1, count: open, whole: true, totals });
+  await feeds.endWalk(feed, { startedAtMs: 1, count: open, whole: true, totals });
 }
 
 it("shows what is open in the only list that was read, of however many", async () => {
@@ -38,7 +38,7 @@ it("tells how many lists it leaves out, of all but those with something open", a
   const all = places.flatMap((repository) => listNames.map((list) => ({ service: "main", repository, list })));
   await Promise.all(all.map((feed) => feeds.keepKnowledge(feed, "{}")));
   await walk(feeds, last, 3);
-  await feeds.failed({ service: "main", repository: last, list: "masks" }, "it is locked");
+  await feeds.failWalk({ service: "main", repository: last, list: "masks" }, "it is locked");
   const get = async (path: string) => JSON.parse(await (await web.ask(`/api/v1${path}`)).text());
   expect(await get("/conflicts")).toMatchObject({ items: [{ repository: last }], listsLeftOut: 0 });
   expect(await get("/approvals")).toMatchObject({ items: [], listsLeftOut: 1 });

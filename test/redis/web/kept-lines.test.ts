@@ -67,7 +67,7 @@ async function walk(startedAtMs: number, open: number): Promise<void> {
     [totalOfSyncJob("42"), open],
   ]);
   const feed = { service: "main", repository: "HR", list: "conflictDetails" } as const;
-  await new FeedStore(store).walked(feed, { startedAtMs, count: open, whole: true, totals });
+  await new FeedStore(store).endWalk(feed, { startedAtMs, count: open, whole: true, totals });
 }
 
 const pause: Pause = {

@@ -32,7 +32,7 @@ const walkOf = async (store: Store, startedAtMs: number, ...jobs: [string, numbe
   const count = jobs.reduce((sum, [, open]) => sum + open, 0);
   const totals = new Map([["all", count], ...jobs.map(([job, open]) => [totalOfSyncJob(job), open] as const)]);
   const feed = { service: "main", repository: "HR", list: "conflictDetails" } as const;
-  await new FeedStore(store).walked(feed, { startedAtMs, count, whole: true, totals });
+  await new FeedStore(store).endWalk(feed, { startedAtMs, count, whole: true, totals });
 };
 const walk = (startedAtMs: number, ...jobs: [string, number][]) => walkOf(web.store, startedAtMs, ...jobs);
 await walk(endedMs + 1, ["11", 1]);

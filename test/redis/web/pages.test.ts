@@ -256,7 +256,7 @@ it("feeds count what is new since yesterday of a long list, by its first items a
   await takeIn(ids.slice(0, 50), "changed");
   await takeIn(Array.from({ length: 7 }, (_, index) => `new-${index}`));
   await feeds.keepKnowledge(feed, "{}");
-  await feeds.walked(feed, { startedAtMs: 1, count: 1_007, whole: true, because: "audit" });
+  await feeds.endWalk(feed, { startedAtMs: 1, count: 1_007, whole: true, because: "audit" });
   const newSinceYesterday = async () => {
     const { lines } = await readFeeds(web.parts.context());
     return lines.find(({ note }) => note.feed.list === "activities")?.fresh.count;

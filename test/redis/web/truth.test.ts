@@ -163,7 +163,7 @@ it("a slot over masks ends as its sync jobs do, or as the lookup of the masks", 
   await ledger.record([{ policy: "masks", ...marks, records, tasks: [] }]);
   const journal = new StartJournal(web.store);
   for (const back of [3, 1])
-    await journal.fannedOut(tasks(back, "masks")[0] ?? "", tasks(back, ...(back === 3 ? ["7", "8"] : ["7"])));
+    await journal.noteFannedOut(tasks(back, "masks")[0] ?? "", tasks(back, ...(back === 3 ? ["7", "8"] : ["7"])));
   const end = (back: number, target: string, changes: object = {}) => {
     const at = { slot: new Date(slotOf(back)).toISOString(), finishedAt: new Date(slotOf(back) + 1).toISOString() };
     const [id = ""] = tasks(back, target);

@@ -35,8 +35,8 @@ async function walkAfter(failedAtMs: number | undefined): Promise<{ verdict: Ver
     markLogged: async () => {},
     discoveredSince: async () => [],
     keepShape: async () => {},
-    walked: async () => {},
-    failed: async () => {
+    endWalk: async () => {},
+    failWalk: async () => {
       failures += 1;
     },
     status: async () => ({ ...nothingRead, failedAtMs }),

@@ -78,10 +78,10 @@ async function walked(
         markLogged: async () => {},
         discoveredSince: async () => [],
         keepShape: async () => {},
-        walked: async (_feed, walk) => {
+        endWalk: async (_feed, walk) => {
           ended = walk;
         },
-        failed: async (_feed, failure) => expect(failure).toBe(""),
+        failWalk: async (_feed, failure) => expect(failure).toBe(""),
         status: async () => ({ ...nothing, knowledge, ...given }),
         waiting: async () => 1,
       },

@@ -101,10 +101,10 @@ describe("a walk of a list on which the mapping fails", () => {
             markLogged: async () => {},
             discoveredSince: async () => [],
             keepShape: async () => {},
-            walked: async () => {
+            endWalk: async () => {
               walks += 1;
             },
-            failed: async (_feed, failure) => expect(failure).toBe(""),
+            failWalk: async (_feed, failure) => expect(failure).toBe(""),
             status: async () => ({ ...nothingRead, ...status }),
             waiting: async () => 1,
           },

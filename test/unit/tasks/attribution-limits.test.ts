@@ -6,7 +6,7 @@ import { attributeTo, type StartFacts } from "../../../src/tasks/attribution.ts"
 
 const sentAtMs = 1_795_228_200_000;
 /** Answered a second after it was sent. */
-const start: StartFacts = { taskId: "ours", sentAtMs, decidedAtMs: sentAtMs + 1_000, isAnswered: true };
+const start: StartFacts = { taskId: "ours", sentAtMs, acceptedByMs: sentAtMs + 1_000, isAnswered: true };
 
 /** An activity that began, or else was first seen, so many milliseconds after the start. */
 function activity(id: string, { began, seen }: { began?: number; seen?: number } = {}): SeenItem {

@@ -3,7 +3,7 @@ import type { SeenItem } from "../../../src/store/feed-mirror.ts";
 import { attributeTo, type StartFacts } from "../../../src/tasks/attribution.ts";
 
 const sentAtMs = 1_795_228_200_000;
-const start: StartFacts = { taskId: "ours", sentAtMs, decidedAtMs: sentAtMs + 1_000, isAnswered: true };
+const start: StartFacts = { taskId: "ours", sentAtMs, acceptedByMs: sentAtMs + 1_000, isAnswered: true };
 const lost: StartFacts = { ...start, isAnswered: false };
 
 /**
