@@ -7,6 +7,7 @@ import { didYouMean } from "../core/nearest-word.ts";
 import { labelsOf } from "../model/label.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause, type PauseSubject, showSubject, subjectKey } from "../model/pause.ts";
+import { parseTaskId, targetFromMasks, taskId } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { newestPaused } from "../schedule/plan-slots.ts";
@@ -15,6 +16,7 @@ import { Pauses, pausesMax, Quarantines, readPauses } from "../store/pauses.ts";
 import { readPolicyStates } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
+import { StartJournal } from "../store/start-journal.ts";
 import { type By, beginChange } from "./record-change.ts";
 
 const matchedNamedMax = 100;
@@ -118,7 +120,7 @@ export async function resume(
     (policy) => isAbout(subject, policy) && !stillPaused.some((one) => isAbout(one, policy)),
   );
   const { caughtUp, left } =
-    wish === undefined ? { caughtUp: [], left: [] } : await catchUp(resumed, nowMs, wish, { store, by });
+    wish === undefined ? { caughtUp: [], left: [] } : await catchUp(resumed, nowMs, wish, { store, set, by });
   const counts = { caughtUpCount: caughtUp.length, leftCount: left.length };
   const [first, firstLeft] = [caughtUp.slice(0, caughtUpRecordedMax), left.slice(0, caughtUpRecordedMax)];
   await change.end({ before: ended, after: { caughtUp: first, left: firstLeft, ...counts } });
@@ -129,13 +131,14 @@ async function catchUp(
   policies: readonly Policy[],
   nowMs: number,
   { producer, signal }: CatchUp,
-  { store, by }: Pick<PauseParts, "store" | "by">,
+  { store, set, by }: PauseParts,
 ): Promise<Pick<ResumeResult, "caughtUp" | "left">> {
   const ledger = new SlotLedger(store);
   const caughtUp: CaughtUpPolicy[] = [];
   const left: string[] = [];
   const names = new Set(policies.map(({ name }) => name));
-  const services = [...new Set(policies.map(({ service }) => service))];
+  // A run goes on where its policy was.
+  const services = [...new Set([...policies.map(({ service }) => service), ...(set?.services.keys() ?? [])])];
   const { tasks: inFlight } = await readTasksInFlight(store, services, (name) => names.has(name));
   const openOf = Map.groupBy(inFlight, ({ task }) => task.policy);
   for (const policy of policies) {
@@ -145,13 +148,15 @@ async function catchUp(
     }
     const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
     if (skipped === undefined) continue;
-    const open = (openOf.get(policy.name) ?? []).map(({ task }) => task.slotMs);
-    const begun = [...open, ...(await readEndedSlots(policy, store))];
+    const open = (openOf.get(policy.name) ?? []).map(({ task }) => task.id);
+    const begun = await targetsBegunAfter(skipped.slotMs, [...open, ...(await readEndedTasks(policy, store))], store);
+    const all = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
     // What a person has run since stands for it.
-    if (begun.some((slotMs) => slotMs > skipped.slotMs)) continue;
-    const tasks = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
+    const tasks = all.filter(({ target }) => !begun.has(target));
+    if (tasks.length === 0) continue;
     const planned = { policy: policy.name, newWatermarkMs: nowMs, tasks, timezone: policy.timezone };
-    const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${by.actor}`);
+    const note = `${skipped.note ?? ""}; resumed by ${by.actor}`;
+    const record = { ...toCaughtUp(policy, skipped, note), targets: tasks.map(({ target }) => target) };
     if (!(await ledger.startSkipped(policy.name, record, planned))) continue;
     await producer.enqueue(tasks);
     await ledger.confirmQueued([planned]);
@@ -160,10 +165,21 @@ async function catchUp(
   return { caughtUp, left };
 }
 
-/** The slots, also by hand, of which the targets of a policy ended last, if they began at all. */
-async function readEndedSlots({ name }: Policy, store: Store): Promise<readonly number[]> {
+/** The last tasks, also by hand, of the targets of a policy, if they began at all. */
+async function readEndedTasks({ name }: Policy, store: Store): Promise<readonly string[]> {
   const { targets = [] } = (await readPolicyStates(store, [name])).get(name) ?? {};
-  return targets.flatMap(({ newest: { status, slotMs } }) => (notBegun.has(status) ? [] : [slotMs]));
+  return targets.flatMap(({ newest: { status, taskId: id } }) => (notBegun.has(status) ? [] : [id]));
+}
+
+/** The targets of tasks of newer slots; also masks, where such a slot has fanned out. */
+async function targetsBegunAfter(slotMs: number, ids: readonly string[], store: Store): Promise<ReadonlySet<string>> {
+  const tasks = ids.flatMap((id) => parseTaskId(id) ?? []).filter((task) => task.slotMs > slotMs);
+  const begun = new Set(tasks.map(({ target }) => target));
+  const journal = new StartJournal(store);
+  // A replay of one sync job has a slot without masks.
+  for (const id of new Set(tasks.map((task) => taskId({ ...task, target: targetFromMasks }))))
+    if ((await journal.fannedOutInto(id)) !== undefined) begun.add(targetFromMasks);
+  return begun;
 }
 
 const notBegun: ReadonlySet<OutcomeStatus> = new Set(["skipped", "missed", "not-started"]);

@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { once } from "../../../src/actions/once.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { taskId } from "../../../src/model/task.ts";
+import { parseTaskId, taskId } from "../../../src/model/task.ts";
 import { readTasksInFlight } from "../../../src/queue/tasks-in-flight.ts";
 import { Changes } from "../../../src/store/changes.ts";
 import { History } from "../../../src/store/history.ts";
@@ -182,8 +182,10 @@ describe("each change", () => {
 
 describe("a resume with catch-up", async () => {
   const more = { catchUpWindowMs: 7_200_000 };
-  const names = ["ran", "runs", "waits"];
-  const story = Object.fromEntries(names.map((name) => [name, { endings: ["skipped"] as const, more }]));
+  const names = ["ran", "replayed", "runs", "waits"];
+  const action = { kind: "run", syncJobs: [42, 43] } as const;
+  const moreOf = (name: string) => (name === "replayed" ? { ...more, action } : more);
+  const story = Object.fromEntries(names.map((name) => [name, { endings: ["skipped"] as const, more: moreOf(name) }]));
   const own = await webForTest({ story, tokens, clock });
   const headers = { authorization: `Bearer ${boss.token}`, "content-type": "application/json", "idempotency-key": "k" };
   const ask = async (method: string, path: string, body?: object) => {
@@ -199,22 +201,34 @@ describe("a resume with catch-up", async () => {
     const { id, text } = await resume();
     expect(JSON.parse(text)).toMatchObject({ caughtUp: [], left: names });
     const [change] = await new Changes(own.store).newest(1);
-    expect(change?.after).toEqual({ caughtUp: [], caughtUpCount: 0, left: names, leftCount: 3 });
+    expect(change?.after).toEqual({ caughtUp: [], caughtUpCount: 0, left: names, leftCount: 4 });
     expect((await ask("GET", `/policies?done=${id}`)).text).toContain(
-      "x; not caught up in time, so run by hand: ran, runs, waits.",
+      "x; not caught up in time, so run by hand: ran, replayed, runs, waits.",
     );
   });
 
-  it("starts nothing that a person has run since: what ended, and what still runs", async () => {
+  it("starts no sync job that a person has run since: what ended, and what still runs", async () => {
     await pause();
     const slotMs = await redisTimeMs(own.store);
-    const ended = taskId({ policy: "ran", kind: "run", target: "42", slotMs, origin: "manual" });
     const slot = new Date(slotMs).toISOString();
-    const outcome = testOutcome({ taskId: ended, policy: "ran", origin: "manual", slot, finishedAt: slot });
-    await new History(own.store).record(outcome);
+    for (const policy of ["ran", "replayed"]) {
+      const ended = taskId({ policy, kind: "run", target: "42", slotMs, origin: "manual" });
+      const outcome = testOutcome({ taskId: ended, policy, origin: "manual", slot, finishedAt: slot });
+      await new History(own.store).record(outcome);
+    }
     await ask("POST", "/api/v1/policies/runs/runs", { reason: "x" });
     const { caughtUp, left } = JSON.parse((await resume()).text);
-    expect([caughtUp.map(({ policy }: { policy: string }) => policy), left]).toEqual([["waits"], []]);
+    const tasks = caughtUp.map((one: { readonly policy: string; readonly tasks: readonly string[] }) => [
+      one.policy,
+      one.tasks.map((id) => parseTaskId(id)?.target),
+    ]);
+    expect([tasks, left]).toEqual([
+      [
+        ["replayed", ["43"]],
+        ["waits", ["42"]],
+      ],
+      [],
+    ]);
   });
 });
 
