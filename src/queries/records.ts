@@ -10,7 +10,7 @@ import { isReplayable, type Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause, showSubject } from "../model/pause.ts";
 import { deletionByHand, parseTaskId, runByHand } from "../model/task.ts";
 import { usualMsOf } from "../model/unusual.ts";
-import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
+import { findTaskInFlight, readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { slotsAround } from "../schedule/explain-slot.ts";
 import { Changes } from "../store/changes.ts";
 import type { FailedTask } from "../store/failed-tasks.ts";
@@ -24,6 +24,7 @@ import { findOutcomes, type OutcomeQuestion } from "./outcomes.ts";
 import { type PolicyLine, readPolicyLines } from "./policy-lines.ts";
 import type { QueryContext, StateContext } from "./query-context.ts";
 import { readSlotStory, readStoryOfTask, type SlotStory, taskIdsIn } from "./slot-story.ts";
+import type { TaskStory } from "./task-story.ts";
 
 /** Which outcomes are asked for. `after`: the last of the page before. */
 export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | "span" | "after"> {
@@ -234,14 +235,19 @@ export async function readStoryAt(context: QueryContext, policy: Policy, instant
 /** The story without the tasks that the asker may not see, and without their names. */
 async function ofView(
   story: SlotStory,
-  { store, view: { isNarrowed, sees } }: Pick<QueryContext, "store" | "view">,
+  { store, set, allServices, view: { isNarrowed, sees } }: QueryContext,
 ): Promise<SlotStory> {
   if (!isNarrowed) return story;
   const { policy } = story;
   const ids = story.tasks.map(({ taskId }) => taskId);
   const outcomes = await new History(store).outcomes(policy, ids);
-  // The policy may have had another service then.
-  const seen = story.tasks.filter(({ taskId }) => sees({ policy, service: outcomes.get(taskId)?.service }));
+  const services = allServices ?? [...set.services.keys()];
+  const seen: TaskStory[] = [];
+  for (const task of story.tasks) {
+    // The policy may have had another service then.
+    const inFlight = task.isInFlight ? await findTaskInFlight(store, services, task.taskId) : undefined;
+    if (sees({ policy, service: (outcomes.get(task.taskId) ?? inFlight)?.service })) seen.push(task);
+  }
   const shown = (id: string) => (sees({ policy: parseTaskId(id)?.policy ?? "" }) ? id : "a task that you may not see");
   const tasks = seen.map((task) => ({ ...task, waitsFor: task.waitsFor && shown(task.waitsFor) }));
   return { ...story, tasks };

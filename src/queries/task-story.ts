@@ -84,10 +84,13 @@ export async function readTaskStories(tasks: readonly StoryTask[], places: Story
 type PlannedTask = StoryTask & { readonly isPlanned: boolean };
 
 async function taskStory(told: PlannedTask, places: StoryStores): Promise<TaskStory> {
-  const { history, journal, store } = places;
-  const [entry, { task, queued }] = await Promise.all([journal.entry(told.id), findQueued(told, places)]);
+  const { history, journal, producer, store } = places;
+  const [entry, ended] = await Promise.all([journal.entry(told.id), history.outcome(told)]);
+  // What has ended is in no other queue: to look for it costs two reads a service.
+  const { task, queued } =
+    ended === undefined ? await findQueued(told, places) : { task: told, queued: await producer.find(told) };
   // Read after the queue: a task that ends in between has its outcome then.
-  const outcome = await history.outcome(task);
+  const outcome = ended ?? (await history.outcome(task));
   const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isPlanned);
   const hasBegun = entry !== undefined && entry.state !== "claimed";
   const mayWait = isInFlight && !hasBegun && (task.kind === "delete" || task.overlap !== "allow");
