@@ -115,7 +115,7 @@ export function createConsumers(options: ServiceConsumersOptions): Consuming["cr
     return working.finally(() => inWork.delete(working));
   };
   const endItem = async (item: unknown, why: string) =>
-    isFeedWalk(item) || endAbandoned(parseTask(item), deps, { recorder, why });
+    !guard.mayBeForeign && (isFeedWalk(item) || endAbandoned(parseTask(item), deps, { recorder, why }));
   const { clockAheadMs } = deps;
   const common = { connections, takeOverAfterMs, drainMs, clockAheadMs, log, process, endAbandoned: endItem };
   return ({ name, concurrency }) => {

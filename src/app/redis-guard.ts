@@ -171,7 +171,9 @@ export class RedisGuard implements Component {
       await this.#askOwners();
       const isClockSet = Math.abs(wallLeadMs() - this.#wallLeadMs) > clockSetMsMin;
       const nowMs = systemClock.monotonicMs();
-      const isSoon = this.#problems.length > 0 || nowMs < this.#awaitsReplicasUntilMs || isClockSet;
+      // Starts wait until a check finds that the replicas are gone for good.
+      const isPatient = this.#facts?.replicas === 0 && this.watch.needsReplica;
+      const isSoon = this.#problems.length > 0 || isPatient || nowMs < this.#awaitsReplicasUntilMs || isClockSet;
       if (isSoon || nowMs >= dueAtMs) await this.#check();
       // By the deadline of the store: the watch takes in a late answer, whose news would be lost.
       const tick = await this.watch.check();

@@ -210,19 +210,22 @@ export class RunningServices implements Component {
     const isRetired = () => this.#running.get(name) === retired && !this.#stopping.signal.aborted;
     let emptySinceMs: number | undefined;
     let count: number | undefined;
+    let isQuiet = false;
     while (isRetired()) {
       const nowMs = systemClock.monotonicMs();
       count = await pending(name).catch(() => undefined);
       emptySinceMs = count === 0 ? (emptySinceMs ?? nowMs) : undefined;
-      if (nowMs > untilMs || (emptySinceMs !== undefined && nowMs - emptySinceMs >= this.#options.retireAfterMs)) break;
+      isQuiet = emptySinceMs !== undefined && nowMs - emptySinceMs >= this.#options.retireAfterMs;
+      if (isQuiet || nowMs > untilMs) break;
       await systemClock.sleep(retiredCheckMs, this.#stopping.signal);
     }
+    if (!isRetired()) return;
     // What is not forgotten is found again.
-    if (emptySinceMs !== undefined) await memory?.forget(name).catch(() => {});
+    if (isQuiet) await memory?.forget(name).catch(() => {});
     if (!isRetired()) return;
     this.#running.delete(name);
     await retired.consumers?.stop();
-    const left = emptySinceMs === undefined ? { left: count ?? null } : {};
+    const left = isQuiet ? {} : { left: count ?? null };
     this.#options.log.info("service.stopped", { service: name, ...left });
   }
 
