@@ -3,11 +3,12 @@
 
 import { Argument, Command, Option } from "commander";
 import { beginChange } from "../actions/record-change.ts";
-import { OutOfReachError, UsageError } from "../core/errors.ts";
+import { errorText, OutOfReachError, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { defined } from "../core/json.ts";
 import { nearestWord } from "../core/nearest-word.ts";
 import { cutText, showName } from "../core/plain-text.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import {
   type Operation,
   operationNames,
@@ -23,7 +24,6 @@ import { byHand } from "./changes.ts";
 import { type CommandIo, type ExitCode, isConfirmed, readerGone } from "./command-io.ts";
 import { connectTo, explainServiceError, withService } from "./service-call.ts";
 import {
-  explainOutage,
   optionalConfigOption,
   prefixOption,
   type ReasonOption,
@@ -144,7 +144,7 @@ async function sendRecorded(send: () => Promise<ExitCode>, sending: Sending): Pr
   try {
     const body = recordedBody(request);
     const facts = { what: "api", subject, after: body } as const;
-    const change = await beginChange(store, byHand(io, options), facts).catch(explainOutage);
+    const change = await beginChange(store, byHand(io, options), facts).catch(explainUnsent);
     try {
       exitCode = await send();
       return exitCode;
@@ -159,13 +159,21 @@ async function sendRecorded(send: () => Promise<ExitCode>, sending: Sending): Pr
   }
 }
 
+/** Without its record a change is not sent. @throws OutOfReachError, or another error. */
+function explainUnsent(error: unknown): never {
+  if (!isRedisOutage(error)) throw error;
+  throw new OutOfReachError(`Redis stopped answering (${errorText(error)}). ${nothingSent}`);
+}
+
+const nothingSent = "Nothing was sent: --no-record sends it without a record";
+
 /** Where the change is recorded; opened first, so that nothing is sent without it. */
 async function openRecord({ redisUrl, prefix }: ApiCommandOptions, io: CommandIo): Promise<Store> {
   try {
     return await openStore(redisTarget({ redisUrl, prefix }, io));
   } catch (error) {
     if (!(error instanceof OutOfReachError)) throw error;
-    throw new OutOfReachError(`${error.message} Nothing was sent: --no-record sends it without a record`);
+    throw new OutOfReachError(`${error.message} ${nothingSent}`);
   }
 }
 

@@ -347,7 +347,7 @@ export async function withStore<T>(target: RedisTarget, use: (store: Store) => P
 }
 
 /** An outage in the middle of a command is no bug. @throws OutOfReachError, or another error. */
-export function explainOutage(error: unknown): never {
+function explainOutage(error: unknown): never {
   if (!isRedisOutage(error)) throw error;
   throw new OutOfReachError(
     `Redis stopped answering (${errorText(error)}): what this command was to change may be done or not. Look before you repeat it.`,
