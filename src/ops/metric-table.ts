@@ -85,7 +85,7 @@ export const metricTable = {
   ),
   syncline_policy_stale_from_timestamp_seconds: sharedGauge(
     ["policy"],
-    "When two intervals have passed since the last success: the third slot after it that is neither in a blackout nor on a holiday.",
+    "When two intervals have passed since the last success, or since its schedule began if that is later: the third slot after it that is neither in a blackout nor on a holiday.",
   ),
   syncline_policy_paused: sharedGauge(["policy", "cause"], "1 while a pause or a quarantine skips the policy's slots."),
   syncline_policies_in_trouble: sharedGauge(
