@@ -27,7 +27,10 @@ const lostAnswers = { kind: "lost-answer", operation: "RunSyncJob", every: 2, ti
 const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
   noteDoubt: [lostAnswers],
   // It asks for patience while a lost answer is looked for.
-  noteLimitedUntil: [lostAnswers, { kind: "429", operation: "GetActivities", every: 1, times: 12, retryAfterSeconds: 3 }],
+  noteLimitedUntil: [
+    lostAnswers,
+    { kind: "429", operation: "GetActivities", every: 1, times: 12, retryAfterSeconds: 3 },
+  ],
   notSent: [{ kind: "429", operation: "RunSyncJob", every: 2, times: 4 }],
   // Longer than what was read before the start is good for.
   forgetReady: [{ kind: "503", operation: "RunSyncJob", key: "11", times: 1, retryAfterSeconds: 31 }],

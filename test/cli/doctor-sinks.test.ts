@@ -190,12 +190,15 @@ describe("what waits for sinks", () => {
     }
   });
 
+  const twentyMinutesAgo = `"sinceMs":${Date.now() - 20 * 60_000}`;
+
   /** Lets a notice wait since 20 minutes ago. */
   async function makeOld({ redis }: Awaited<ReturnType<typeof openStore>>, id: string): Promise<void> {
     for (const name of await redis.keys(`${prefix}*`)) {
       if ((await redis.type(name)) !== "hash") continue;
-      const [data, at] = await redis.hmget(name, "data", "timestamp");
-      if (data?.includes(`"id":"${id}"`)) await redis.hset(name, "timestamp", Number(at) - 20 * 60_000);
+      const data = (await redis.hget(name, "data")) ?? "";
+      if (data.includes(`"id":"${id}"`))
+        await redis.hset(name, "data", data.replace(/"sinceMs":\d+/, twentyMinutesAgo));
     }
   }
 });

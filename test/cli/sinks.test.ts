@@ -173,8 +173,9 @@ describe("syncline sinks", () => {
       expect(fresh.out).not.toContain("canary");
       for (const name of await store.redis.keys(`${prefix}*`)) {
         if ((await store.redis.type(name)) !== "hash") continue;
-        const at = await store.redis.hget(name, "timestamp");
-        if (at !== null) await store.redis.hset(name, "timestamp", Number(at) - 20 * 60_000);
+        const data = await store.redis.hget(name, "data");
+        const twentyMinutesAgo = `"sinceMs":${Date.now() - 20 * 60_000}`;
+        if (data !== null) await store.redis.hset(name, "data", data.replace(/"sinceMs":\d+/, twentyMinutesAgo));
       }
       const stuck = await list();
       expect([stuck.code, stuck.out]).toEqual([1, expect.stringContaining("`syncline sinks test ops` says why")]);

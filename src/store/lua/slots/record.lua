@@ -2,8 +2,8 @@
 -- it, and its schedule in force. A follower's slot waits only from its own watermark on, which
 -- moves along. Slots that another replica planned without the follower wait as left out.
 -- KEYS: watermarks, schedules, outbox, kept-since, waiting, event stream, troubles, changed
--- policies, begun; then for each policy slots, slot-index, the join counter of each slot when it has
--- followers, and the month of each slot that the day summaries count
+-- policies, begun; then for each policy slots, slot-index, the join counter of each slot when it
+-- has followers, and the month of each slot that the day summaries count
 -- ARGV: most records of a policy, their retention (ms); then for each policy its name, schedule (''
 -- for any), expected watermark, new watermark, outbox field, tasks (JSON, '' for none), number of
 -- records, number of followers, '1' to notify sinks of missed slots; slot, record (JSON) and change
