@@ -106,7 +106,11 @@ class ApplyRun {
   /** @throws ServiceError when the object cannot be read. */
   async toTheEnd(): Promise<ApplyResult> {
     for (let round = 1; round <= roundsMax; round += 1) {
-      if (round > 1) await this.#deps.memory.hold(this.#deps.place, this.#object, this.#deps.by);
+      if (round > 1) {
+        // A round may outlast the hold: another caller may have taken the object.
+        const other = await this.#deps.memory.hold(this.#deps.place, this.#object, this.#deps.by);
+        if (other !== this.#deps.by) return this.#busy(other);
+      }
       const look = await inspect(this.#object, this.#deps, {
         isFresh: round > 1,
         isStale: this.#isStale,
@@ -120,8 +124,7 @@ class ApplyRun {
       const holder = look.syncJobId === undefined ? undefined : await this.#deps.holder(look.syncJobId);
       if (holder !== undefined) {
         await this.#keep();
-        const isSent = this.#record.sent.some(({ by }) => by === this.#deps.by);
-        return { end: "busy", holder, isSent, changes: this.changes() };
+        return this.#busy(holder);
       }
       const ended = await this.#put(this.#batchOf(open, look), look);
       if (ended !== undefined) return ended;
@@ -144,6 +147,11 @@ class ApplyRun {
       this.#ignored.add(field);
     }
     return differences.filter(({ field, block }) => block === undefined && !this.#taken.has(field));
+  }
+
+  #busy(holder: string): ApplyResult {
+    const isSent = this.#record.sent.some(({ by }) => by === this.#deps.by);
+    return { end: "busy", holder, isSent, changes: this.changes() };
   }
 
   async #done({ differences }: FoundInspection): Promise<ApplyResult> {

@@ -16,7 +16,7 @@ const recordKeptMs = 400 * 86_400_000;
 const refusalKeptMs = 7 * 86_400_000;
 const readOnlyFieldsMax = 100;
 /** A caller that died holds its object for so long: longer than a round of a slow service. */
-const heldMs = 300_000;
+const heldMs = 900_000;
 
 const readOnlySchema = z.object({
   v: z.literal(1),

@@ -94,6 +94,28 @@ describe("what is sent", () => {
     expect(await folder()).toMatchObject({ end: "done", changes: [{ field: "folderName" }] });
   });
 
+  it("is no more once its hold ran out during a round and another caller has taken it", async () => {
+    fake.set(
+      { "driveTarget-9": { fields: { siteName: "x", folderName: "x" } } },
+      { readOnly: { "driveTarget.folderName": "silent" } },
+    );
+    const memory = new DeclaredMemory(store);
+    const hold = memory.hold.bind(memory);
+    let rounds = 0;
+    const outrun: typeof hold = async (place, object, by) => {
+      rounds += 1;
+      if (rounds === 2) {
+        await memory.letGo(place, object, by);
+        await hold(place, object, "task-b");
+      }
+      return hold(place, object, by);
+    };
+    const both = declare("driveTarget", 9, { siteName: "A", folderName: "In" });
+    const applied = await apply(both, { by: "task-a", memory: Object.assign(memory, { hold: outrun }) });
+    expect(applied).toEqual({ end: "busy", holder: "task-b", isSent: false, changes: [] });
+    expect(putsOf()).toEqual(["driveTarget-9 siteName,folderName 400"]);
+  });
+
   it("is nothing when the service answers with another sync job", async () => {
     fake.set({ "syncJob-42": { fields: { name: "A", syncJobId: "43" } } });
     const detail = "the service answered with sync job 43 instead";
