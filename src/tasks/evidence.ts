@@ -202,9 +202,12 @@ function isUnread({ unread }: SeenItem): boolean {
 
 /** Approvals that appeared since a start and were still listed at the last whole walk. */
 export interface WaitingApprovals {
-  /** In the order of their appearance. */
+  /**
+   * In the order of their appearance. Where none of its own waits, those whose sync job cannot be
+   * read.
+   */
   readonly waiting: readonly SeenItem[];
-  /** True when the mapping names an approval's sync job: then all of these are of this one. */
+  /** True when the mapping names an approval's sync job, and all of these are of this one. */
   readonly ofSyncJob: boolean;
   /** When the walk that showed them began, milliseconds UTC by Redis. */
   readonly readAtMs: number;
@@ -226,16 +229,19 @@ export async function approvalsSince(
   if (known < beganSeq) return undefined;
   const ofSyncJob = deps.itemMapper(feed)?.knows("syncJobId") === true;
   const appeared = await deps.feeds.discoveredSince(feed, known);
-  const candidates = appeared
-    .filter(({ syncJobId }) => !ofSyncJob || syncJobId === task.target)
-    .slice(0, approvalsCheckedMax);
+  const own = ofSyncJob ? appeared.filter(isOf(task)) : appeared;
+  const perhapsOwn = ofSyncJob ? appeared.filter(isUnread) : [];
+  const candidates = [...own, ...perhapsOwn].slice(0, approvalsCheckedMax);
   if (candidates.length === 0) return { waiting: [], ofSyncJob, readAtMs: 0 };
   const totals = await deps.feeds.totals(
     feed,
     candidates.map(({ id }) => totalOfItem(id)),
   );
-  const waiting = candidates.filter((_, index) => (totals?.counts[index] ?? 0) > 0);
-  return { waiting, ofSyncJob, readAtMs: totals?.atMs ?? 0 };
+  const listed = candidates.filter((_, index) => (totals?.counts[index] ?? 0) > 0);
+  const listedOwn = listed.filter((item) => !perhapsOwn.includes(item));
+  const readAtMs = totals?.atMs ?? 0;
+  if (listedOwn.length > 0 || listed.length === 0) return { waiting: listedOwn, ofSyncJob, readAtMs };
+  return { waiting: listed, ofSyncJob: false, readAtMs };
 }
 
 /** What became of the conflicts from before a run that has just ended; empty if not known. */

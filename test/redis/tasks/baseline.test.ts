@@ -175,6 +175,16 @@ describe("approvals that appeared since a start", () => {
     expect(await waitingFor(task, entry, deps)).toMatchObject({ waiting: ["2", "3"], ofSyncJob: false });
   });
 
+  it("are those whose claimant cannot be read where none of its own waits", async () => {
+    const task = taskOf("unread");
+    const entry = await startAfter(task, nothing);
+    const unread = { ...item("2"), syncJobId: undefined, unread: ["syncJobId"] };
+    await walk(task, "approvals", [unread, item("3", "43")]);
+    expect(await waitingFor(task, entry)).toMatchObject({ waiting: ["2"], ofSyncJob: false });
+    await walk(task, "approvals", [unread, item("3", "43"), item("4")]);
+    expect(await waitingFor(task, entry)).toMatchObject({ waiting: ["4"], ofSyncJob: true });
+  });
+
   it("are not looked for when the start of the run is not long ago", async () => {
     const task = taskOf("young");
     const entry = await startAfter(task, nothing);
