@@ -34,6 +34,11 @@ export interface FeedEvidence extends Attribution {
    * whatever the clocks say; else one that did not begin surely before it.
    */
   readonly syncJobSeen: boolean;
+  /**
+   * An activity appeared that is not judged and may be of this start: its sync job cannot be read,
+   * or, without a baseline, when it began.
+   */
+  readonly untoldSeen: boolean;
   /** True when any activity appeared since the baseline. */
   readonly grew: boolean;
   /**
@@ -78,6 +83,9 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
     syncJobSeen: activities.items
       .filter((item) => isOfSyncJob(item) || isUnread(item))
       .some(hasBaseline ? () => true : couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs)),
+    untoldSeen: activities.items
+      .filter((item) => isUnread(item) || (!hasBaseline && isOfSyncJob(item) && item.startedAtMs === undefined))
+      .some(hasBaseline ? () => true : couldBeginAfter(sentAtMsOf(entry))),
     grew: began.length > 0,
     ...countNew(baseline, conflicts.length, unread.length),
   };

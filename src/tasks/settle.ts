@@ -158,11 +158,13 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
   const readUntilMs = Math.min(...lists.map(({ walkBeganAtMs = 0 }) => walkBeganAtMs));
   // A finished run is settled once its conflicts are read and no activity of it may yet begin.
   if (readUntilMs >= deadlineMs && !isFinished(evidence)) {
-    const seen = [whatWasSeen(evidence), describeWaiting(evidence.approvals)].filter(Boolean).join("; ");
+    const perhapsEnded = whyPerhapsEnded(evidence);
+    const what = perhapsEnded ?? whatWasSeen(evidence);
+    const seen = [what, describeWaiting(evidence.approvals)].filter(Boolean).join("; ");
     const detail = `not settled within its deadline: ${seen}`;
-    return mayHaveEnded(evidence)
-      ? { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts }
-      : { status: "timed-out", evidence: "none", reason: "deadline", detail, newConflicts };
+    return perhapsEnded === undefined
+      ? { status: "timed-out", evidence: "none", reason: "deadline", detail, newConflicts }
+      : { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
   const walkMs = Math.max(...lists.map(({ walkTookMs = 0 }) => walkTookMs));
   if (nowMs < deadlineMs + follow.unreadableForMs + walkMs * walksUntilRead) return undefined;
@@ -176,16 +178,28 @@ function mayYetBegin({ confidence, activities, mayBeginUntilMs }: RunEvidence): 
   return confidence === "ambiguous" && (activities.walkBeganAtMs ?? 0) < mayBeginUntilMs;
 }
 
-/** Whether an activity is finished that may be this run's or another start's. */
-function mayHaveEnded({ attributable, confidence, ours, mayBeOurs }: RunEvidence): boolean {
+/** Why the run may have ended where no end of it was seen; undefined: nothing speaks for that. */
+function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
+  const { attributable, confidence, ours, mayBeOurs, untoldSeen } = evidence;
+  if (!attributable) return undefined;
   const isSure = confidence === "certain" || confidence === "likely";
-  return attributable && !isSure && [...ours, ...mayBeOurs].some(({ finished }) => finished === true);
+  const possible = isSure ? ours : [...ours, ...mayBeOurs];
+  if (!isSure && possible.some(({ finished }) => finished === true))
+    return "an activity finished that may be of it or of another start";
+  const untold = possible.find(isEndUnread);
+  const goesOn = isSure && possible.some((item) => item.finished !== true && !isEndUnread(item));
+  if (untold !== undefined && !goesOn) return `whether ${untold.label ?? untold.id} finished cannot be read`;
+  if (ours.length > 0 || !untoldSeen) return undefined;
+  return "an activity appeared, and whether it is its own cannot be read";
+}
+
+function isEndUnread({ unread }: SeenItem): boolean {
+  return unread?.includes("finished") === true;
 }
 
 function whatWasSeen(evidence: RunEvidence): string {
   const { attributable, ours, others, rivals } = evidence;
   if (!attributable) return "nothing in the feeds shows whether it ended";
-  if (mayHaveEnded(evidence)) return "an activity finished that may be of it or of another start";
   if (ours.length > 0) return `${describeActivities(ours.length)} appeared, not all finished`;
   // Beside another start they may be that one's.
   return others > 0 && rivals === 0

@@ -420,6 +420,38 @@ describe("a conflict whose sync job cannot be read", () => {
   });
 });
 
+describe("an activity of which it cannot be read whether it is of a start", () => {
+  const whose = (id: string, startedAtMs: number | undefined): ItemFacts => {
+    return { ...item(id, startedAtMs), syncJobId: undefined, unread: ["syncJobId"] };
+  };
+
+  it("is any since the baseline whose sync job cannot be read", async () => {
+    const task = taskOf("untold");
+    for (const list of ["activities", "conflictDetails"] as const) await walk(task, list, []);
+    await journal.claim(task.id, "me");
+    const baseline = writeBaseline(await baselineSince(task, partsFor(), 0));
+    await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
+    const entry = await journal.claim(task.id, "me");
+    await walk(task, "activities", [{ ...item("another's", undefined), syncJobId: "43" }, item("its", undefined)]);
+    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ untoldSeen: false });
+    await walk(task, "activities", [whose("whose", 1_000)]);
+    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ untoldSeen: true });
+  });
+
+  it("is without a baseline one that does not say that it began before the start", async () => {
+    const untold = async (name: string, facts: (sentAtMs: number) => ItemFacts) => {
+      const task = taskOf(name);
+      const { sentAtMs, entry } = await startUnread(task);
+      await walk(task, "activities", [facts(sentAtMs)]);
+      return (await appearedSince(task, partsFor(), entry)).untoldSeen;
+    };
+    expect(await untold("untold-old", (sentAtMs) => whose("old", sentAtMs - 1))).toBe(false);
+    expect(await untold("untold-new", (sentAtMs) => whose("new", sentAtMs))).toBe(true);
+    expect(await untold("untold-its-old", (sentAtMs) => item("its", sentAtMs - 1))).toBe(false);
+    expect(await untold("untold-timeless", () => item("its", undefined))).toBe(true);
+  });
+});
+
 describe("a run before which the conflicts were not read in time", () => {
   const started = async (task: Task) => {
     const baseline = writeBaseline(await baselineSince(task, partsFor(), (await redisTimeMs(store)) + 60_000));

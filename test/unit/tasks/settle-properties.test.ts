@@ -58,6 +58,7 @@ const evidences: fc.Arbitrary<RunEvidence> = fc.record({
   attributable: fc.boolean(),
   grew: fc.boolean(),
   syncJobSeen: fc.boolean(),
+  untoldSeen: fc.boolean(),
   newConflicts: maybe(fc.integer({ min: 0, max: 3 })),
   perhapsNewConflicts: fc.integer({ min: 0, max: 3 }),
   nowMs: fc.integer({ min: sentAtMs, max: 2_000_000 }),

@@ -44,6 +44,7 @@ function settled(changes: Partial<RunEvidence>) {
     attributable: true,
     grew: true,
     syncJobSeen: true,
+    untoldSeen: false,
     newConflicts: 0,
     perhapsNewConflicts: 0,
     nowMs: 3_000,
@@ -244,6 +245,30 @@ describe("a run whose deadline has passed", () => {
     const unseen = "not settled within its deadline: no activity of it was seen";
     expect(settled(none)?.detail).toBe(unseen);
     expect(settled({ ...none, others: 1, rivals: 1 })?.detail).toBe(unseen);
+  });
+
+  it("is unknown where it cannot be read whether its activity finished", () => {
+    const untold = { ...running, id: "b", finished: undefined, unread: ["finished"] };
+    const of = (more: Partial<RunEvidence>) => settled({ ...readAt(61_000), nowMs: 62_000, ...more });
+    const unknown = {
+      ...{ status: "unknown", evidence: "none", reason: "no-evidence" },
+      detail: "not settled within its deadline: whether b finished cannot be read",
+    };
+    expect(of({ ours: [untold] })).toMatchObject(unknown);
+    expect(of({ ours: [untold, activity("a", true)] })).toMatchObject(unknown);
+    expect(of({ ours: [running], mayBeOurs: [untold], confidence: "ambiguous" })).toMatchObject(unknown);
+    // Another one that is surely its own goes on.
+    expect(of({ ours: [untold, running] })).toMatchObject({ status: "timed-out" });
+  });
+
+  it("is unknown where one appeared that may be its own, and none is known to be", () => {
+    const of = (ours: readonly SeenItem[]) =>
+      settled({ ...readAt(61_000), ours, others: 1, rivals: 1, untoldSeen: true, nowMs: 62_000 });
+    expect(of([])).toMatchObject({
+      status: "unknown",
+      detail: "not settled within its deadline: an activity appeared, and whether it is its own cannot be read",
+    });
+    expect(of([running])).toMatchObject({ status: "timed-out" });
   });
 
   it("says that nothing tells of it where nothing was read, not a missing mapping", () => {
