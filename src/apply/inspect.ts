@@ -127,9 +127,12 @@ async function readSyncJob(
 }
 
 async function readMask({ id }: DeclaredObject, deps: InspectDependencies, isFresh: boolean): Promise<Live> {
-  let { byId, isOnePage } = await deps.masks.read({ ...deps, sinceMs: isFresh ? undefined : deps.sinceMs });
+  const sinceMs = isFresh ? undefined : deps.sinceMs;
+  let read = await deps.masks.read({ ...deps, sinceMs, isFollowUp: isFresh });
   // It may have slipped over a page boundary while another one was deleted, hardly twice in a row.
-  if (!byId.has(String(id)) && !isOnePage) ({ byId } = await deps.masks.read({ ...deps, sinceMs: undefined }));
+  if (!read.byId.has(String(id)) && !read.isOnePage && !read.isAgreed)
+    read = await deps.masks.read({ ...deps, sinceMs: read.endedMs, isFollowUp: true });
+  const { byId } = read;
   const mask = byId.get(String(id));
   if (mask === undefined) return { state: "missing", detail: `none of the ${byId.size} masks has this id` };
   // Only document masks can be changed. Source: service-interface §4.1 (UpdateEcmDocumentMaskById)

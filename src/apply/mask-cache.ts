@@ -16,11 +16,16 @@ export interface Masks {
   /** By id, as text. */
   readonly byId: ReadonlyMap<string, Mask>;
   readonly isOnePage: boolean;
+  /** A reading that ended before this one began, and hardly earlier, shows the same ids. */
+  readonly isAgreed: boolean;
+  /** By the monotonic clock. */
+  readonly endedMs: number;
 }
 
 interface MaskReading {
   readonly startedMs: number;
   readonly masks: Promise<Masks>;
+  ended?: Masks;
 }
 
 /** `sinceMs`: by the monotonic clock, the earliest begin of a reading; without it, a new one. */
@@ -29,6 +34,8 @@ export interface MaskReadingRequest {
   readonly service: SyncService;
   readonly signal: AbortSignal;
   readonly sinceMs: number | undefined;
+  /** Not the first request of its caller. */
+  readonly isFollowUp: boolean;
 }
 
 /** The latest reading of each repository. */
@@ -41,15 +48,21 @@ export class MaskCache {
   }
 
   /** The masks, from a reading that began late enough. @throws ServiceError */
-  async read({ place, service, signal, sinceMs }: MaskReadingRequest): Promise<Masks> {
+  async read({ place, service, signal, sinceMs, isFollowUp }: MaskReadingRequest): Promise<Masks> {
     const nowMs = this.#nowMs();
     const key = JSON.stringify([place.service, place.repository]);
     const known = this.#readings.get(key);
     if (known !== undefined && known.startedMs >= (sinceMs ?? nowMs)) return known.masks;
     for (const [other, { startedMs }] of this.#readings)
       if (startedMs < nowMs - readingKeptMs || this.#readings.size >= readingsMax) this.#readings.delete(other);
-    const masks = walk(service, place, { signal, isFollowUp: sinceMs === undefined });
-    const reading = { startedMs: nowMs, masks };
+    const before = known?.ended;
+    const masks = walk(service, place, { signal, isFollowUp }).then((read) => {
+      const isAgreed =
+        before !== undefined && before.endedMs >= nowMs - readingKeptMs && hasSameIds(before.byId, read.byId);
+      reading.ended = { ...read, isAgreed, endedMs: this.#nowMs() };
+      return reading.ended;
+    });
+    const reading: MaskReading = { startedMs: nowMs, masks };
     this.#readings.set(key, reading);
     // The next caller after a failure reads anew.
     masks.catch(() => {
@@ -59,11 +72,15 @@ export class MaskCache {
   }
 }
 
+function hasSameIds(some: Masks["byId"], others: Masks["byId"]): boolean {
+  return some.size === others.size && [...some.keys()].every((id) => others.has(id));
+}
+
 async function walk(
   service: SyncService,
   place: ObjectPlace,
   options: { readonly signal: AbortSignal; readonly isFollowUp: boolean },
-): Promise<Masks> {
+): Promise<Pick<Masks, "byId" | "isOnePage">> {
   const byId = new Map<string, Mask>();
   let pages = 0;
   for await (const page of service.pages("GetJobMasks", inRepository(place), { ...options, itemsMax: masksMax })) {

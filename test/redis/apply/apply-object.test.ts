@@ -244,6 +244,19 @@ describe("an answer that got lost", () => {
     expect(readings).toBe(4);
   });
 
+  it("of missing masks is made once: two readings that agree serve for all of them", async () => {
+    const listed = [1, 2, 3].map((maskId) => ({ maskId, syncJobId: maskId }));
+    let readings = 0;
+    const service = await shiftingMasks(listed, () => {
+      readings += 1;
+    });
+    const shared = { service, masks: new MaskCache(), sinceMs: 0 };
+    const missing = (id: number) => apply(declare("docMask", id, { name: "A" }), shared);
+    expect(await Promise.all([missing(7), missing(8)])).toMatchObject([{ end: "missing" }, { end: "missing" }]);
+    expect(await missing(9)).toMatchObject({ end: "missing" });
+    expect(readings).toBe(2);
+  });
+
   it("to the mending of a target's drift is told as that when it is sent again", async () => {
     fake.set({ "driveTarget-9": { fields: { siteName: "x", folderName: "x" }, etag: "body" } });
     await apply(declare("driveTarget", 9, { siteName: "A" }));
