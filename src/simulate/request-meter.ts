@@ -72,7 +72,10 @@ export interface Requests {
   feeds: number;
   /** Counts, or pages where an expectation needs the items; and reads of declared sync jobs. */
   polls: number;
-  /** Pages of masks, for policies with `fromMasks`, and once for each declared mask. */
+  /**
+   * Pages of masks, for policies with `fromMasks`, and once for each declared mask. A fan-out reads
+   * several pages twice, as they may shift.
+   */
   masks: number;
 }
 
@@ -119,7 +122,8 @@ export class RequestMeter {
     const { service } = event.task;
     const requests = this.#requestsOf(service);
     const before = totalOf(requests);
-    if (event.event === "masks") requests.masks += this.#assumed.pages;
+    const { pages } = this.#assumed;
+    if (event.event === "masks") requests.masks += pages > 1 ? 2 * pages : pages;
     else if (event.task.kind === "poll") requests.polls += this.#pollPagesOf(event.policy);
     else if (event.task.kind === "apply") this.#apply(event.task, requests);
     else requests.starts += startRequests(event.policy, this.#assumed);

@@ -61,8 +61,15 @@ describe("requests a service gets", () => {
     for (const event of simulateMinutes({ policies, to: 60 })) meter.add(event);
     // Feeds: HR at minute 30 and 60, Sales at 60; two lists of three pages each.
     expect(Object.fromEntries(meter.requests())).toEqual({
-      main: { starts: 2 * 2 + 1 + 1, feeds: 3 * 2 * 3, polls: 6 + 3 * 3, masks: 3 },
+      main: { starts: 2 * 2 + 1 + 1, feeds: 3 * 2 * 3, polls: 6 + 3 * 3, masks: 2 * 3 },
     });
+  });
+
+  it("counts one reading of masks that stand on one page: nothing can shift there", () => {
+    const meter = new RequestMeter({ pages: 1, requestMs: 0, showsActive: () => false });
+    const policies = [everyMinutes(30, { action: { kind: "run", fromMasks: {} } })];
+    for (const event of simulateMinutes({ policies, to: 60 })) meter.add(event);
+    expect(meter.requests().get("main")).toMatchObject({ masks: 2 });
   });
 
   it("counts a read per activation where the mapping knows an active sync job", () => {
