@@ -3,11 +3,17 @@
 import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
 
-/** `items`: facts by id. `order`: ids by the number of their last change. */
+/**
+ * `items`: facts by id. `order`: ids by the number of their last change. `status`: says how often
+ * items got other facts where they stand.
+ */
 export interface MirrorKeys {
+  readonly status: string;
   readonly items: string;
   readonly order: string;
 }
+
+type ItemKeys = Omit<MirrorKeys, "status">;
 
 const batch = 1_000;
 /** Twice the items that Redis holds: a larger mirror would mostly hold dropped items. */
@@ -22,6 +28,7 @@ export class FeedMirror {
   /** In the order of discovery; undefined after a change. */
   #sorted: SeenItem[] | undefined;
   #last: { readonly seq: number; readonly id: string } | undefined;
+  #rewrites: string | null = null;
   #reading: Promise<boolean> | undefined;
   #next: Promise<boolean> | undefined;
 
@@ -66,19 +73,25 @@ export class FeedMirror {
 
   async #read(): Promise<boolean> {
     const known = this.#last;
+    const { redis } = this.#store;
+    const [rewrites, score] = await Promise.all([
+      redis.hget(this.#keys.status, "rewrites"),
+      known === undefined ? null : redis.zscore(this.#keys.order, known.id),
+    ]);
     if (known !== undefined) {
       if (this.#items.size > itemsMax) return false;
       // Numbers only grow. Where the last known one went back, Redis lost its data and began anew.
-      const score = await this.#store.redis.zscore(this.#keys.order, known.id);
       if (score === null || Number(score) < known.seq) return false;
     }
-    for (let from = known?.seq ?? this.floor, round = 0; round < itemsMax / batch; round += 1) {
-      const changed = await readChanges(this.#store.redis, this.#keys, { seq: from, most: batch });
+    const knownSeq = rewrites === this.#rewrites ? known?.seq : undefined;
+    for (let from = knownSeq ?? this.floor, round = 0; round < itemsMax / batch; round += 1) {
+      const changed = await readChanges(redis, this.#keys, { seq: from, most: batch });
       for (const item of changed) this.#take(item);
       const last = changed.at(-1);
       if (last === undefined || changed.length < batch) break;
       from = last.seq;
     }
+    this.#rewrites = rewrites;
     return true;
   }
 
@@ -93,7 +106,7 @@ export class FeedMirror {
 /** Reads the next changes after a number, in order; at most `most`. */
 export async function readChanges(
   redis: Store["redis"],
-  keys: { readonly items: string; readonly order: string },
+  keys: ItemKeys,
   { seq, most }: { readonly seq: number; readonly most: number },
 ): Promise<SeenItem[]> {
   const changed = await redis.zrange(keys.order, `(${seq}`, "+inf", "BYSCORE", "LIMIT", 0, most, "WITHSCORES");
@@ -101,11 +114,11 @@ export async function readChanges(
 }
 
 /** Reads the last changes, newest first; at most `most`. */
-export async function readNewest(redis: Store["redis"], keys: MirrorKeys, most: number): Promise<SeenItem[]> {
+export async function readNewest(redis: Store["redis"], keys: ItemKeys, most: number): Promise<SeenItem[]> {
   return readItems(redis, keys, await redis.zrevrange(keys.order, 0, most - 1, "WITHSCORES"));
 }
 
-async function readItems(redis: Store["redis"], keys: MirrorKeys, changed: readonly string[]): Promise<SeenItem[]> {
+async function readItems(redis: Store["redis"], keys: ItemKeys, changed: readonly string[]): Promise<SeenItem[]> {
   const ids = changed.filter((_, index) => index % 2 === 0);
   if (ids.length === 0) return [];
   const texts = await redis.hmget(keys.items, ...ids);

@@ -1,7 +1,7 @@
 // The feed store: the items seen of each followed list, as facts, and the tasks that wait for more.
 // One reader writes it (feeds/walk-feed.ts). Its keys, of one feed each:
 //
-//   feed          hash         FeedStatus: seq, generation, knowledge, walks, failures
+//   feed          hash         FeedStatus: seq, generation, knowledge, walks, failures; rewrites
 //   feed-items    hash         id → FIRST_SEQ STAMP@SEEN_AT FACTS, of the newest 100,000
 //   feed-order    sorted set   id by the number of its last change
 //   feed-seen     4,096 hashes a generation of a history: part of an id's digest → FIRST_SEQ STAMP
@@ -312,9 +312,9 @@ export class FeedStore {
   #mirror(feed: Feed, seq: number): FeedMirror {
     const id = feedId(feed);
     const known = this.#mirrors.get(id);
-    const [, items = "", order = ""] = this.#keys(feed);
+    const [status = "", items = "", order = ""] = this.#keys(feed);
     const mirror =
-      known !== undefined && known.floor <= seq ? known : new FeedMirror(this.#store, { items, order }, seq);
+      known !== undefined && known.floor <= seq ? known : new FeedMirror(this.#store, { status, items, order }, seq);
     this.#mirrors.delete(id);
     this.#mirrors.set(id, mirror);
     const [oldest] = this.#mirrors.keys();

@@ -2,7 +2,6 @@
 // in one of 4,096 small hashes. Seen items go into the present generation of the list's history;
 // the one before goes when this one ends, after a week at least.
 import { hash } from "node:crypto";
-import { hashText } from "../core/stable-hash.ts";
 import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
 import { asOptional, asText, asWord, batchesOf, createScript } from "./script.ts";
@@ -86,16 +85,20 @@ function toArguments(items: readonly ItemFacts[], { generation, bucket }: KnownP
     const { id, fingerprint } = item;
     if (start !== id.slice(0, -1)) {
       start = id.slice(0, -1);
-      name = hash("sha256", start, "base64url").slice(0, 2);
+      name = digestOf(start, 2);
     }
     const number = here.get(name) ?? String(here.size + 1);
     here.set(name, number);
     const facts = JSON.stringify({ ...item, id: undefined, fingerprint: undefined });
-    // A corrected mapping changes it, too. Without facts the content says it all.
-    const stamp = facts === "{}" ? fingerprint : hashText(`${fingerprint} ${facts}`);
-    args.push(number, hash("sha256", id, "base64url").slice(0, digestLength), id, stamp, facts);
+    // A corrected mapping changes the second part.
+    const stamp = `${fingerprint.slice(0, 6)}${facts === "{}" ? "" : `.${digestOf(facts, 4)}`}`;
+    args.push(number, digestOf(id, digestLength), id, stamp, facts);
   }
   const generations = generation === 0 ? [0] : [generation, generation - 1];
   const keys = generations.flatMap((of) => [...here.keys()].map((one) => bucket(of, one)));
   return { buckets: here.size, keys, args };
+}
+
+function digestOf(text: string, length: number): string {
+  return hash("sha256", text, "base64url").slice(0, length);
 }

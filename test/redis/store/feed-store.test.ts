@@ -113,18 +113,26 @@ describe("the feed book", () => {
     ]);
   });
 
-  it("takes the new facts of an item whose mapping was corrected, once and as no news", async () => {
+  it("takes the new facts of items after a corrected mapping, and moves none", async () => {
     const one = feed("mapping-corrected");
-    await takeIn(one, [{ ...item("1", "x"), syncJobId: undefined }, item("2", "y")]);
-    const page = [item("1", "x"), item("2", "y")];
-    for (const seq of [3, 3]) {
-      expect(await takeIn(one, page, { sinceSeq: 2 })).toEqual(["known", "known"]);
-      expect((await book.status(one)).seq).toBe(seq);
-    }
-    expect(await book.discoveredSince(one, 0)).toMatchObject([
-      { id: "1", syncJobId: "42", firstSeq: 1 },
-      { id: "2", syncJobId: "42", firstSeq: 2 },
-    ]);
+    const page = [item("dropped", "x"), item("1", "y"), item("2", "z")];
+    await takeIn(
+      one,
+      page.map((before) => ({ ...before, syncJobId: undefined })),
+    );
+    expect(await book.discoveredSince(one, 1)).toMatchObject([{ syncJobId: undefined }, { syncJobId: undefined }]);
+    const before = await book.status(one);
+    await store.redis.hdel(store.key("feed-items", feedId(one)), "dropped");
+    await store.redis.zrem(store.key("feed-order", feedId(one)), "dropped");
+    const newestFirst = page.toReversed();
+    expect(await takeIn(one, newestFirst, { sinceSeq: 3 })).toEqual(["known", "known", "known"]);
+    const corrected = [
+      { id: "1", syncJobId: "42", firstSeq: 2, seq: 2, seenAtMs: expect.any(Number) },
+      { id: "2", syncJobId: "42", firstSeq: 3, seq: 3, seenAtMs: expect.any(Number) },
+    ];
+    expect(await book.changedSince(one, 0, 9)).toMatchObject(corrected);
+    expect(await book.discoveredSince(one, 1)).toMatchObject(corrected);
+    expect(await book.status(one)).toEqual(before);
   });
 
   it("keeps the lists of two repositories apart", async () => {
