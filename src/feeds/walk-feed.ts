@@ -162,16 +162,22 @@ interface WalkContext extends Omit<WalkDependencies, "service" | "itemMapper"> {
 
 /**
  * The list's status. Where what was seen of it says nothing any more, a history begins. Undefined:
- * it is one by newer policies, and a process with those reads the list.
+ * it is one by newer policies, or they map its items, and a process with those reads the list.
  */
 async function historyOf(feed: Feed, walk: WalkContext, nowMs: number): Promise<FeedStatus | undefined> {
   const { feeds, before, mapper, log } = walk;
   const { keyedBy, beganAtMs = nowMs, wholeWalkBeganAtMs = beganAtMs } = before;
   // Seen items are kept for longer than this after the last walk that has read them all.
   const isForgotten = nowMs - wholeWalkBeganAtMs > forgetAfterMs;
-  if (keyedBy === mapper.keyedBy && !isForgotten) return before;
+  const isOlder = async () => (await walk.newestSinceMs?.()) === Number.POSITIVE_INFINITY;
+  if (keyedBy === mapper.keyedBy && !isForgotten) {
+    const { mappedBy } = readKnowledge(before.knowledge);
+    const isOther = mappedBy !== null && mappedBy !== mapper.mappedBy;
+    // The facts that newer policies gave the items do not go for the sake of older ones.
+    return isOther && (await isOlder()) ? undefined : before;
+  }
   if (keyedBy !== undefined) {
-    if ((await walk.newestSinceMs?.()) === Number.POSITIVE_INFINITY) return undefined;
+    if (await isOlder()) return undefined;
     (await unpublishedItems(feed, before, feeds)).forEach(itemLog(feed, walk));
     await announceNew(feed, before, walk);
     const why = isForgotten ? "it was not read whole for 40 days" : "the mapping gives its items other ids";
@@ -208,10 +214,7 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   // Never continue from a stored link with a credential (store/shared-readings.ts).
   const listPath = factsOf(operationOf[feed.list]).path;
   const stored = withoutCredentials(readKnowledge(before.knowledge), listPath);
-  const { mappedBy } = mapper;
-  // What newer policies gave the items does not go for the sake of older ones.
-  const isOlder = stored.mappedBy !== mappedBy && (await walk.newestSinceMs?.()) === Number.POSITIVE_INFINITY;
-  const known = isOlder ? stored : underMapping(stored, mappedBy);
+  const known = underMapping(stored, mapper.mappedBy);
   const toText = (knowledge: ListKnowledge) => JSON.stringify(withoutCredentials(knowledge, listPath));
   const save = (knowledge: ListKnowledge) => feeds.keepKnowledge(feed, toText(knowledge));
   let lastItems: readonly unknown[] = [];

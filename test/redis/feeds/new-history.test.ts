@@ -1,6 +1,7 @@
 // When what was seen of a list is forgotten: all of it at once, and then nothing that stands in the
 // list counts as new. On a real feed book.
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import type { ItemMapping } from "../../../src/config/policy-set.ts";
 import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { type Feed, feedId } from "../../../src/model/feed.ts";
@@ -12,6 +13,8 @@ import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const dayMs = 86_400_000;
+const byId: ItemMapping = { id: "item.id" };
+const byKey: ItemMapping = { id: "item.key" };
 const store = await storeForTest();
 const book = new FeedStore(store);
 let server: ListServer;
@@ -37,7 +40,7 @@ const found = () => log.named("feed.item").map(({ id }) => id);
 const begun = () => log.named("feed.begun-anew").map(({ why }) => why);
 
 /** Walks a list with the items 1 to `count`. */
-async function walk(feed: Feed, count: number, id = "item.id", newestSinceMs = 0): Promise<void> {
+async function walk(feed: Feed, count: number, mapping: ItemMapping = byId, newestSinceMs = 0): Promise<void> {
   const items = Array.from({ length: count }, (_, index) => ({ id: index + 1, key: `k${index + 1}` }));
   server.lists["synchronizationactivities"] = items;
   await book.addWaiter(feed, "test", { nowMs: 1, untilMs: 9e15 });
@@ -48,7 +51,7 @@ async function walk(feed: Feed, count: number, id = "item.id", newestSinceMs = 0
       nowMs: async () => (await redisTimeMs(store)) + 1_000,
       service: () => service,
       denialOf: async () => undefined,
-      itemMapper: () => createItemMapper("activities", { id }),
+      itemMapper: () => createItemMapper("activities", mapping),
       newestSinceMs: async () => newestSinceMs,
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
       log,
@@ -86,30 +89,42 @@ it("begins anew where the mapping gives other ids, and calls no item new for tha
   const feed = feedOf("remapped");
   await walk(feed, 3);
   const { seq } = await book.status(feed);
-  await walk(feed, 3, "item.key");
+  await walk(feed, 3, byKey);
   expect(begun()).toEqual(["the mapping gives its items other ids"]);
   expect(found()).toEqual([]);
   expect((await book.status(feed)).beganSeq).toBeGreaterThan(seq);
   expect((await book.discoveredSince(feed, 0)).map(({ id }) => id)).toEqual(["k1", "k2", "k3"]);
-  await walk(feed, 4, "item.key");
+  await walk(feed, 4, byKey);
   expect(found()).toEqual(["k4"]);
 });
 
 it("is left to replicas with newer policies while its mapping is not theirs", async () => {
   const feed = feedOf("rolled");
-  await walk(feed, 3, "item.key");
-  await walk(feed, 4, "item.id", Number.POSITIVE_INFINITY);
+  await walk(feed, 3, byKey);
+  await walk(feed, 4, byId, Number.POSITIVE_INFINITY);
   expect(begun()).toEqual([]);
-  await walk(feed, 5, "item.key");
+  await walk(feed, 5, byKey);
   expect(found()).toEqual(["k4", "k5"]);
+});
+
+it("is left to them, too, while their mapping gives the same items other facts", async () => {
+  const feed = feedOf("corrected");
+  const corrected = { ...byId, label: "item.key" };
+  await walk(feed, 3, corrected);
+  await walk(feed, 4, byId, Number.POSITIVE_INFINITY);
+  const labels = async () => (await book.discoveredSince(feed, 0)).map(({ label }) => label);
+  expect(await labels()).toEqual(["k1", "k2", "k3"]);
+  await walk(feed, 5, corrected);
+  expect(await labels()).toEqual(["k1", "k2", "k3", "k4", "k5"]);
+  expect(found()).toEqual(["4", "5"]);
 });
 
 it("tells what a dead reader had found before the list begins anew", async () => {
   const feed = feedOf("left");
   await walk(feed, 3);
-  const facts = createItemMapper("activities", { id: "item.id" }).read({ id: 4 });
+  const facts = createItemMapper("activities", byId).read({ id: 4 });
   const status = await book.status(feed);
   await book.takeIn(feed, status, { items: [facts], sinceSeq: status.seq });
-  await walk(feed, 4, "item.key");
+  await walk(feed, 4, byKey);
   expect(found()).toEqual(["4"]);
 });
