@@ -28,7 +28,7 @@ export class ModelList implements PagedList, ItemStore {
   readonly reports = new Map<string, number>();
   readonly open = new Set<string>();
   /** What the mapping says of these. */
-  openFacts: Pick<ItemFacts, "finished" | "unread"> = { finished: false };
+  openFacts: Pick<ItemFacts, "finished" | "unread"> & Partial<ItemFacts> = { finished: false };
   /** Those that were open when a walk last read them. */
   readonly seenOpen = new Set<string>();
   requests = 0;

@@ -37,6 +37,9 @@ export interface WalkTools extends ItemStore {
 /** How often a walk restarts because its links have expired. */
 const restartsMax = 3;
 
+/** The longest deadline that a policy can give a run. */
+const deadlineMaxMs = 7 * 86_400_000;
+
 const nothingSeen: CheapResult = { ...nothingRead, fresh: 0 };
 
 /** What a walk did. `sinceMs`: its reads are later; `demoted`: why the order was given up. */
@@ -140,7 +143,7 @@ async function walkTail(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
       const novelties = await tools.takeIn({ items: page.items, sinceSeq: tools.sinceSeq, mustKnowFirst });
       if (novelties === undefined) return { ...seen, broken: "last-page-moved" };
       isOpenFound ||= page.items.some(({ id }) => id === known.openFirst);
-      seen = { ...passPage(seen, page, novelties), fresh: seen.fresh + countNew(novelties) };
+      seen = { ...passPage(seen, page, { novelties, nowMs: tools.nowMs }), fresh: seen.fresh + countNew(novelties) };
     }
   } catch (error) {
     if (!(error instanceof LinkExpired)) throw error;
@@ -162,7 +165,7 @@ async function walkHead(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
   for await (const page of tools.list.pages(undefined)) {
     if (seen.pages === 0) await tools.noteWholeDue();
     const novelties = await takePage(page, tools);
-    seen = pass(seen, page, novelties);
+    seen = pass(seen, page, { novelties, nowMs: tools.nowMs });
     if (novelties.at(-1) !== "known") continue;
     knownPages += 1;
     if (known.openToFront === 0 || knownPages >= pagesMin) break;
@@ -192,7 +195,7 @@ async function firstPage(tools: CheapWalkTools): Promise<CheapResult> {
   let seen = nothingSeen;
   for await (const page of tools.list.pages(undefined)) {
     if (seen.pages === 0) await tools.noteWholeDue();
-    seen = pass(seen, page, await takePage(page, tools));
+    seen = pass(seen, page, { novelties: await takePage(page, tools), nowMs: tools.nowMs });
     if (page.items.length > 0) break;
   }
   return seen;
@@ -202,20 +205,29 @@ async function takePage({ items }: ListPage, { takeIn, sinceSeq }: CheapWalkTool
   return (await takeIn({ items, sinceSeq })) ?? [];
 }
 
+/** What the store said of a page's items, and when the walk began. */
+interface PageTaken {
+  readonly novelties: readonly Novelty[];
+  readonly nowMs: number;
+}
+
 /** What is seen after one more page from the front. */
-function pass(seen: CheapResult, page: ListPage, novelties: readonly Novelty[]): CheapResult {
+function pass(seen: CheapResult, page: ListPage, { novelties, nowMs }: PageTaken): CheapResult {
   const pages = seen.pages + 1;
-  const openToFront = page.items.some(isOpen) ? pages : seen.openToFront;
+  const openToFront = page.items.some(isOpenAt(nowMs)) ? pages : seen.openToFront;
   const fresh = seen.fresh + countNew(novelties);
   return { ...seen, pages, fresh, openToFront, trail: extendTrail(seen.trail, novelties) };
 }
 
 /**
- * What is not finished, or may not be: its end may make it readable. An item without an id is not
- * looked for again: a change makes it another one.
+ * What is not finished, or may not be: its end may make it readable, as long as a run of that time
+ * may wait for it. An item without an id is not looked for again: a change makes it another one.
  */
-function isOpen({ id, fingerprint, finished, unread }: ItemFacts): boolean {
-  return (finished === false || unread?.includes("finished") === true) && id !== `#${fingerprint}`;
+function isOpenAt(nowMs: number): (item: ItemFacts) => boolean {
+  return ({ id, fingerprint, finished, unread, startedAtMs = nowMs }) => {
+    const mayEnd = unread?.includes("finished") === true && startedAtMs > nowMs - deadlineMaxMs;
+    return (finished === false || mayEnd) && id !== `#${fingerprint}`;
+  };
 }
 
 function countNew(novelties: readonly Novelty[]): number {
@@ -255,7 +267,7 @@ async function readOn(known: ListKnowledge, from: UnderwayWalk, tools: WalkTools
     const novelties = await tools.takeIn({ items: page.items, sinceSeq: walk.sinceSeq, mustKnowFirst }, checkpoint);
     if (novelties === undefined) return undefined;
     walk = {
-      ...passPage(walk, page, novelties),
+      ...passPage(walk, page, { novelties, nowMs: tools.nowMs }),
       items: walk.items + countOf(novelties, mustKnowFirst || walk.restarts > 0),
     };
     mustKnowFirst = false;
@@ -269,8 +281,8 @@ function countOf(novelties: readonly Novelty[], isReread: boolean): number {
 }
 
 /** What is seen after one more page, on the way to the end. */
-function passPage<Seen extends PagesSeen>(seen: Seen, page: ListPage, novelties: readonly Novelty[]): Seen {
-  const open = page.items.find(isOpen);
+function passPage<Seen extends PagesSeen>(seen: Seen, page: ListPage, { novelties, nowMs }: PageTaken): Seen {
+  const open = page.items.find(isOpenAt(nowMs));
   const isFirstOpen = open !== undefined && seen.openFrom === null;
   const { openFrom, openFirst } = isFirstOpen ? { openFrom: page.url, openFirst: open.id } : seen;
   const pages = seen.pages + 1;

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { type WalkReport, walkList } from "../../../../src/feeds/strategy/walk.ts";
 import { ModelList, type ModelOptions } from "../../../support/model-list.ts";
 
+const dayMs = 86_400_000;
 const limits = { auditEveryMs: 3_600_000, scanForMs: 86_400_000 };
 
 function walk(list: ModelList, nowMs = 1): Promise<WalkReport> {
@@ -89,6 +90,15 @@ describe("an open item", () => {
     list.open.clear();
     expect((await walk(list)).kind).toBe("tail");
     expect(list.seenOpen.has(id)).toBe(false);
+  });
+
+  it("is none that cannot be read and began longer ago than a run may take", async () => {
+    const list = await orderedList({});
+    list.openFacts = { finished: undefined, unread: ["finished"], startedAtMs: 0 };
+    await openOne(list);
+    list.insert(110);
+    await walk(list, 8 * dayMs);
+    expect((await walk(list, 8 * dayMs + 100_000)).kind).toBe("tail");
   });
 
   it("that is deleted costs one whole walk", async () => {
