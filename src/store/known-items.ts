@@ -91,7 +91,7 @@ function toArguments(items: readonly ItemFacts[], { generation, bucket }: KnownP
     here.set(name, number);
     const facts = JSON.stringify({ ...item, id: undefined, fingerprint: undefined });
     // A corrected mapping changes the second part.
-    const stamp = `${fingerprint.slice(0, 6)}${facts === "{}" ? "" : `.${digestOf(facts, 4)}`}`;
+    const stamp = `${fingerprint.slice(0, 8)}${facts === "{}" ? "" : `.${digestOf(facts, 4)}`}`;
     args.push(number, digestOf(id, digestLength), id, stamp, facts);
   }
   const generations = generation === 0 ? [0] : [generation, generation - 1];
