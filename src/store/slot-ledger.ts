@@ -155,7 +155,7 @@ export class SlotLedger {
     // Kept-since last: a record that is dropped in between is not missed then.
     const [plannedUpTo, ledgers, keptSince] = await Promise.all([
       this.plannedUpTo(policies),
-      Promise.all(policies.map((policy) => redis.hgetall(key("slots", policy)))),
+      Promise.all(policies.map(async (policy) => redis.hgetall(key("slots", policy)))),
       this.keptSince(policies),
     ]);
     return policies.map((policy, index) => {
