@@ -29,9 +29,10 @@ import type { ReplicaOrders } from "./replica-orders.ts";
 const beginWithinMs = 60_000;
 /**
  * Shorter than a lease: that nobody takes one over whose holder's end was forgotten with Redis's
- * memory is seen.
+ * memory is seen. On a busy machine a walk takes seconds, and its list rests five times as long:
+ * three runs of one sync job, one after the other, need some twenty times a walk.
  */
-const drainWithinMs = 180_000;
+const drainWithinMs = 600_000;
 const reachableWithinMs = 20_000;
 /**
  * When who works off takes a worker for dead. The services and checkers of many seeds run in this
