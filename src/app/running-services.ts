@@ -196,6 +196,7 @@ export class RunningServices implements Component {
         if (this.#running.has(name)) continue;
         const consumers = consuming.createConsumers({ name, concurrency: leftConcurrency });
         const retired = { settings: undefined, client: undefined, consumers };
+        this.#options.log.warn("service.left-behind", { service: name });
         this.#running.set(name, retired);
         this.#inBackground(consumers.start());
         this.#inBackground(this.#workOff(name, retired, consuming));

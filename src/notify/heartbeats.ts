@@ -70,9 +70,11 @@ export class Heartbeats {
   async #send(policy: string, text: string, ageMs: number): Promise<void> {
     const { urlOf, ping, notifyStore, clock = systemClock } = this.#options;
     const { signal } = this.#stopping;
-    if (urlOf(policy) === undefined && ageMs < unknownForMs) return;
-    let problem: string | undefined;
-    for (let attempt = 1; attempt <= triesMax && ageMs < freshMs; attempt += 1) {
+    const isKnown = urlOf(policy) !== undefined;
+    if (!isKnown && ageMs < unknownForMs) return;
+    const isOld = ageMs >= freshMs;
+    let problem = isOld && isKnown ? "not asked: the success is over an hour old" : undefined;
+    for (let attempt = 1; attempt <= triesMax && !isOld; attempt += 1) {
       const url = urlOf(policy);
       problem = url === undefined ? undefined : await ping(url, signal);
       if (problem === undefined) break;

@@ -55,6 +55,7 @@ it("those of a service that went from the files before the start get an outcome"
   const world = await worldForTest({ policies, before });
   await world.log.until(({ event, service }) => event === "service.stopped" && service === "legacy");
   expect(world.log.outcomesOf("theirs")).toMatchObject([{ status: "unknown", reason: "policy-removed" }]);
+  expect(world.log.named("service.left-behind")).toMatchObject([{ service: "legacy" }]);
   const store = await openStore(world.target);
   expect(await new ConsumedServices(store).note([], 0)).toEqual(["main"]);
   await store.close();

@@ -84,15 +84,18 @@ describe("heartbeats", () => {
     expect(JSON.stringify(fixture.log.events)).not.toContain("secret");
   });
 
-  it("say nothing of a success of more than an hour ago", async () => {
+  it("are not asked for a success of more than an hour ago, and say so", async () => {
     const fixture = new NotifyFixture([{ ...notifiedPolicy("a"), heartbeat: { url: "https://x.example" } }]);
     fixture.ended("a");
     await fixture.after(7_200_000);
     expect([...fixture.parts.heartbeats]).toEqual([["a", String(beginMs)]]);
     const { url, asked } = await serve([]);
-    const { heartbeats, due } = houseOf({ a: url }, 3_600_000);
+    const { heartbeats, due, log } = houseOf({ a: url }, 3_600_000);
     await heartbeats.runOnce();
     expect([asked, due.size]).toEqual([[], 0]);
+    expect(log.events).toMatchObject([
+      { event: "heartbeat.failed", policy: "a", message: expect.stringContaining("over an hour old") },
+    ]);
   });
 
   it("wait ten minutes for a replica that has loaded the policy", async () => {
