@@ -193,6 +193,11 @@ export interface Follow {
   readonly conflictsMax: number | undefined;
 }
 
+/** Whether the lists are read before each run: it is followed, or its absence is to be shown. */
+export function needsBaseline({ until, appearsWithinMs }: Follow): boolean {
+  return until !== "accepted" || appearsWithinMs !== undefined;
+}
+
 /**
  * One time of a calendar, up to `to`. Both are dates or local times in the policy's zone
  * (`2026-12-25`, `2026-12-25T10:00:00`), or instants with Z.

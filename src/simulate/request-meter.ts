@@ -1,6 +1,6 @@
 // How many requests a service would get: an estimate from the events of a simulation, in which no
 // request fails.
-import type { Policy } from "../config/policy-set.ts";
+import { needsBaseline, type Policy } from "../config/policy-set.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import { approvalsAfterMs, defaultPace, walkGapMs, walkPaceMs } from "../feeds/pace.ts";
 import { parseExpectation } from "../feeds/poll-expectation.ts";
@@ -148,6 +148,7 @@ export class RequestMeter {
   }
 
   #follow({ policy, task, atMs, heldUntilMs }: Extract<SimulationEvent, { readonly event: "started" }>): void {
+    if (!needsBaseline(policy.follow)) return;
     const key = JSON.stringify([task.service, task.repository]);
     const walkMs = this.#assumed.pages * this.#assumed.requestMs;
     const { service } = task;

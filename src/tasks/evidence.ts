@@ -9,7 +9,7 @@ import type { Task } from "../model/task.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
 import type { StartEntry } from "../store/start-entry.ts";
-import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
+import { type Attribution, attributeTo } from "./attribution.ts";
 import { type Baseline, countConflicts, parseBaseline } from "./baseline.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { feedOf, requestFeed } from "./followed-lists.ts";
@@ -29,10 +29,9 @@ export interface FeedEvidence extends Attribution {
    * older than the start can be told apart: by its baseline, or by sequence and `startedAt`.
    */
   readonly attributable: boolean;
-  /**
-   * An activity of the sync job appeared that could be of this start: after a baseline any,
-   * whatever the clocks say; else one that did not begin surely before it.
-   */
+  /** True when the activities were read right before the start. */
+  readonly hasBaseline: boolean;
+  /** An activity appeared that is or may be of the sync job, whatever the clocks say. */
   readonly syncJobSeen: boolean;
   /**
    * An activity appeared that is not judged and may be of this start: its sync job cannot be read,
@@ -80,9 +79,8 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
       (hasBaseline || (activitiesSeq !== undefined && (mapper?.knows("startedAt") ?? false))) &&
       (mapper?.knows("syncJobId") ?? false) &&
       (mapper?.knows("finished") ?? false),
-    syncJobSeen: activities.items
-      .filter((item) => isOfSyncJob(item) || isUnread(item))
-      .some(hasBaseline ? () => true : couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs)),
+    hasBaseline,
+    syncJobSeen: activities.items.some((item) => isOfSyncJob(item) || isUnread(item)),
     untoldSeen: activities.items
       .filter((item) => isUnread(item) || (!hasBaseline && isOfSyncJob(item) && item.startedAtMs === undefined))
       .some(hasBaseline ? () => true : couldBeginAfter(sentAtMsOf(entry))),

@@ -10,10 +10,11 @@
 //                  with follow.appearsWithin: sent once more, then not-started
 //
 // * Not with `follow.until: accepted`, where the answer is the end: the journal notes the feed's
-// sequence instead. Such a run usually takes the fast path (send-start.ts). A request that
-// may have started something is never repeated (P2), unless the policy allows it.
+// sequence instead. Such a run usually takes the fast path (send-start.ts). With
+// `follow.appearsWithin` each takes one: only against a baseline an absence shows something.
+// A request that may have started something is never repeated (P2), unless the policy allows it.
 
-import { matchesMask, type Policy } from "../config/policy-set.ts";
+import { matchesMask, needsBaseline, type Policy } from "../config/policy-set.ts";
 import { isNotified } from "../model/notify-event.ts";
 import { type Task, taskId } from "../model/task.ts";
 import { longFromMs, usualMsOf } from "../model/unusual.ts";
@@ -100,15 +101,13 @@ async function prepare(
   }
   const activating = activatesFirst(policy) ? await activateFirst(task, { deps, policy, claimant }) : undefined;
   if (activating !== undefined) return activating;
-  if (endsByAnswer(task, policy, deps)) {
-    const { seq: knownSeq } = await deps.feeds.status(feedOf(task, "activities"));
-    return sendStart(task, { deps, claim, baseline: "", knownSeq, endsByAnswer: true });
-  }
-  return startFollowed(task, policy, { deps, claim, nowMs });
+  if (needsBaseline(policy.follow)) return startFromBaseline(task, policy, { deps, claim, nowMs });
+  const { seq: knownSeq } = await deps.feeds.status(feedOf(task, "activities"));
+  return sendStart(task, { deps, claim, baseline: "", knownSeq, endsByAnswer: true });
 }
 
-/** Starts a run that is followed, from its baseline if the feeds can be read in time. */
-async function startFollowed(
+/** Starts a run from its baseline if the feeds can be read in time. */
+async function startFromBaseline(
   task: Task,
   policy: Policy,
   { deps, claim, nowMs }: { readonly deps: RunDependencies; readonly claim: Claim; readonly nowMs: number },
@@ -122,7 +121,13 @@ async function startFollowed(
   // Without a baseline, an activity counts if it says that it began after the start.
   const knownSeq = baseline.activities === null ? (await deps.feeds.status(feedOf(task, "activities"))).seq : undefined;
   if (!isComplete) deps.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id });
-  return sendStart(task, { deps, claim, baseline: writeBaseline(baseline), knownSeq, endsByAnswer: false });
+  return sendStart(task, {
+    deps,
+    claim,
+    baseline: writeBaseline(baseline),
+    knownSeq,
+    endsByAnswer: endsByAnswer(task, policy, deps),
+  });
 }
 
 /** After the answer: reads what the feeds show, and settles the run or looks again later. */

@@ -4,7 +4,7 @@
 // Retry-After), the policy says `onUnknown: retry`, or `follow.appearsWithin` shows that the start
 // did not happen (verify.ts).
 
-import type { Policy } from "../config/policy-set.ts";
+import { needsBaseline, type Policy } from "../config/policy-set.ts";
 import { createDeadline, systemClock } from "../core/clock.ts";
 import { isDenied, noEnding, type Permit, resourceKey } from "../core/limiter.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
@@ -314,7 +314,7 @@ export async function startFastPath(
   const policy = deps.policy(task.policy);
   const service = deps.service(task.service);
   if (policy === undefined || service === undefined || !endsByAnswer(task, policy, deps)) return undefined;
-  if (activatesFirst(policy)) return undefined;
+  if (activatesFirst(policy) || (task.kind === "run" && needsBaseline(policy.follow))) return undefined;
   if (deps.stopping.aborted || (await deps.denialOf(task.service)) !== undefined) return undefined;
   const isTooLate = createDeadline(sendWithinMs);
   const answer = await deps.journal.tryBeginSending(task, claimant, {

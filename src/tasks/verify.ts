@@ -4,8 +4,8 @@
 //                                                   └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
 //
 // Absence proves `not-started` only where the operator states how late an activity can be
-// (`follow.appearsWithin`). Without it, only send-start.ts ends a sent request as `not-started`: it
-// surely did not arrive, or was refused.
+// (`follow.appearsWithin`) and the lists were read right before the start. Else only send-start.ts
+// ends a sent request as `not-started`: it surely did not arrive, or was refused.
 import type { Policy } from "../config/policy-set.ts";
 import { counted } from "../core/plain-text.ts";
 import type { Task } from "../model/task.ts";
@@ -108,7 +108,8 @@ export async function verifyStart(
       await deps.feeds.wantWhole(feedOf(task, "activities"), window.untilMs);
     return verifyLater(nowMs, Math.min(limitedUntilMs, patientUntilMs));
   }
-  const isAbsent = window.provesAbsence && wasWindowRead(appeared, window) && !appeared.syncJobSeen;
+  const isAbsent =
+    window.provesAbsence && wasWindowRead(appeared, window) && appeared.hasBaseline && !appeared.syncJobSeen;
   const mayRetry = policy.onUnknown === "retry" && appeared.ours.length === 0;
   if (mayRetry || (isAbsent && entry.sends < absentSendsMax)) {
     const endsByAnswer = policy.follow.until === "accepted";
@@ -192,5 +193,8 @@ function whatWasSeen(task: Task, appeared: FeedEvidence, window: AppearanceWindo
     return `the activities could not be read in time${failure === undefined ? "" : `: ${failure}`}`;
   if (appeared.syncJobSeen)
     return `an activity appeared that may be of sync job ${task.target}, but nothing says that it is of this start`;
-  return `no activity of it appeared within ${Math.round(window.forMs / 1_000)} s`;
+  const none = `no activity of it appeared within ${Math.round(window.forMs / 1_000)} s`;
+  return window.provesAbsence && !appeared.hasBaseline
+    ? `${none}, but the activities could not be read before it either`
+    : none;
 }

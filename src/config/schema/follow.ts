@@ -38,7 +38,7 @@ const followSchema = z.strictObject({
   ),
   appearsWithin: optional(
     durationSchema("1s", "1d"),
-    "Longest time until a started run shows up in the activities. Then a start without an answer is sent once more, or `not-started` (docs/outcomes.md): if too short, a sync job runs twice. Default: it ends as `unknown`.",
+    "Longest time until a started run shows up in the activities, which are read before each start. Then a start without an answer is sent once more, or `not-started` (docs/outcomes.md): if too short, a sync job runs twice. Default: it ends as `unknown`.",
     "2m",
   ),
   conflictsMax: optional(

@@ -319,6 +319,8 @@ describe("a start that the operator says must show within no time (follow.appear
     await startSilently(task);
     const sentAtMs = (await redisTimeMs(store)) - 10_000;
     await store.redis.hset(store.key("start", task.id), "sentAtMs", sentAtMs, "lastSentAtMs", sentAtMs);
+    const baseline = writeBaseline({ activities: 0, conflictDetails: 0 });
+    await store.redis.hset(store.key("start", task.id), "baseline", baseline);
     await journal.noteDoubt(task.id, { kind: lost.kind, detail: "lost", atMs: sentAtMs + lost.afterMs });
     return { claimant: "me", entry: await journal.claim(task.id, "me") };
   };

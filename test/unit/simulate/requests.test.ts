@@ -50,18 +50,20 @@ describe("the walks of a followed repository", () => {
 describe("requests a service gets", () => {
   it("counts starts, pages of feeds, polls by what they read, and masks", () => {
     const meter = new RequestMeter({ pages: 3, requestMs: 0, showsActive: () => false });
-    const until = { ...followWaits, until: "accepted", deadlineMs: 60_000, conflictsMax: undefined } as const;
+    const accepted = { ...followWaits, until: "accepted", deadlineMs: 60_000, conflictsMax: undefined } as const;
+    const until = { ...accepted, appearsWithinMs: 1_000 };
     const policies = [
       everyMinutes(30, { name: "starts", action: { kind: "run", syncJobs: [1, 2] }, follow: until }),
+      everyMinutes(60, { name: "unread", action: { kind: "run", syncJobs: [9] }, follow: accepted, repository: "FI" }),
       everyMinutes(60, { name: "wakes", action: { kind: "activate", syncJobs: [3] } }),
       everyMinutes(60, { name: "masks", action: { kind: "run", fromMasks: {} }, follow: until, repository: "Sales" }),
       everyMinutes(10, { name: "counts", action: { kind: "poll", list: "approvals", expect: "count <= 20" } }),
       everyMinutes(20, { name: "reads", action: { kind: "poll", list: "triggers", expect: "items.size() > 0" } }),
     ];
     for (const event of simulateMinutes({ policies, to: 60 })) meter.add(event);
-    // Feeds: HR at minute 30 and 60, Sales at 60; two lists of three pages each.
+    // Feeds: HR at minute 30 and 60, Sales at 60, FI never; two lists of three pages each.
     expect(Object.fromEntries(meter.requests())).toEqual({
-      main: { starts: 2 * 2 + 1 + 1, feeds: 3 * 2 * 3, polls: 6 + 3 * 3, masks: 2 * 3 },
+      main: { starts: 2 * 2 + 1 + 1 + 1, feeds: 3 * 2 * 3, polls: 6 + 3 * 3, masks: 2 * 3 },
     });
   });
 

@@ -43,6 +43,7 @@ function settled(changes: Partial<RunEvidence>) {
     rivals: 0,
     attributable: true,
     grew: true,
+    hasBaseline: true,
     syncJobSeen: true,
     untoldSeen: false,
     newConflicts: 0,
