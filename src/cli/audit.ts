@@ -67,14 +67,14 @@ export function auditCommand(io: CommandIo): Command {
         const reports = await withProducer(target, (producer) =>
           readAudits({ store, producer, set }, wanted, span, { atOnce, signal: io.signal }),
         );
-        const isPlanned = (await readPresence(store)).schedulers > 0;
+        const hasScheduler = (await readPresence(store)).schedulers > 0;
         const isWhole = reports.length === wanted.length;
         show(reports, { json: options.json === true, isWhole }, io);
         if (!isWhole) {
           io.err(`stopped before its end: ${reports.length} of ${wanted.length} policies were looked at`);
           io.exitCode = 1;
         }
-        if (!isPlanned) io.err("no scheduler is alive: no slot is planned until one starts");
+        if (!hasScheduler) io.err("no scheduler is alive: no slot is planned until one starts");
         if (reports.some(({ findings }) => findings.length > 0)) io.exitCode = 1;
       }),
     );

@@ -75,8 +75,8 @@ const rowsMax = 50;
 /** The report for people. */
 export function reportToText(report: SimulationReport, screen: Screen): string {
   const { policies, time, timezone, assumptions, totals, limits, rows } = report;
-  const scheduled = policies.filter(isPlanned);
-  const unscheduled = policies.filter((policy) => !isPlanned(policy)).map(({ name }) => name);
+  const scheduled = policies.filter(hasSchedule);
+  const unscheduled = policies.filter((policy) => !hasSchedule(policy)).map(({ name }) => name);
   const seconds = (report.tookMs / 1_000).toFixed(1);
   const parts = [
     `Simulated ${showTimes(time, timezone)}: ${several(scheduled.length, "policy", "policies")}, ${several(totals.all.slots, "slot", "slots")}, in ${seconds} s.`,
@@ -99,7 +99,7 @@ function assumedInputs(policies: readonly Policy[]): string[] {
 }
 
 /** Whether a policy has slots: one that runs by hand only has none. */
-function isPlanned({ schedule, after }: Policy): boolean {
+function hasSchedule({ schedule, after }: Policy): boolean {
   return schedule !== undefined || after !== undefined;
 }
 
@@ -221,7 +221,7 @@ function slotTable(slots: readonly SlotRow[], screen: Screen): string {
 /** The report for machines: all policies, and the problems that were kept. */
 export function reportToJson(report: SimulationReport): object {
   const { policies, time, assumptions, totals, load, loads, limits, rows } = report;
-  const scheduled = policies.filter(isPlanned);
+  const scheduled = policies.filter(hasSchedule);
   const intervals = (all: VirtualTime["outages"]) =>
     all.map((one) => ({ from: toIso(one.fromMs), to: toIso(one.toMs) }));
   return {
@@ -244,7 +244,7 @@ export function reportToJson(report: SimulationReport): object {
       service,
       ...(totals.byPolicy.get(name) ?? noCounts()),
     })),
-    notSimulated: policies.filter((policy) => !isPlanned(policy)).map(({ name }) => name),
+    notSimulated: policies.filter((policy) => !hasSchedule(policy)).map(({ name }) => name),
     load: loadToJson(load),
     services: Object.fromEntries([...loads].map(([service, one]) => [service, loadToJson(one)])),
     problemsCount: totals.problemsCount,

@@ -79,7 +79,7 @@ export async function readSlotStory(
     if (record !== undefined) return describeRecord(policy, record);
     const [wait] = waits;
     if (wait !== undefined) return `waits for the same slot of ${wait.after} to end`;
-    return describeNoRecord({ slotMs, nowMs, isPlanned: surroundings.processes.schedulers > 0, ...holdings });
+    return describeNoRecord({ slotMs, nowMs, hasScheduler: surroundings.processes.schedulers > 0, ...holdings });
   };
   return {
     policy: policy.name,

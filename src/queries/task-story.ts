@@ -73,15 +73,15 @@ export async function readTaskStories(tasks: readonly StoryTask[], places: Story
   const stories: TaskStory[] = [];
   for (const task of tasks) {
     const into = (await places.journal.fannedOutInto(task.id)) ?? [task.id];
-    const parts = into.map((id) => ({ ...task, id, target: targetOf(id), isPlanned: planned.has(id) }));
+    const parts = into.map((id) => ({ ...task, id, target: targetOf(id), isUnqueued: planned.has(id) }));
     for (const batch of batchesOf(parts.slice(0, tasksMax - stories.length), 50))
       stories.push(...(await Promise.all(batch.map((part) => taskStory(part, places)))));
   }
   return stories;
 }
 
-/** `isPlanned`: the scheduler has planned it and has not noted yet that the queue has it. */
-type PlannedTask = StoryTask & { readonly isPlanned: boolean };
+/** `isUnqueued`: the scheduler has planned it and has not noted yet that the queue has it. */
+type PlannedTask = StoryTask & { readonly isUnqueued: boolean };
 
 async function taskStory(told: PlannedTask, places: StoryStores): Promise<TaskStory> {
   const { history, journal, producer, store } = places;
@@ -91,7 +91,7 @@ async function taskStory(told: PlannedTask, places: StoryStores): Promise<TaskSt
     ended === undefined ? await findQueued(told, places) : { task: told, queued: await producer.find(told) };
   // Read after the queue: a task that ends in between has its outcome then.
   const outcome = ended ?? (await history.outcome(task));
-  const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isPlanned);
+  const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isUnqueued);
   const hasBegun = entry !== undefined && entry.state !== "claimed";
   const mayWait = isInFlight && !hasBegun && (task.kind === "delete" || task.overlap !== "allow");
   const holder = mayWait ? await new Leases(store).holder(task, async () => "pending") : undefined;

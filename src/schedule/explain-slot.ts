@@ -52,13 +52,13 @@ export interface RecordlessSlot {
   readonly watermarkMs: number | undefined;
   readonly keptSinceMs: number | undefined;
   /** Whether a scheduler is alive. */
-  readonly isPlanned: boolean;
+  readonly hasScheduler: boolean;
 }
 
 /** Describes why a slot has no record. */
-export function describeNoRecord({ slotMs, nowMs, watermarkMs, keptSinceMs, isPlanned }: RecordlessSlot): string {
+export function describeNoRecord({ slotMs, nowMs, watermarkMs, keptSinceMs, hasScheduler }: RecordlessSlot): string {
   if (slotMs > nowMs)
-    return `not due yet: in ${formatRoughly(slotMs - nowMs)}${isPlanned ? "" : ", if a scheduler is alive then: none is now"}`;
+    return `not due yet: in ${formatRoughly(slotMs - nowMs)}${hasScheduler ? "" : ", if a scheduler is alive then: none is now"}`;
   if (watermarkMs === undefined)
     return "no scheduler plans this policy here: is one running, with these policies, this prefix and Redis?";
   if (keptSinceMs !== undefined && slotMs <= keptSinceMs) {
@@ -66,7 +66,7 @@ export function describeNoRecord({ slotMs, nowMs, watermarkMs, keptSinceMs, isPl
     return `nothing is known: records are kept since ${since}, when the policy or its schedule began here or older ones were dropped`;
   }
   if (slotMs > watermarkMs) {
-    if (!isPlanned) return "due, and not planned: no scheduler is alive";
+    if (!hasScheduler) return "due, and not planned: no scheduler is alive";
     return nowMs - slotMs > onTimeMs
       ? "due, and not planned: no scheduler has planned since, though one is alive. Does it have these policies?"
       : "due just now: a scheduler that has this policy plans it within seconds";

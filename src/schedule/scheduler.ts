@@ -174,8 +174,7 @@ export class Scheduler implements Component {
     const { nowMs } = moment;
     const wanted = new Map<string, Policy>();
     for (const policy of policies) {
-      const isPlanned = scheduleText(policy) !== undefined && !this.#superseded.has(policy.name);
-      if (isPlanned) wanted.set(policy.name, policy);
+      if (scheduleText(policy) !== undefined && !this.#superseded.has(policy.name)) wanted.set(policy.name, policy);
     }
     const wantedSchedules = () => [...wanted].map(([policy, of]) => ({ policy, schedule: scheduleText(of) ?? "" }));
     const notOnAgenda = wantedSchedules().filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined);

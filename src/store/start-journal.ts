@@ -307,7 +307,7 @@ export class StartJournal {
    * cannot be read starts there.
    */
   async noteWindowOver(taskId: string, nowMs: number): Promise<number> {
-    return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["finalCheckAtMs", nowMs]));
+    return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["windowOverAtMs", nowMs]));
   }
 
   /** Notes from when on the run is unusually long. The first note stays; answers that one. */

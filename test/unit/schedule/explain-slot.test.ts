@@ -29,7 +29,7 @@ describe("a slot without a record", () => {
     nowMs: 200 * minute,
     watermarkMs: 150 * minute,
     keptSinceMs: 0,
-    isPlanned: true,
+    hasScheduler: true,
   };
 
   it("is not due, not known, not planned or lost", () => {
@@ -44,7 +44,7 @@ describe("a slot without a record", () => {
   });
 
   it("promises nothing while no scheduler is alive", () => {
-    const alone = { ...known, watermarkMs: 99 * minute, isPlanned: false };
+    const alone = { ...known, watermarkMs: 99 * minute, hasScheduler: false };
     expect(describeNoRecord({ ...alone, nowMs: 100.5 * minute })).toBe("due, and not planned: no scheduler is alive");
     expect(describeNoRecord(alone)).toBe("due, and not planned: no scheduler is alive");
     expect(describeNoRecord({ ...alone, nowMs: 99.5 * minute })).toBe(

@@ -17,5 +17,5 @@ if now > tonumber(startBy) then return { 'too-late' } end
 local obstacle = checkFence(watchKey, lossesKey, term, slot, startBy)
 if obstacle then return { obstacle } end
 redis.call('HSET', entryKey, 'claimant', claimant, 'sends', sends + 1, 'lastSentAtMs', now, 'commandId', commandId)
-redis.call('HDEL', entryKey, 'finalCheckAtMs')
+redis.call('HDEL', entryKey, 'windowOverAtMs')
 return { 'permitted', countIntent(watchKey, term) }
