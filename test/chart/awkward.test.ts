@@ -159,6 +159,13 @@ const table: readonly (readonly [string, Values, (readonly string[] | undefined)
     ["/networkPolicy/redisTo/0", "minProperties"],
   ],
   ["an empty policy file", files("a.yaml", ""), ["/policies/files/a.yaml", "minLength"]],
+  [
+    "sinks and heartbeats that are texts, or empty",
+    files(
+      "a.yaml",
+      "sinks: { a: { webhook: x }, b: { file: x }, c: { file: null }, d: x }\npolicies: [{ heartbeat: x }, { heartbeat: null }]\n",
+    ),
+  ],
   // Texts.
   [
     "unicode, quotes, templates and lines in texts",

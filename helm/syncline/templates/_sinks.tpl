@@ -26,12 +26,12 @@
 {{- $content := fromYaml $text -}}
 {{- range $name, $sink := (kindIs "map" $content.sinks | ternary $content.sinks dict) -}}
 {{- if kindIs "map" $sink -}}
-{{- with dig "file" "path" "" $sink -}}{{- $_ := set $files (printf "%s, sink %s" $file $name) (toString .) -}}{{- end -}}
-{{- with dig "webhook" "url" "" $sink -}}{{- $urls = append $urls (toString .) -}}{{- end -}}
+{{- if kindIs "map" $sink.file -}}{{- with $sink.file.path -}}{{- $_ := set $files (printf "%s, sink %s" $file $name) (toString .) -}}{{- end -}}{{- end -}}
+{{- if kindIs "map" $sink.webhook -}}{{- with $sink.webhook.url -}}{{- $urls = append $urls (toString .) -}}{{- end -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range (kindIs "slice" $content.policies | ternary $content.policies list) -}}
-{{- if kindIs "map" . -}}{{- with dig "heartbeat" "url" "" . -}}{{- $urls = append $urls (toString .) -}}{{- end -}}{{- end -}}
+{{- if kindIs "map" . -}}{{- if kindIs "map" .heartbeat -}}{{- with .heartbeat.url -}}{{- $urls = append $urls (toString .) -}}{{- end -}}{{- end -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- $ports := list -}}
