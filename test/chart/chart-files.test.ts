@@ -87,6 +87,11 @@ describe("NOTES", () => {
       },
       "a sink or heartbeat in policies.files is on port 443",
     ],
+    [
+      "an e-mail sink behind the wall",
+      { policies: { files: { "a.yaml": "sinks: { post: { email: { host: smtp.example.com } } }" } } },
+      "a sink or heartbeat in policies.files is on port 465",
+    ],
   ])("warn of %s, and of that only", async (_what, values, words) => {
     const warnings = (await notes({ ...safe, ...values })).match(/WARNING: .*/g) ?? [];
     expect(warnings).toEqual([expect.stringContaining(words)]);

@@ -22,19 +22,20 @@
 {{- define "syncline.sinksInPolicies" -}}
 {{- $files := dict -}}
 {{- $urls := list -}}
+{{- $ports := list -}}
 {{- range $file, $text := .Values.policies.files | default dict -}}
 {{- $content := fromYaml $text -}}
 {{- range $name, $sink := (kindIs "map" $content.sinks | ternary $content.sinks dict) -}}
 {{- if kindIs "map" $sink -}}
 {{- if kindIs "map" $sink.file -}}{{- with $sink.file.path -}}{{- $_ := set $files (printf "%s, sink %s" $file $name) (toString .) -}}{{- end -}}{{- end -}}
 {{- if kindIs "map" $sink.webhook -}}{{- with $sink.webhook.url -}}{{- $urls = append $urls (toString .) -}}{{- end -}}{{- end -}}
+{{- if kindIs "map" $sink.email -}}{{- with int (default 465 $sink.email.port) -}}{{- $ports = append $ports . -}}{{- end -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range (kindIs "slice" $content.policies | ternary $content.policies list) -}}
 {{- if kindIs "map" . -}}{{- if kindIs "map" .heartbeat -}}{{- with .heartbeat.url -}}{{- $urls = append $urls (toString .) -}}{{- end -}}{{- end -}}{{- end -}}
 {{- end -}}
 {{- end -}}
-{{- $ports := list -}}
 {{- range $urls -}}
 {{- if regexMatch "^https?://" . -}}
 {{- $said := regexFind ":[0-9]+" (regexFind "^https?://[^/?#]*" . | trimPrefix "https:" | trimPrefix "http:") | trimPrefix ":" -}}
