@@ -6,9 +6,9 @@ import { type AuthSettings, parseAuthFile } from "../config/auth-file.ts";
 import { type Clock, createDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { type Caller, callerFrom, notProven } from "./identity.ts";
+import { AccessDenied, type Caller, callerFrom, notProven } from "./identity.ts";
 import { Issuer, type ProviderFetch } from "./issuer.ts";
-import { OidcSignIn } from "./oidc.ts";
+import { OidcSignIn, signInFailed } from "./oidc.ts";
 import { notFound } from "./problem.ts";
 import { hashOfToken, parseTokens, type TokenEntry } from "./tokens.ts";
 
@@ -151,10 +151,16 @@ export class Access {
   /** Ends it, and begins the session. @throws AccessDenied, also without a grant that fits. */
   async endOidc(query: URLSearchParams, flow: string): Promise<{ readonly session: string; readonly next: string }> {
     const { oidc, settings } = await this.#oidc();
-    const { claims, next } = await oidc.end(query, flow);
-    callerFrom(claims, settings);
-    const owner: z.input<typeof ownerSchema> = { by: oidc.id, claims };
-    return { session: await this.#sessions.begin(JSON.stringify(owner), sessionMs), next };
+    try {
+      const { claims, next } = await oidc.end(query, flow);
+      callerFrom(claims, settings);
+      const owner: z.input<typeof ownerSchema> = { by: oidc.id, claims };
+      return { session: await this.#sessions.begin(JSON.stringify(owner), sessionMs), next };
+    } catch (error) {
+      // The browser shows no token here: what proves nothing is a sign-in that failed.
+      if (error instanceof AccessDenied && error.problem.status === 401) throw signInFailed(error.problem.detail);
+      throw error;
+    }
   }
 
   /** Ends a session. */

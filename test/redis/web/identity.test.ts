@@ -268,6 +268,14 @@ describe("signing in by the provider", () => {
     expect([...jar.cookies.keys()]).toEqual([]);
   });
 
+  it("fails without the claim that names a person, and says which", async () => {
+    provider.forge = (claims) => ({ ...claims, email: undefined });
+    const jar = new Jar();
+    const answer = await jar.ask(await jar.untilCallback());
+    expect([answer.status, [...jar.cookies.keys()]]).toEqual([403, []]);
+    expect(await answer.text()).toContain("no claim &quot;email&quot;");
+  });
+
   it("leads to no foreign page, whatever it was asked for", async () => {
     for (const next of ["//evil.example.com", "https://evil.example.com", "/\\evil.example.com", "/\nx"]) {
       const jar = new Jar();
