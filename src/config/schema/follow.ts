@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { runsKept } from "../../model/unusual.ts";
 import { notifySchema } from "./notify.ts";
-import { durationSchema, maybe, optional, required, whole } from "./primitives.ts";
+import { durationForm, durationSchema, maybe, optional, required, whole } from "./primitives.ts";
 
 const followSchema = z.strictObject({
   until: optional(
@@ -31,7 +31,9 @@ const followSchema = z.strictObject({
     "5m",
   ),
   blockedAfter: optional(
-    z.union([z.literal("off"), durationSchema("1s", "7d")]),
+    z.union([z.literal("off"), durationSchema("1s", "7d")], {
+      error: (issue) => (typeof issue.input === "number" ? `${durationForm}; or it is off` : undefined),
+    }),
     "The run is `blocked` when an approval waits and nothing happened for so long (docs/outcomes.md#blocked). `off`: approvals are not read.",
     "30m",
     "5m",

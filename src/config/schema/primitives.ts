@@ -57,13 +57,15 @@ export const textSchema = z.string().min(1, "must not be empty").max(policyLimit
 /** A CEL expression; its syntax is checked by the loader. */
 export const expressionSchema = z.string(unlessMissing("an expression is text")).min(1, "must not be empty").max(1_000);
 
+/** What is said of any other form of a duration. */
+export const durationForm = 'a duration is a whole number and ms, s, m, h or d, such as "90s"';
+
 /** A duration such as "90s" within a range given as durations. */
 export function durationSchema(least: string, most: string) {
   const [leastMs, mostMs] = [parseDuration(least), parseDuration(most)];
-  const form = 'a duration is a whole number and ms, s, m, h or d, such as "90s"';
   return z
-    .string(unlessMissing(form))
-    .regex(durationPattern, form)
+    .string(unlessMissing(durationForm))
+    .regex(durationPattern, durationForm)
     .refine(
       (text) => {
         if (!durationPattern.test(text)) return true;

@@ -44,8 +44,8 @@ describe("how long a run's followers are patient", () => {
     ]);
   });
 
-  it("is a duration or off", async () => {
-    const policy = fileWith("  - { name: a, service: main, run: { syncJobs: [1] }, follow: { blockedAfter: never } }");
-    expect((await problemsOf(policy)).join()).toContain("follow.blockedAfter: a duration is a whole number");
+  it.each(["never", "30"])("is a duration or off, and not %s", async (wait) => {
+    const text = fileWith(`  - { name: a, service: main, run: { syncJobs: [1] }, follow: { blockedAfter: ${wait} } }`);
+    expect((await problemsOf(text)).join()).toContain("follow.blockedAfter: a duration is a whole number");
   });
 });
