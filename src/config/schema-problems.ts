@@ -117,16 +117,20 @@ const kinds: Readonly<Record<string, string>> = {
   record: "a block of keys",
 };
 
+const emptyValue = "is empty: fill it in, or remove the key";
+
 /** Messages for issues without one in the schema. */
 export const wordsFor: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case "invalid_type":
       if (issue.input === undefined) return "is missing";
-      if (issue.input === null) return "is empty: fill it in, or remove the key";
+      if (issue.input === null) return emptyValue;
       return `must be ${kinds[issue.expected] ?? issue.expected}`;
     case "invalid_value":
       if (issue.input === undefined) return "is missing";
       return `must be ${orList(issue.values.map(String))}`;
+    case "invalid_union":
+      return issue.input === null ? emptyValue : undefined;
     case "too_small":
       return issue.origin === "array" ? `needs at least ${issue.minimum}` : `must be at least ${issue.minimum}`;
     case "too_big":

@@ -137,6 +137,16 @@ describe("a policy", () => {
       "poll: { list: masks }, holidays: [20261225]",
       "holidays.0: a holiday is a date that exists, such as 2026-12-25, or the name of a calendar",
     ],
+    [
+      "with an empty quarantine",
+      "run: { syncJobs: [1] }, quarantine: null",
+      "quarantine: is empty: fill it in, or remove the key",
+    ],
+    [
+      "with an empty item of notify",
+      "run: { syncJobs: [1] }, notify: [null]",
+      "notify.0: is empty: fill it in, or remove the key",
+    ],
     ["with wrong CEL", "poll: { list: masks, expect: oops }", "poll.expect: unexpected oops"],
     [
       "with a list that does not exist",
