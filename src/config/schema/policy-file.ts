@@ -9,6 +9,7 @@ import {
   durationSchema,
   labelsSchema,
   maybe,
+  namePattern,
   nameSchema,
   optional,
   required,
@@ -27,6 +28,13 @@ const blackoutSchema = z.strictObject({
     "0 22 * * 5",
   ),
   for: required(durationSchema("1m", "31d"), "How long it stays open, in elapsed time.", "8h"),
+});
+
+const windowForm = 'a window is { cron: "0 22 * * 5", for: 8h }, or the name of a calendar';
+
+/** An object is judged by its keys. */
+const blackoutItemSchema = z.union([blackoutSchema, z.string().regex(namePattern, windowForm)], {
+  error: (issue) => (typeof issue.input === "object" ? undefined : windowForm),
 });
 
 const holiday = "a holiday is a date that exists, such as 2026-12-25, or the name of a calendar";
@@ -55,7 +63,7 @@ const closedFields = {
     "HR integration, ext. 4711",
   ),
   blackout: optional(
-    z.array(z.union([blackoutSchema, nameSchema])).max(policyLimits.blackoutsMax),
+    z.array(blackoutItemSchema).max(policyLimits.blackoutsMax),
     "Windows in which slots are skipped: `cron` opens one, `for` is its elapsed time, 31d at most; or names of `calendars`. [] for none.",
     [{ cron: "0 22 * * 5", for: "8h" }, "maintenance"],
   ),

@@ -9,7 +9,7 @@ const wallTimeForm =
   "a local date and time such as 2026-12-01T06:00, without an offset: say the zone with schedule.timezone";
 
 /** Names of policies, services and sinks: they become parts of task ids, metric labels and URLs. */
-const namePattern = /^(?!\d+$)[a-z0-9][a-z0-9-]{0,62}$/;
+export const namePattern = /^(?!\d+$)[a-z0-9][a-z0-9-]{0,62}$/;
 
 /** Names and values of labels: a shell and a metric label take them as they are. */
 const labelPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;

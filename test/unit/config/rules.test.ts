@@ -128,6 +128,11 @@ describe("a policy", () => {
       "blackout.0.for: must be between 1m and 31d",
     ],
     [
+      "with a cron expression as a blackout",
+      'poll: { list: masks }, blackout: ["0 22 * * 5"]',
+      'blackout.0: a window is { cron: "0 22 * * 5", for: 8h }, or the name of a calendar',
+    ],
+    [
       "with a holiday that does not exist",
       "poll: { list: masks }, holidays: [2026-12-25, 2027-02-29]",
       "holidays.1: a holiday is a date that exists, such as 2026-12-25, or the name of a calendar",
