@@ -21,7 +21,10 @@ const slotsLookedAtMax = 400;
 /** The command `validate`. Exit code 2 when anything is wrong; warnings do not change it. */
 export function validateCommand(io: CommandIo): Command {
   return new Command("validate")
-    .argument("[path...]", `policy files, or folders of *.yaml and *.yml files; default: ${configVariable}`)
+    .argument(
+      "[path...]",
+      `policy files, or folders of *.yaml and *.yml files, each a set of its own; default: ${configVariable}`,
+    )
     .option("--json", "print one JSON object")
     .action(async (named: string[], options: { readonly json?: boolean }) => {
       const paths = named.length > 0 ? named : [io.settings.variables[configVariable] ?? ""];
@@ -30,6 +33,8 @@ export function validateCommand(io: CommandIo): Command {
       if (totals.problems.length > 0) io.exitCode = 2;
       if (options.json) printJson(totals, io);
       else printText(totals, io);
+      if (paths.length > 1)
+        io.err("each path was checked as a set of its own: name their folder to check them together, as serve does");
     });
 }
 

@@ -8,12 +8,18 @@ import { fileWith, folderOf, variables } from "../config/policy-fixture.ts";
 const good = fileWith("  - { name: a, service: main, poll: { list: masks } }");
 const bad = fileWith("  - { name: a, service: main, poll: { list: mask } }");
 
-async function validate(files: Readonly<Record<string, string>>, options: { args?: string[]; colours?: boolean } = {}) {
+interface Options {
+  readonly args?: string[];
+  readonly colours?: boolean;
+  readonly err?: (line: string) => void;
+}
+
+async function validate(files: Readonly<Record<string, string>>, options: Options = {}) {
   const folder = await folderOf(files);
   const lines: string[] = [];
   const io: CommandIo = {
     out: (line) => lines.push(line),
-    err: () => {},
+    err: options.err ?? (() => {}),
     colours: options.colours ?? false,
     settings: readSettings(variables),
     readInput: async () => "",
@@ -40,6 +46,13 @@ describe("syncline validate", () => {
 1 problem in 2 files`,
       exitCode: 2,
     });
+  });
+
+  it("says that several paths are checked apart, as no folder is", async () => {
+    const notes: string[] = [];
+    await validate({ "a.yaml": good, "b.yaml": good }, { err: (line) => notes.push(line) });
+    await validate({ "a.yaml": good }, { err: (line) => notes.push(line) });
+    expect(notes).toEqual([expect.stringContaining("each path was checked as a set of its own")]);
   });
 
   it("has colours on a terminal only", async () => {
