@@ -206,7 +206,14 @@ async function act(
   const before = await readTasksInFlight(store, [...(set?.services.keys() ?? [])], (name) => wanted.has(name));
   const results = name === "replay" ? await replay(meant, parts) : await discard(meant, parts);
   const done = results.filter(({ why }) => why === undefined);
-  showResults(name, results, absent, { json: options.json === true, io });
+  const isPolicy = (id: string) => items.some((item) => item.type === "task" && item.outcome.policy === id);
+  const notListed = absent.map((id) => ({
+    id,
+    why: isPolicy(id)
+      ? `this is a policy: write --policy ${id}`
+      : "not on the failed list: `syncline failed list --ids` shows the ids",
+  }));
+  showResults(name, results, notListed, { json: options.json === true, io });
   const again = done.flatMap(({ item, into }) => (item.type === "task" && into !== undefined ? item.outcome : []));
   const skips = new Set(set?.policies.filter(isSkippedBeside).map(({ name }) => name));
   tellBusy(
@@ -231,13 +238,10 @@ function describeEmpty(items: readonly FailedItem[], { corrected, ...group }: Om
 function showResults(
   name: string,
   results: readonly ActionResult[],
-  absent: readonly string[],
+  notListed: readonly { readonly id: string; readonly why: string }[],
   { json, io }: { readonly json: boolean; readonly io: CommandIo },
 ): void {
-  const left = [
-    ...results.flatMap(({ item, why }) => (why === undefined ? [] : [{ id: item.id, why }])),
-    ...absent.map((id) => ({ id, why: "not on the failed list: `syncline failed list --ids` shows the ids" })),
-  ];
+  const left = [...results.flatMap(({ item, why }) => (why === undefined ? [] : [{ id: item.id, why }])), ...notListed];
   const done = results.filter(({ why }) => why === undefined).map(({ item, into }) => ({ id: item.id, into }));
   if (json) io.out(JSON.stringify({ v: 1, done, left }));
   else {

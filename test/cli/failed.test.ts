@@ -186,6 +186,8 @@ describe("syncline failed, tasks", () => {
     expect(await code("discard", "--all", "--policy", "nightly", "--yes")).toBe(2);
     const without = await fixture.command(prefix, "failed", "replay", failed);
     expect(without).toMatchObject({ code: 2, err: expect.stringContaining("no policies are known under the prefix") });
+    const named = await fixture.command(prefix, "failed", "discard", "nightly", "--reason", "r");
+    expect(named).toMatchObject({ code: 1, err: expect.stringContaining("a policy: write --policy nightly") });
     expect(await code("discard", "--policy", "nightly", "--yes")).toBe(0);
     expect(await listed(prefix)).toEqual([]);
   });
