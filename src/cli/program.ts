@@ -168,6 +168,9 @@ function inPlainWords(text: string, command: Command): string {
       const most = command.options.find(({ short }) => short === "-n");
       return most === undefined ? unknown : `${unknown}: write ${most.long}`;
     })
+    .replace(/unknown command '(replay|discard)'.*/s, (_, name: string) => {
+      return `unknown command '${name}': write syncline failed ${name}`;
+    })
     .replace(/unknown option '--policy'/, (unknown) => {
       const [place] = places;
       return place?.name().startsWith("polic") ? `${unknown}: write ${nameOf(command)} POLICY` : unknown;

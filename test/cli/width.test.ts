@@ -76,6 +76,11 @@ describe("a terminal of 80 columns", () => {
     ]);
   });
 
+  it("names the command that a failed task is done over by", async () => {
+    const { code, err } = await runHere(["replay", "contracts-nightly__run__42__1795228200"], {});
+    expect([code, err.split("\n")[0]]).toEqual([2, "error: unknown command 'replay': write syncline failed replay"]);
+  });
+
   it("is wide enough for what is said of wrong use", async () => {
     const wrong: readonly (readonly string[])[] = [
       [],
