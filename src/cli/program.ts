@@ -171,6 +171,10 @@ function inPlainWords(text: string, command: Command): string {
     .replace(/unknown command '(replay|discard)'.*/s, (_, name: string) => {
       return `unknown command '${name}': write syncline failed ${name}`;
     })
+    .replace(/unknown option '--repository'/, (unknown) => {
+      const hasLabels = command.options.some(({ long }) => long === "--label");
+      return hasLabels ? `${unknown}: give its policies a label, and write --label NAME=VALUE` : unknown;
+    })
     .replace(/unknown option '--policy'/, (unknown) => {
       const [place] = places;
       return place?.name().startsWith("polic") ? `${unknown}: write ${nameOf(command)} POLICY` : unknown;

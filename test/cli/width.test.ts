@@ -81,6 +81,12 @@ describe("a terminal of 80 columns", () => {
     expect([code, err.split("\n")[0]]).toEqual([2, "error: unknown command 'replay': write syncline failed replay"]);
   });
 
+  it("leads to labels where a command chooses no policies by repository", async () => {
+    const [error] = (await runHere(["pause", "--repository", "HR", "--reason", "x"], {})).err.split("\n");
+    const label = "give its policies a label, and write --label NAME=VALUE";
+    expect(error).toBe(`error: unknown option '--repository': ${label}`);
+  });
+
   it("is wide enough for what is said of wrong use", async () => {
     const wrong: readonly (readonly string[])[] = [
       [],
