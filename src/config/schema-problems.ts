@@ -152,7 +152,10 @@ function toComplaints(issue: z.core.$ZodIssue, value: unknown): SchemaComplaint[
   const path = issue.path.filter((part) => typeof part !== "symbol");
   const meant = issue.code === "invalid_union" ? meantOption(issue) : undefined;
   if (meant !== undefined) return meant.flatMap((one) => toComplaints({ ...one, path: [...path, ...one.path] }, value));
-  if (issue.code === "unrecognized_keys") return issue.keys.slice(0, keysMax).map((key) => unknownKey(path, key));
+  if (issue.code === "unrecognized_keys") {
+    const parent = path.reduce<unknown>(valueBelow, value);
+    return issue.keys.slice(0, keysMax).map((key) => unknownKey(path, key, valueBelow(parent, key)));
+  }
   const label = labelOf(path);
   if (issue.code === "invalid_key") {
     const reason = issue.issues[0]?.message ?? "this key is not allowed";
@@ -171,7 +174,7 @@ function meantOption(issue: Extract<z.core.$ZodIssue, { code: "invalid_union" }>
   return meant.length === 1 ? meant[0] : undefined;
 }
 
-function unknownKey(path: Path, key: string): SchemaComplaint {
+function unknownKey(path: Path, key: string, value: unknown): SchemaComplaint {
   const where = labelOf(path) || (path.length === 0 ? "a policy file" : "a policy");
   const known = knownKeysAt(path);
   const holders = keysThatHold(path, key);
@@ -183,8 +186,17 @@ function unknownKey(path: Path, key: string): SchemaComplaint {
     path: [...path, key],
     place: "key",
     message: `${where} has no ${mayBeToken ? "such key" : `key "${key}"`}`,
-    hint,
+    hint: value === null ? (slipIn(key) ?? hint) : hint,
   };
+}
+
+const unspacedColon = /^[A-Za-z]+:[^\s/]/;
+const spaceHint = "put a space after the colon";
+
+/** What `{ every:10m }` and `{ owner: HR, ext. 4711 }` lack: YAML sees keys without a value. */
+function slipIn(key: string): string | undefined {
+  if (unspacedColon.test(key)) return spaceHint;
+  return /\S \S/.test(key) ? "put a value that holds a comma in quotes" : undefined;
 }
 
 function hintFor(issue: z.core.$ZodIssue, value: unknown): string | undefined {
@@ -196,6 +208,9 @@ function hintFor(issue: z.core.$ZodIssue, value: unknown): string | undefined {
   if (issue.message.includes("a duration is") && typeof value === "number") return "add the unit: 10s, 10m or 10h";
   if (issue.code === "invalid_type" && issue.expected === "string" && /number|boolean/.test(typeof value))
     return "put it in quotes";
+  if (issue.code === "invalid_type" && issue.expected === "object" && unspacedColon.test(text)) return spaceHint;
+  if (issue.code === "invalid_type" && issue.expected === "number" && /^\d+(?:\.\d+)?$/.test(text))
+    return "write the number without quotes; a variable gives a text, never a number";
   if (issue.code === "invalid_type" && issue.expected === "array" && value !== undefined)
     return "a list is written [a, b]";
   return issue.message.includes("IANA") && text !== "" ? zoneHint(text) : undefined;

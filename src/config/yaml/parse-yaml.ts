@@ -149,6 +149,7 @@ function hintOfSyntax(code: string, message: string, line: string): string | und
   if (/[{,[][^"']*\$\{/.test(line)) return `inside { } or [ ] put a value with \${NAME} in quotes: "\${NAME}"`;
   if (/:\s+[@`%]/.test(line)) return "a value that starts with @, ` or % must be in quotes";
   if (/^\s*\t/.test(line) || /tab/i.test(message)) return "indent with spaces, not with tabs";
+  if (/^\s*(?:- +)?[A-Za-z]+:[^\s/]/.test(line)) return "put a space after the colon";
   if (/nested mappings|compact mapping/i.test(message)) return "put a value that holds a colon and a space in quotes";
   if (code === "BAD_INDENT" || /indent/i.test(message)) return "line the key up with its neighbours";
   if (/:\s*[[{].*\bin\b/.test(line) || /in \[/.test(line)) return "put an expression that holds [ ] in single quotes";

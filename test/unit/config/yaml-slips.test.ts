@@ -44,6 +44,24 @@ describe("a slip in YAML gets a hint", () => {
     ["a truth value as a repository", policy("    repository: true"), "8 put it in quotes"],
     ["a duration without a unit", policy("    schedule: { every: 10 }"), "8 add the unit: 10s, 10m or 10h"],
     [
+      "a number in quotes",
+      fileWith('  - { name: a, service: main, run: { syncJobs: ["42"] } }'),
+      "5 write the number without quotes; a variable gives a text, never a number",
+    ],
+    ["a colon without a space in a block", policy("    repository:HR"), "8 put a space after the colon"],
+    [
+      "a colon without a space after a dash",
+      fileWith("  - name:a\n    service: main\n    poll: { list: masks }"),
+      "5 put a space after the colon",
+    ],
+    ["such a colon below a key", policy("    schedule:\n      every:10m"), "9 put a space after the colon"],
+    ["such a colon in braces", policy("    schedule: { every:10m }"), "8 put a space after the colon"],
+    [
+      "a comma in a text in braces",
+      fileWith("  - { name: a, service: main, poll: { list: masks }, owner: HR, ext. 4711 }"),
+      "5 put a value that holds a comma in quotes",
+    ],
+    [
       "one sync job without brackets",
       fileWith("  - { name: a, service: main, run: { syncJobs: 42 } }"),
       "5 a list is written [a, b]",
