@@ -243,7 +243,10 @@ function refuseNoAnswer(stream: Request, held: Held): void {
   });
 }
 
-/** Reads the body in chunks: its limit guards against compressed bombs, and got's own does not. */
+/**
+ * Reads the body in chunks: its limit guards against compressed bombs, and got's own does not. An
+ * async iterator would cost each exchange more listeners and promises than its events do.
+ */
 async function readAnswer(stream: Request, exchange: Exchange, stop: AbortController): Promise<ExchangeResult> {
   let head: PlainResponse | undefined;
   stream.on("response", (response: PlainResponse) => {
@@ -251,14 +254,23 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
   });
   const chunks: Uint8Array[] = [];
   let bodyBytes = 0;
-  for await (const chunk of stream) {
+  const { promise: body, resolve, reject } = Promise.withResolvers<"whole" | "too-large">();
+  stream.on("data", (chunk: Uint8Array) => {
     bodyBytes += chunk.length;
-    if (bodyBytes > exchange.bodyBytesMax) {
-      stop.abort(tooLarge);
-      const failure = { type: "failure", failure: "too-large", sent: "maybe", code: "BODY_TOO_LARGE" } as const;
-      return { ...failure, status: head?.statusCode, headers: toHeaders(head) };
+    if (bodyBytes <= exchange.bodyBytesMax) {
+      chunks.push(chunk);
+      return;
     }
-    chunks.push(chunk);
+    resolve("too-large");
+    stop.abort(tooLarge);
+  });
+  stream.on("end", () => resolve("whole"));
+  stream.on("error", reject);
+  // After an end or an error it changes nothing.
+  stream.on("close", () => reject(new Error("got closed a stream before its end")));
+  if ((await body) === "too-large") {
+    const failure = { type: "failure", failure: "too-large", sent: "maybe", code: "BODY_TOO_LARGE" } as const;
+    return { ...failure, status: head?.statusCode, headers: toHeaders(head) };
   }
   if (head === undefined) throw new Error("got ended a stream without a response");
   const text = new TextDecoder().decode(Buffer.concat(chunks));
