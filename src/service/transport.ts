@@ -66,8 +66,11 @@ export const stuckCode = "EXCHANGE_STUCK";
 
 /** How long after its time-out the watchdog ends an exchange; 5 s are promised. */
 const stuckAfterMs = 4_000;
+/** One for all, since only its identity counts: an error for each exchange costs a stack trace. */
+const stuck = new Error(stuckCode);
 
 const tooLarge = Symbol("too-large");
+const utf8 = new TextDecoder();
 /** Informational statuses that may precede the answer; any other 1xx is none (RFC 9110 §15.2). */
 const passingStatuses = new Set([100, 102, 103]);
 const passingMax = 100;
@@ -118,7 +121,6 @@ export class Transport {
   /** Makes one exchange, and ends it after its time-out: a library's promise may never settle. */
   async send(exchange: Exchange): Promise<ExchangeResult> {
     const held: Held = { stop: new AbortController() };
-    const stuck = new Error(stuckCode);
     try {
       return await withDeadline(this.#make(exchange, held), exchange.timeouts.requestMs + stuckAfterMs, () => stuck);
     } catch (error) {
@@ -273,7 +275,7 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
     return { ...failure, status: head?.statusCode, headers: toHeaders(head) };
   }
   if (head === undefined) throw new Error("got ended a stream without a response");
-  const text = new TextDecoder().decode(Buffer.concat(chunks));
+  const text = utf8.decode(Buffer.concat(chunks));
   return { type: "answer", status: head.statusCode, headers: toHeaders(head), text };
 }
 
