@@ -101,6 +101,8 @@ export class CallExecutor {
   readonly #tokenLog: EventLog;
   /** Errors of a waiting token source that the limiter has counted: each counts once. */
   readonly #counted = new WeakSet<TokenError>();
+  /** By `abortBeforeSend`, one for all starts of a process: the signal that `close` aborts, too. */
+  readonly #beforeSend = new WeakMap<AbortSignal, AbortSignal>();
   #hasWarnedOfShortToken = false;
 
   constructor(options: CallExecutorOptions) {
@@ -177,7 +179,7 @@ export class CallExecutor {
   }
 
   async #token(progress: Progress): Promise<string> {
-    const signal = signalBeforeSend(progress);
+    const signal = this.#signalBeforeSend(progress);
     let token: string;
     try {
       token = await this.#options.token.get(signal);
@@ -195,12 +197,23 @@ export class CallExecutor {
 
   /** A token after the service refused this one; it may be the same. */
   async #renewedToken(progress: Progress, refused: string): Promise<string> {
-    const signal = signalBeforeSend(progress);
+    const signal = this.#signalBeforeSend(progress);
     try {
       return await this.#options.token.renew(refused, signal);
     } catch (error) {
       throw this.#failure(progress).noToken(this.#unusable(progress, signal, error), progress.status);
     }
+  }
+
+  /** Aborts when the call ends, or when its request must not be sent any more. */
+  #signalBeforeSend({ signal, call: { abortBeforeSend } }: Progress): AbortSignal {
+    const { closed } = this.#options;
+    if (abortBeforeSend === undefined) return signal;
+    if (signal !== closed) return AbortSignal.any([signal, abortBeforeSend]);
+    // Made once: both signals keep weak references to such a signal until it is collected.
+    const known = this.#beforeSend.get(abortBeforeSend) ?? AbortSignal.any([closed, abortBeforeSend]);
+    this.#beforeSend.set(abortBeforeSend, known);
+    return known;
   }
 
   #unusable(progress: Progress, signal: AbortSignal, error: unknown): TokenError {
@@ -285,11 +298,6 @@ export class CallExecutor {
     const { method } = factsOf(operation);
     return new CallFailure({ operation, method, path: url.pathname }, { token, nowMs: this.#options.clock.nowMs() });
   }
-}
-
-/** Aborts when the call ends, or when its request must not be sent any more. */
-function signalBeforeSend({ signal, call }: Progress): AbortSignal {
-  return call.abortBeforeSend === undefined ? signal : AbortSignal.any([signal, call.abortBeforeSend]);
 }
 
 /** Reads the answer, and tells the limiter what the exchange says about the service. */
