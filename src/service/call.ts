@@ -33,8 +33,8 @@ import { type AnswerHeaders, type ExchangeResult, stuckCode, type Transport } fr
 export interface Call extends StartOptions, UpdateOptions {
   readonly operation: Operation;
   readonly url: URL;
-  /** The resource key for the limiter. */
-  readonly resource: string;
+  /** The resource key for the limiter; not asked for where the call brings its permit. */
+  readonly resource: () => string;
   readonly isCount?: boolean | undefined;
   readonly body?: Changes | undefined;
 }
@@ -237,7 +237,7 @@ export class CallExecutor {
     }
     // Set before the limiter answers: other calls with the same error ask it at the same time.
     this.#counted.add(error);
-    const answer = permit ?? (await limiter?.acquire({ isRead: progress.isRead, resource: progress.call.resource }));
+    const answer = permit ?? (await limiter?.acquire({ isRead: progress.isRead, resource: progress.call.resource() }));
     if (answer !== undefined && isDenied(answer)) {
       this.#counted.delete(error);
       return failure.denied(answer);
@@ -264,7 +264,7 @@ export class CallExecutor {
     progress.permit = undefined;
     if (limiter === undefined || permit !== undefined) return permit;
     for (let waitedMs = 0; ; ) {
-      const answer = await limiter.acquire({ isRead, resource: call.resource });
+      const answer = await limiter.acquire({ isRead, resource: call.resource() });
       if (!isDenied(answer)) return answer;
       const waitMs = Math.max(answer.waitMs, 1);
       waitedMs += waitMs;

@@ -242,7 +242,7 @@ export class SyncService {
     if (ifMatch !== undefined && !/^[\x20-\x7e]{1,1000}$/.test(ifMatch)) {
       throw misuse(operation, "the ETag must be 1 to 1,000 printable ASCII characters");
     }
-    const resource = resourceKey({ ...target.query, operation, key });
+    const resource = () => resourceKey({ ...target.query, operation, key });
     const isFollowUp = extras.isFollowUp === true || factsOf(operation).method === "PUT";
     return await this.#caller.call({ ...extras, operation, url, resource, isCount, isFollowUp }, read);
   }
@@ -280,7 +280,7 @@ export class SyncService {
       onRefused: (reason) => this.#linkLog.warn("link.refused", { operation, reason }),
       fetch: (url, signal) => {
         const isFollowUp = limits.isFollowUp === true || url !== firstUrl;
-        const call = { operation, url, resource, isFollowUp, timeoutMs, signal };
+        const call = { operation, url, resource: () => resource, isFollowUp, timeoutMs, signal };
         return this.#caller.call(call, (answer) => readPage(answer, entities.itemSchemas[operation]));
       },
     };
