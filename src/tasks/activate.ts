@@ -117,7 +117,7 @@ interface Run {
  * The activation before a run, as the journal knows it. It goes out under the run's lease: a
  * permission that the journal takes back ends that, too.
  */
-export function activationOf(run: Task): Task & { readonly leaseHolder: string } {
+function activationOf(run: Task): Task & { readonly leaseHolder: string } {
   return { ...run, id: activationId(run.id), kind: "activate", leaseHolder: run.id };
 }
 

@@ -10,12 +10,12 @@ import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Outcome } from "../model/outcome.ts";
-import { isFromMasks, type Task } from "../model/task.ts";
+import { activationId, isFromMasks, type Task } from "../model/task.ts";
 import type { Attempt, ProcessTask } from "../model/task-processing.ts";
 import { complete, done, fail, retry, snooze, type Verdict } from "../model/verdict.ts";
 import type { RecordResult } from "../store/history.ts";
 import type { KeptWrites } from "../store/kept-writes.ts";
-import { activationOf, stepActivate } from "./activate.ts";
+import { stepActivate } from "./activate.ts";
 import { stepApply } from "./apply.ts";
 import { stepDelete } from "./delete.ts";
 import { advanceChains, endCancelled, endCancelledStart, finish, toOutcome } from "./finish.ts";
@@ -82,7 +82,7 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
 /** Takes the next step: on the fast path if possible, else by the task's kind. */
 async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult> {
   // This process has an answer that Redis lacks: nothing may be decided before it is written.
-  const isAnswerKept = [task, activationOf(task)].some(({ id }) => deps.keptWrites.keeps(id));
+  const isAnswerKept = [task.id, activationId(task.id)].some((id) => deps.keptWrites.keeps(id));
   if (isAnswerKept) return stepAgainSoon(await deps.nowMs());
   const unknown = await snoozeWhilePolicyUnknown(task, deps);
   if (unknown !== undefined) return unknown;
