@@ -27,8 +27,12 @@ export function createLogger(level: string, writeLine: (line: string) => void): 
 }
 
 function toSafeFields(event: string, fields: EventFields): Record<string, EventFields[string]> {
-  const safe: Record<string, EventFields[string]> = { event };
-  for (const name of Object.keys(fields)) safe[name] = toSafe(fields[name]);
+  // Copied whole: V8 keeps an object that grows by more than 16 computed names as a slow dictionary.
+  const safe: Record<string, EventFields[string]> = { event, ...fields };
+  for (const name of Object.keys(fields)) {
+    const value = toSafe(safe[name]);
+    if (value !== safe[name]) safe[name] = value;
+  }
   return safe;
 }
 
