@@ -263,6 +263,7 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
       chunks.push(chunk);
       return;
     }
+    chunks.length = 0;
     resolve("too-large");
     stop.abort(tooLarge);
   });
@@ -275,7 +276,8 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
     return { ...failure, status: head?.statusCode, headers: toHeaders(head) };
   }
   if (head === undefined) throw new Error("got ended a stream without a response");
-  const text = utf8.decode(Buffer.concat(chunks));
+  // Taken out: the listeners would keep them until the stream is collected.
+  const text = utf8.decode(Buffer.concat(chunks.splice(0)));
   return { type: "answer", status: head.statusCode, headers: toHeaders(head), text };
 }
 
