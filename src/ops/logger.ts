@@ -27,7 +27,7 @@ export function createLogger(level: string, writeLine: (line: string) => void): 
 }
 
 function toSafeFields(event: string, fields: EventFields): Record<string, EventFields[string]> {
-  // Copied whole: V8 keeps an object that grows by more than 16 computed names as a slow dictionary.
+  // Copied whole: V8 makes a slow dictionary of an object that grows by many computed names.
   const safe: Record<string, EventFields[string]> = { event, ...fields };
   for (const name of Object.keys(fields)) {
     const value = toSafe(safe[name]);
