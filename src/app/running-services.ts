@@ -287,7 +287,7 @@ export class ServiceLimiters {
   }
 
   /** Acquires a start's permit inside another script; undefined for a service without limits. */
-  scriptedAcquire(service: string, resource: string): ScriptedAcquire | undefined {
+  scriptedAcquire(service: string, resource: () => string): ScriptedAcquire | undefined {
     return this.#settings.has(service) ? this.#limiter(service).scriptedAcquire(resource) : undefined;
   }
 

@@ -146,8 +146,8 @@ export class ServiceLimiter implements Limiter {
   }
 
   /** This limiter's part in the fast path; undefined without limits. */
-  scriptedAcquire(resource = ""): ScriptedAcquire | undefined {
-    return this.#isLimited() ? this.#scriptAcquire({ isRead: false, resource }) : undefined;
+  scriptedAcquire(resource = () => ""): ScriptedAcquire | undefined {
+    return this.#isLimited() ? this.#scriptAcquire({ isRead: false, resource: resource() }) : undefined;
   }
 
   /**

@@ -322,7 +322,7 @@ export async function startFastPath(
     slotMs: task.slotMs,
     takesLease: task.kind === "run" && policy.overlap !== "allow",
     notesFeed: task.kind === "run",
-    limiter: deps.scriptedAcquire(task.service, resourceKey({ ...task, key: task.target })),
+    limiter: deps.scriptedAcquire(task.service, () => resourceKey({ repository: task.repository, key: task.target })),
   });
   if (answer === undefined) return undefined;
   if ("denied" in answer) return deferByLimiter(task, answer.denied, { nowMs: await deps.nowMs(), claimant });

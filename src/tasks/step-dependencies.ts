@@ -42,7 +42,7 @@ export interface Limits {
   /** Asks for the permit of one exchange. */
   readonly acquire: (service: string, request: LimiterRequest) => Promise<Permit | Denial>;
   /** The limiter's part of the script that permits a start; undefined where there are no limits. */
-  readonly scriptedAcquire: (service: string, resource: string) => ScriptedAcquire | undefined;
+  readonly scriptedAcquire: (service: string, resource: () => string) => ScriptedAcquire | undefined;
 }
 
 /** What a start needs: run, activate and delete. */
