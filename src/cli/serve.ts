@@ -1,4 +1,5 @@
 // `syncline serve`: plans slots and works on tasks until it is stopped.
+import { readdirSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
@@ -148,8 +149,11 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
  */
 export function giveWay(roles: readonly Role[]): void {
   if (roles.some((role) => role !== "web")) return;
+  const level = constants.priority.PRIORITY_BELOW_NORMAL;
   try {
-    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+    setPriority(level);
+    // Linux knows a priority of each thread: those that compile, collect and pack run already.
+    for (const thread of readdirSync("/proc/self/task")) setPriority(Number(thread), level);
   } catch {
     // It serves as well as before.
   }

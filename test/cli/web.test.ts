@@ -1,4 +1,5 @@
-import { writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
+import { getPriority } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { commandFixture } from "../support/command-fixture.ts";
@@ -45,6 +46,13 @@ it("shows what is known under the role web, to owners of a token only", async ()
   expect(events.headers.get("content-type")).toBe("text/event-stream");
   web.kill("SIGTERM");
   expect((await web.ended()).code).toBe(0);
+});
+
+it.skipIf(process.platform !== "linux")("leaves the processor to starts with all its threads", async () => {
+  const web = await fixture.serve(prefix, "--roles", "web", "--web-port", "0");
+  await web.until(({ event }) => event === "web.listening");
+  const priorities = readdirSync(`/proc/${web.pid}/task`).map((thread) => getPriority(Number(thread)));
+  expect(priorities.filter((priority) => priority < 10)).toEqual([]);
 });
 
 describe("with an identity provider", () => {
