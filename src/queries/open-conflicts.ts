@@ -37,24 +37,27 @@ export async function readConflictTotals(
   store: Store,
 ): Promise<(policy: Policy) => ConflictTotals | undefined> {
   const feeds = new FeedStore(store);
-  const before = readTotals.get(store);
-  const all = new Map<string, ConflictTotals>();
+  // A look at a few policies keeps what is known of the lists of all others.
+  const known = readTotals.get(store) ?? new Map<string, ConflictTotals>();
+  readTotals.set(store, known);
   const totals = new Map<string, Map<string | null, ConflictTotals>>();
   const read = async (feed: Feed, atMs: number | undefined) => {
-    if (atMs === undefined) return;
     const id = feedId(feed);
-    const kept = before?.get(id);
-    const known = kept?.atMs === atMs ? kept : withNames(await feeds.allTotals(feed));
-    if (known === undefined) return;
-    all.set(id, known);
+    if (atMs === undefined) {
+      known.delete(id);
+      return;
+    }
+    const kept = known.get(id);
+    const found = kept?.atMs === atMs ? kept : withNames(await feeds.allTotals(feed));
+    if (found === undefined) return;
+    known.set(id, found);
     const ofService = totals.get(feed.service) ?? new Map<string | null, ConflictTotals>();
-    totals.set(feed.service, ofService.set(feed.repository, known));
+    totals.set(feed.service, ofService.set(feed.repository, found));
   };
   for (const batch of batchesOf(feedsOf({ policies }).filter(({ list }) => list === "conflictDetails"))) {
     const counted = await feeds.countedAt(batch);
     await Promise.all(batch.map((feed, index) => read(feed, counted[index])));
   }
-  readTotals.set(store, all);
   return ({ action, service, repository = null }) =>
     action.kind === "run" ? totals.get(service)?.get(repository) : undefined;
 }

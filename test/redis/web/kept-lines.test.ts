@@ -103,6 +103,7 @@ const changes: readonly [what: string, change: () => unknown, health: string, wa
   ],
   ["conflicts are counted", () => walk(nowMs, 2), "failing,conflicts,conflicts", 3],
   ["they are settled", () => walk(nowMs + 1, 0), "failing,ok,ok", 3],
+  ["a policy of another list is looked at", () => lookApart(), "failing,ok,ok", 0],
   ["a policy is paused", () => (pauses = [pause]), "failing,paused,ok", 1],
   ["nothing happens in the pause", () => {}, "failing,paused,ok", 0],
   ["the pause has another end", () => (pauses = [{ ...pause, untilMs: null }]), "failing,paused,ok", 1],
@@ -123,6 +124,12 @@ const changes: readonly [what: string, change: () => unknown, health: string, wa
     3,
   ],
 ];
+
+/** What the page of one policy asks. */
+function lookApart(): Promise<unknown> {
+  const known = { nowMs, pauses, services: [{ service: "main", breaker }] };
+  return readPolicyLines([testPolicy({ name: "apart", repository: "IT" })], store, { ...known, readStates });
+}
 
 /** What the notifier notes of the deadlines of one policy. */
 async function expectBy(found: typeof late | null): Promise<void> {
