@@ -166,6 +166,9 @@ export const policyOperations: readonly ApiOperation[] = [
     summary: "The pauses and quarantines in force, newest first",
     isOfPolicies: true,
     answer: z.object({ items: z.array(schemas.pauseSchema) }),
-    read: async ({ context }) => ({ items: (await readPausesInForce(context)).map(toPauseAnswer) }),
+    read: async ({ context, cache }) => {
+      const pauses = await cache.of("pauses", context, readPausesInForce);
+      return cache.made(pauses, "answer", () => ({ items: pauses.map(toPauseAnswer) }));
+    },
   }),
 ];

@@ -1,5 +1,5 @@
 import { gunzipSync } from "node:zlib";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { deletionByHand } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
@@ -149,6 +149,13 @@ it("answers nothing anew to a caller that has it already", async () => {
     expect([known, again.status, await again.text()]).toEqual([known, 304, ""]);
   }
   expect((await web.ask("/api/v1/pauses", { headers: { "if-none-match": '"other"' } })).status).toBe(200);
+});
+
+it("reads the pauses once for all who ask at about the same time", async () => {
+  const still = await webForTest({ clock: { ...systemClock, monotonicMs: () => 0 } });
+  const read = vi.spyOn(still.store.redis, "hvals");
+  const answers = await Promise.all(times(20, "/api/v1/pauses").map((path) => still.ask(path)));
+  expect([read.mock.calls.length, ...answers.map(({ status }) => status)]).toEqual([1, ...times(20, 200)]);
 });
 
 it("answers every operation, and describes it", async () => {
