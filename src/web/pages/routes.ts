@@ -29,7 +29,7 @@ import { showFeed } from "../../queries/service-words.ts";
 import { readDaySlots, readPolicyDays, readSlotStrips } from "../../queries/slot-strips.ts";
 import { mayPauseLabel } from "../acts.ts";
 import { hasSession } from "../admission.ts";
-import { type AnswerCache, heldLong, readTimeAhead } from "../answer-cache.ts";
+import { type AnswerCache, heldBriefly, heldLong, readTimeAhead } from "../answer-cache.ts";
 import { feedOf } from "../api/feed-operations.ts";
 import { instant, policyOf } from "../api/operation.ts";
 import { type Caller, checkWhole } from "../identity.ts";
@@ -136,7 +136,7 @@ async function now({ context, cache, may }: PageRequest): Promise<Page> {
   const outcomes = await cache.of("newest", context, (at) => readNewestOutcomes(at, attention.lines, newestShown));
   const mayOperate = may("operate");
   const content = cache.made(attention, `now ${mayOperate}`, () => nowPage(attention, outcomes, mayOperate));
-  return { title: nowTitle(attention), here: "now", content };
+  return { title: cache.made(attention, "title", () => nowTitle(attention)), here: "now", content };
 }
 
 async function policies({ context, cache, query, may, caller }: PageRequest): Promise<Page> {
@@ -176,10 +176,10 @@ async function policy({ context, cache, param, query, may }: PageRequest): Promi
     const known = { line, nowMs, days, byHand, followers, showsActive, coming };
     return { ...known, changes: changed, slots: strips.get(name) ?? [] };
   });
-  return { title: name, here: "policies", content: policyPage(view, may("operate")) };
+  return { title: name, here: "policies", content: drawn(cache, view, may, policyPage) };
 }
 
-async function day({ context, cache, param }: PageRequest): Promise<Page> {
+async function day({ context, cache, param, may }: PageRequest): Promise<Page> {
   const about = policyOf(context, param("name"));
   const date = param("date");
   const view = await cache.of(`day ${about.name} ${date}`, context, async (at) => {
@@ -188,7 +188,7 @@ async function day({ context, cache, param }: PageRequest): Promise<Page> {
     const [line, changed] = await Promise.all([readLine(at, about), readChangesOf(at, about)]);
     return { ...found, line, date, changes: changed, nowMs: await readNowMs(at) };
   });
-  return { title: `${about.name}, ${date}`, here: "policies", content: dayPage(view) };
+  return { title: `${about.name}, ${date}`, here: "policies", content: drawn(cache, view, may, dayPage) };
 }
 
 async function slot({ context, cache, param, may }: PageRequest): Promise<Page> {
@@ -205,7 +205,7 @@ async function slot({ context, cache, param, may }: PageRequest): Promise<Page> 
   return {
     title: `${about.name}, ${view.story.slot ?? "no slot"}`,
     here: "policies",
-    content: runPage(view, may("operate")),
+    content: drawn(cache, view, may, runPage),
   };
 }
 
@@ -218,13 +218,18 @@ async function task({ context, cache, param, may }: PageRequest): Promise<Page> 
     const usual = await readUsualRuns(at, story.policy);
     return { policy: about, story, usual, nowMs: await readNowMs(at), ...(await readFailedOf(at, story)) };
   });
-  return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: runPage(view, may("operate")) };
+  return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: drawn(cache, view, may, runPage) };
 }
 
 async function handRuns({ context, cache, may }: PageRequest, name: string | undefined): Promise<Page> {
-  const runs = await cache.of(`by hand ${name ?? "-"}`, context, (at) => readHandRuns(at, name, handRunsShown));
-  const view = { nowMs: await readNowMs(context), mayOperate: may("operate") };
-  return { title: "By hand", here: "policies", content: handRunsPage(runs, name, view) };
+  const view = await cache.of(`by hand ${name ?? "-"}`, context, async (at) => ({
+    runs: await readHandRuns(at, name, handRunsShown),
+    nowMs: await readNowMs(at),
+  }));
+  const content = drawn(cache, view, may, ({ runs, nowMs }, mayOperate) =>
+    handRunsPage(runs, name, { nowMs, mayOperate }),
+  );
+  return { title: "By hand", here: "policies", content };
 }
 
 async function nextDay({ context, cache, query }: PageRequest): Promise<Page> {
@@ -252,17 +257,22 @@ async function nextDay({ context, cache, query }: PageRequest): Promise<Page> {
   return { ...frame, wrong, content };
 }
 
-async function feeds({ context, cache }: PageRequest): Promise<Page> {
-  return { title: "Feeds", here: "feeds", content: feedsPage(await cache.of("feeds", context, readFeeds)) };
+async function feeds({ context, cache, may }: PageRequest): Promise<Page> {
+  const view = await cache.of("feeds", context, readFeeds);
+  return { title: "Feeds", here: "feeds", content: drawn(cache, view, may, feedsPage) };
 }
 
-async function feed({ context, cache, param }: PageRequest): Promise<Page> {
+async function feed({ context, cache, param, may }: PageRequest): Promise<Page> {
   const about = feedOf(context, { service: param("service"), repository: param("repository"), list: param("list") });
-  const items = await cache.of(`feed ${JSON.stringify(about)}`, context, (at) => readFeedItems(at, about, itemsShown));
-  return { title: showFeed(about), here: "feeds", content: feedPage(about, items, await readNowMs(context)) };
+  const view = await cache.of(`feed ${JSON.stringify(about)}`, context, async (at) => ({
+    items: await readFeedItems(at, about, itemsShown),
+    nowMs: await readNowMs(at),
+  }));
+  const content = drawn(cache, view, may, ({ items, nowMs }) => feedPage(about, items, nowMs));
+  return { title: showFeed(about), here: "feeds", content };
 }
 
-async function audit({ context, cache, query }: PageRequest): Promise<Page> {
+async function audit({ context, cache, query, may }: PageRequest): Promise<Page> {
   const filter = readAuditFilter(query);
   const fitting = policiesNamed(context.set.policies, filter.policy);
   const pageCount = Math.max(1, Math.ceil(fitting.length / auditRowsMax));
@@ -274,7 +284,8 @@ async function audit({ context, cache, query }: PageRequest): Promise<Page> {
   const { from, to } = filter;
   const wrong = to !== "" && from > to ? [`from=${from} is after to=${to}: no day is between them`] : [];
   const place = { pages: pageCount, before, after: fitting[before - 1]?.name, all: fitting.length };
-  return { title: "Audit", here: "audit", wrong, content: auditPage(reports, { ...filter, page: at }, place) };
+  const content = drawn(cache, reports, may, () => auditPage(reports, { ...filter, page: at }, place));
+  return { title: "Audit", here: "audit", wrong, content };
 }
 
 async function services({ context, cache, may, caller }: PageRequest): Promise<Page> {
@@ -285,17 +296,38 @@ async function services({ context, cache, may, caller }: PageRequest): Promise<P
 }
 
 async function failed({ context, cache, query, may }: PageRequest): Promise<Page> {
-  const tasks = await cache.of("failed", context, readFailedTasks);
   const asked = failedSpans.find((one) => one === query["since"]);
-  const seesChanges = !context.view.isNarrowed;
-  const view = { asked, seesChanges, nowMs: await readNowMs(context), timezone: commonZone(context.set) };
-  return { title: "Failed", here: "failed", content: failedPage(tasks, view, may("operate")) };
+  // A page for each span, of the same tasks.
+  const read = async (at: QueryContext) => ({
+    tasks: await cache.of("failed", at, readFailedTasks),
+    nowMs: await readNowMs(at),
+  });
+  const view = await cache.of(`failed since ${asked}`, context, read, heldBriefly);
+  const content = drawn(cache, view, may, ({ tasks, nowMs }, mayOperate) => {
+    const seesChanges = !context.view.isNarrowed;
+    return failedPage(tasks, { asked, seesChanges, nowMs, timezone: commonZone(context.set) }, mayOperate);
+  });
+  return { title: "Failed", here: "failed", content };
 }
 
-async function changes({ context, cache }: PageRequest): Promise<Page> {
-  const newest = await cache.of("changes", context, (at) => readChanges(at, changesShown));
-  const content = changesPage(newest, context, await readNowMs(context));
+async function changes({ context, cache, may }: PageRequest): Promise<Page> {
+  const view = await cache.of("changes", context, async (at) => ({
+    newest: await readChanges(at, changesShown),
+    nowMs: await readNowMs(at),
+  }));
+  const content = drawn(cache, view, may, ({ newest, nowMs }) => changesPage(newest, context, nowMs));
   return { title: "Changes", here: "changes", content };
+}
+
+/** What a page shows of a view, drawn once for all who may do the same. */
+function drawn<View extends object>(
+  cache: AnswerCache,
+  view: View,
+  may: PageRequest["may"],
+  draw: (view: View, mayOperate: boolean) => Html,
+): Html {
+  const mayOperate = may("operate");
+  return cache.made(view, `drawn ${mayOperate}`, () => draw(view, mayOperate));
 }
 
 /** @throws WebError for a text that is no instant. */

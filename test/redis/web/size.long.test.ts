@@ -86,3 +86,15 @@ it("64 live pages cost Redis as much as one", async () => {
   const [one, all] = [await costOf(1), await costOf(64)];
   expect(all).toBeLessThan(one * 1.1);
 });
+
+const pages = viewPaths(many.set).filter((path) => !path.startsWith("/api/"));
+
+it.each(pages)("64 who look at %s at once cost Redis as much as one", async (path) => {
+  const costOf = (viewers: number) => {
+    skewMs += staleMs;
+    return commandsOf(() => Promise.all(Array.from({ length: viewers }, () => many.ask(path))));
+  };
+  await costOf(1);
+  const [one, all] = [await costOf(1), await costOf(64)];
+  expect(all - one).toBeLessThan(30);
+});
