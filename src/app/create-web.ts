@@ -73,7 +73,7 @@ export function createWeb(
         auth: auth === undefined ? undefined : authFile(auth, variables),
       };
       const isOpen = tokens === undefined && auth === undefined;
-      const access = isOpen ? undefined : await Access.open(files, new WebSessions(store), { clock, log });
+      const access = isOpen ? undefined : await Access.open(files, new WebSessions(store, clock), { clock, log });
       const readVersion = async () => `${context().set.contentHash} ${await readLiveVersion(store)}`;
       const live = new LiveHub(readVersion, clock, log, (streams) => metrics?.set("syncline_web_streams", {}, streams));
       server = await startWebServer(

@@ -79,7 +79,7 @@ export async function webForTest({
   const parts: WebParts = {
     context: () => ({ store, target, producer, notices, set, readStates, failedTasks, view: wholeView }),
     load: { variables: { OF_THE_SERVER: "canary-of-the-server" }, checks: policyChecks },
-    access: (tokens ?? auth) && (await Access.open(files, new WebSessions(store), { clock, log: silentLog })),
+    access: (tokens ?? auth) && (await Access.open(files, new WebSessions(store, clock), { clock, log: silentLog })),
     recordRefusal: async (refusal) => void refusals.push(refusal),
     isReadOnly,
     pace: isPaced ? undefined : { burst: 10_000, perSecond: 1_000 },

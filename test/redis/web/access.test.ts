@@ -3,6 +3,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { runByHand, taskId } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { WebSessions } from "../../../src/store/web-sessions.ts";
 import type { Access } from "../../../src/web/access.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { surviveHostile } from "../../support/hostile-requests.ts";
@@ -141,6 +142,33 @@ describe("with tokens", () => {
       headers: { ...session.headers, "sec-fetch-site": "same-origin" },
     });
     expect((await guarded.ask("/policies", session)).status).toBe(303);
+  });
+
+  it("looks up the sessions of all open pages together, and knows none for long", async () => {
+    let nowMs = 0;
+    const clock = { ...systemClock, monotonicMs: () => nowMs };
+    const own = await webForTest({ story: {}, set: setOf([testPolicy()]), clock, tokens: () => ana.line });
+    const signIn = async () => {
+      const body = new URLSearchParams({ token: ana.token, next: "/" });
+      const headers = { "sec-fetch-site": "same-origin" };
+      const answer = await own.ask("/sign-in", { method: "POST", body, headers });
+      return answer.headers.get("set-cookie")?.split(";")[0] ?? "";
+    };
+    const [gone = "", ...others] = await Promise.all(Array.from({ length: 8 }, signIn));
+    const look = async () => {
+      const asked = [gone, ...others].map(async (cookie) => (await own.ask("/api", { headers: { cookie } })).status);
+      return new Set(await Promise.all(asked));
+    };
+    expect(await look()).toEqual(new Set([200]));
+    const { redis } = own.store;
+    const [alone, together] = [vi.spyOn(redis, "get"), vi.spyOn(redis, "mget")];
+    nowMs += 6_000;
+    expect([...(await look()), ...(await look())]).toEqual([200, 200]);
+    expect([alone.mock.calls.length, together.mock.calls.length]).toEqual([0, 1]);
+    // Signed out at another replica.
+    await new WebSessions(own.store).end(gone.split("=")[1] ?? "");
+    nowMs += 6_000;
+    expect(await look()).toEqual(new Set([303, 200]));
   });
 
   it("locks a token out, with its sessions, once its line is gone", async () => {
