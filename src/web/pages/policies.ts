@@ -1,5 +1,6 @@
 // All policies, the worst first, fifty a page, with filters that stand in the address.
 import { html } from "hono/html";
+import type { Policy } from "../../config/policy-set.ts";
 import { counted } from "../../core/plain-text.ts";
 import type { PauseSubject } from "../../model/pause.ts";
 import type { Attention } from "../../queries/attention.ts";
@@ -47,24 +48,35 @@ export function selectLines(lines: readonly PolicyLine[], { q, health, service, 
   const labels = label === "" ? [] : label.split(",").map((one) => one.split(/=(.*)/s));
   const fitting = lines.filter((line) => {
     const { policy, health: is } = line;
-    const text = `${policy.name} ${policy.service} ${policy.repository ?? ""} ${actionText(policy)}`.toLowerCase();
     const isLabelled = labels.every(([name = "", value]) => {
       const own = policy.labels?.[name];
       return own !== undefined && (value === undefined || own === value);
     });
     const isSo = health === undefined || is === health || (health === "paused" && isPaused(line));
-    return (
-      isSo && (service === "" || policy.service === service) && isLabelled && words.every((word) => text.includes(word))
-    );
+    return isSo && (service === "" || policy.service === service) && isLabelled && isNamed(policy, words);
   });
   const pages = Math.max(1, Math.ceil(fitting.length / rowsMax));
   const at = Math.min(page, pages);
   return { fitting, shown: fitting.slice((at - 1) * rowsMax, at * rowsMax), pages, page: at };
 }
 
+/** Whether all of these words stand in what names a policy. */
+function isNamed(policy: Policy, words: readonly string[]): boolean {
+  if (words.length === 0) return true;
+  const text = `${policy.name} ${policy.service} ${policy.repository ?? ""} ${actionText(policy)}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+/** The services and labels of these policies, in order. */
+export function choicesOf(policies: readonly Policy[]) {
+  const labels = policies.flatMap((policy) => Object.entries(policy.labels ?? {}).map((pair) => pair.join("=")));
+  const services = policies.map(({ service }) => service);
+  return { services: [...new Set(services)].toSorted(), labels: [...new Set(labels)].toSorted() };
+}
+
 /**
- * Shows them. `strips`: of the shown ones. `isHeld`: the asker is held to labels. `pausable`: what
- * they may pause together.
+ * Shows them. `strips`: of the shown ones. `choices`: of all. `isHeld`: the asker is held to labels.
+ * `pausable`: what they may pause together.
  */
 export function policiesPage(
   { lines, nowMs, status }: Attention,
@@ -72,10 +84,12 @@ export function policiesPage(
   selected: ReturnType<typeof selectLines>,
   {
     strips,
+    choices,
     isHeld,
     pausable,
   }: {
     readonly strips: ReadonlyMap<string, readonly EndedSlot[]>;
+    readonly choices: ReturnType<typeof choicesOf>;
     readonly isHeld: boolean;
     readonly pausable: PauseSubject | undefined;
   },
@@ -99,7 +113,7 @@ export function policiesPage(
       ? html`There are no policies. <code>syncline plan</code> shows those of a file.`
       : html`No policy fits. <a href="/policies">Show all ${lines.length}</a>.`;
   return html`<h1>Policies</h1>
-${filterForm(lines, filter)}
+${filterForm(choices, filter)}
 <p class="acts"><span class="quiet" role="status">${fitting.length === lines.length ? counted(lines.length, "policy", "policies") : `${fitting.length} of ${counted(lines.length, "policy", "policies")}`}, worst first</span>
 ${pausable !== undefined && rows.length > 0 ? pauseLink(pausable, status.pauses) : ""}</p>
 ${table("Policies, worst first", columns, rows, { none })}
@@ -136,10 +150,11 @@ function outcomeCell(line: PolicyLine, nowMs: number): Html | string {
   return html`${words}${paused}<span class="under">before: <a href="${href}">${last.status}</a> ${when(last.finishedMs, nowMs)}</span>`;
 }
 
-function filterForm(lines: readonly PolicyLine[], { q, health, service, label }: PolicyFilter): Html {
+function filterForm(
+  { services, labels }: ReturnType<typeof choicesOf>,
+  { q, health, service, label }: PolicyFilter,
+): Html {
   const any = ["", "any"] as const;
-  const services = [...new Set(lines.map(({ policy }) => policy.service))].toSorted();
-  const labels = lines.flatMap(({ policy }) => Object.entries(policy.labels ?? {}).map((pair) => pair.join("=")));
   const known = [...new Set(label === "" ? labels : [label, ...labels])].toSorted().slice(0, 200);
   const healths = policyHealths.map((one) => [one, wordOf(one)] as const);
   const labelField =

@@ -48,7 +48,7 @@ import type { Html } from "./marks.ts";
 import { frequentFrom, hoursAhead, instantAt, nextDayPage, nextDayToCome } from "./next-day.ts";
 import { nowPage, nowTitle } from "./now.ts";
 import { readParameters, wrongParameters } from "./parameters.ts";
-import { policiesPage, readFilter, selectLines, stripSlots } from "./policies.ts";
+import { choicesOf, policiesPage, readFilter, selectLines, stripSlots } from "./policies.ts";
 import { policyPage, policySlots } from "./policy.ts";
 import { type RunView, runPage } from "./run.ts";
 import { servicesPage } from "./services.ts";
@@ -151,8 +151,12 @@ async function policies({ context, cache, query, may, caller }: PageRequest): Pr
   const selector = selectorOf([caller.labels ?? [], filter.label || []].flat().flatMap((one) => one.split(",")));
   const subject = { scope: selector === "" ? "all" : "label", name: selector } as const;
   const mayPause = isHeld ? mayPauseLabel(caller, selector) : may("admin") && !context.view.isNarrowed;
-  const more = { strips, isHeld, pausable: mayPause ? subject : undefined };
-  const show = () => policiesPage(attention, filter, selected, more);
+  const { policies: all } = context.set;
+  const show = () => {
+    const choices = cache.made(all, "choices", () => choicesOf(all));
+    const more = { strips, choices, isHeld, pausable: mayPause ? subject : undefined };
+    return policiesPage(attention, filter, selected, more);
+  };
   const content = cache.made(attention, `policies ${caller.scope} ${asked}`, show);
   return { title: "Policies", here: "policies", content };
 }
