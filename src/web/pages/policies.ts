@@ -75,8 +75,8 @@ export function choicesOf(policies: readonly Policy[]) {
 }
 
 /**
- * Shows them. `strips`: of the shown ones. `choices`: of all. `isHeld`: the asker is held to labels.
- * `pausable`: what they may pause together.
+ * Shows them. `strips`: of the shown ones. `choices`: of all. `isHeld`: the asker is held to
+ * labels. `pausable`: what they may pause together.
  */
 export function policiesPage(
   { lines, nowMs, status }: Attention,
