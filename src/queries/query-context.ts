@@ -46,14 +46,30 @@ export interface QueryContext {
 /** What is enough to read states. `readStates`: default is anew. */
 export type StateContext = Pick<QueryContext, "store"> & Partial<Pick<QueryContext, "readStates">>;
 
+/** What the callers within some bounds may see of a set: worked out once for all their requests. */
+const narrowedSets = new WeakMap<PolicySet, Map<string, Pick<QueryContext, "set" | "view">>>();
+/** So many bounds are remembered for a set: tokens and grants seldom have as many. */
+const boundsMax = 100;
+
 /**
  * The same, with only what a caller within these bounds may see. Held to services: those, and their
  * policies. Held to labels: policies that have all of them, the services of these policies, and
  * nothing that has no policy.
  */
-export function narrowTo(context: QueryContext, { services, labels }: Bounds): QueryContext {
+export function narrowTo(context: QueryContext, bounds: Bounds): QueryContext {
+  const { services, labels } = bounds;
   if (services === undefined && labels === undefined) return context;
   const { set } = context;
+  const key = JSON.stringify([services === undefined ? null : [...services], labels ?? null]);
+  const known = narrowedSets.get(set) ?? new Map<string, Pick<QueryContext, "set" | "view">>();
+  narrowedSets.set(set, known);
+  const narrowed = known.get(key) ?? narrow(set, bounds, key);
+  known.set(key, narrowed);
+  for (const oldest of known.keys()) if (known.size > boundsMax) known.delete(oldest);
+  return { ...context, ...narrowed, allServices: [...set.services.keys()] };
+}
+
+function narrow(set: PolicySet, { services, labels }: Bounds, key: string): Pick<QueryContext, "set" | "view"> {
   const policies = set.policies.filter(
     (policy) => (services?.has(policy.service) ?? true) && (labels === undefined || hasLabels(policy, labels)),
   );
@@ -68,10 +84,10 @@ export function narrowTo(context: QueryContext, { services, labels }: Bounds): Q
     notifications: { ...set.notifications, digests: [] },
   };
   const view: View = {
-    key: JSON.stringify([services === undefined ? null : [...services], labels ?? null]),
+    key,
     isNarrowed: true,
     sees: ({ policy, service }) =>
       (labels === undefined || names.has(policy)) && (service === undefined || (services?.has(service) ?? true)),
   };
-  return { ...context, set: seen, allServices: [...set.services.keys()], view };
+  return { set: seen, view };
 }
