@@ -115,7 +115,12 @@ export function addPages(app: Hono<WebEnv>, cache: AnswerCache): void {
       const { content, isToCome, wrong: alsoWrong = [], ...frame } = found;
       if (isToCome) c.header("refresh", "2");
       const id = c.req.query("done");
-      const done = id === undefined ? "" : doneLine(await readChangeOf(context, caller.name, id), context.set.policies);
+      // The page asks on, and the record of what a form did stays as it is.
+      const change = (of: string) => {
+        const key = `done ${JSON.stringify([caller.name, of])}`;
+        return cache.of(key, context, (at) => readChangeOf(at, caller.name, of), heldLong);
+      };
+      const done = id === undefined ? "" : doneLine(await change(id), context.set.policies);
       const told = wrongParameters([...wrong, ...alsoWrong]);
       const canSignOut = hasSession(c);
       const show = async () => {

@@ -98,6 +98,19 @@ describe("each change", () => {
     expect(await page()).toContain("Take back the acknowledgement…");
   });
 
+  it("is read once for the page that its form leads to, however often that asks", async () => {
+    const still = await webForTest({ tokens, clock: { ...systemClock, monotonicMs: () => 0 } });
+    const headers = { authorization: `Bearer ${ana.token}`, "content-type": "application/json" };
+    const body = JSON.stringify({ reason: "ticket 7" });
+    const path = "/api/v1/policies/invoices/acknowledgement";
+    const { headers: told } = await still.ask(path, { method: "PUT", headers, body });
+    const read = vi.spyOn(still.store.redis, "lrange");
+    const look = async () => (await still.ask(`/policies?done=${told.get("x-request-id")}`, { headers })).text();
+    for (const page of [await look(), await look(), await look()])
+      expect(page).toMatch(/id="done".*acknowledged.*: ticket 7\./);
+    expect(read).toHaveBeenCalledTimes(1);
+  });
+
   it("leaves a policy on trial when there is no quarantine to end", async () => {
     const quarantines = new Quarantines(web.store);
     const fails = (slotMs: number) =>
