@@ -15,8 +15,8 @@ const tokens = readFileSync(file, "utf8").split("\n");
 const agent = new Agent({ keepAlive: true, maxSockets: 100 });
 /** The cookies of those who have signed in. */
 const cookies = new Map<number, string>();
-/** From one address 60 may sign in at once, then one a second. */
-const signInEveryMs = 1_100;
+/** From one address so many may sign in at once, then one a second. */
+const [signInsAtOnce, signInEveryMs] = [60, 1_100];
 let port = 0;
 let [pagesRead, unchanged, listsRead, failed, changes, bytes] = [0, 0, 0, 0, 0, 0];
 let stop: (() => void)[] = [];
@@ -59,6 +59,7 @@ function tokenOf(caller: number): string {
 async function signIn(viewer: number): Promise<string> {
   const known = cookies.get(viewer);
   if (known !== undefined) return known;
+  if (cookies.size >= signInsAtOnce) await delay(signInEveryMs);
   const headers = { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" };
   const form = new URLSearchParams({ token: tokenOf(viewer), next: "/" }).toString();
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -67,11 +68,7 @@ async function signIn(viewer: number): Promise<string> {
   });
   answer.resume();
   const [cookie] = answer.headers["set-cookie"]?.[0]?.split(";") ?? [];
-  if (cookie === undefined) {
-    if (answer.statusCode !== 429) throw new Error(`signing in is answered with ${answer.statusCode}`);
-    await delay(signInEveryMs);
-    return signIn(viewer);
-  }
+  if (cookie === undefined) throw new Error(`signing in is answered with ${answer.statusCode}`);
   cookies.set(viewer, cookie);
   return cookie;
 }
