@@ -32,7 +32,10 @@ export const installationOperations: readonly ApiOperation[] = [
     isOfPolicies: true,
     query: z.strictObject({ hours: z.coerce.number().int().min(1).max(24).default(24) }),
     answer: schemas.planSchema,
-    read: async ({ context, cache }, { hours }) => toPlanAnswer(await readTimeAhead(cache, context, hours)),
+    read: async ({ context, cache }, { hours }) => {
+      const ahead = await readTimeAhead(cache, context, hours);
+      return cache.made(ahead, "answer", () => toPlanAnswer(ahead));
+    },
   }),
   operation({
     path: "/services",
@@ -41,8 +44,9 @@ export const installationOperations: readonly ApiOperation[] = [
     isOfPolicies: true,
     answer: z.object({ items: z.array(schemas.serviceSchema) }),
     read: async ({ context, cache }) => {
-      const { status } = await cache.of("attention", context, readAttention);
-      return { items: status.services.map((one) => toServiceAnswer(one, context.set)) };
+      const { services } = (await cache.of("attention", context, readAttention)).status;
+      const toAnswer = () => ({ items: services.map((one) => toServiceAnswer(one, context.set)) });
+      return cache.made(services, "answer", toAnswer);
     },
   }),
   operation({
@@ -56,11 +60,12 @@ export const installationOperations: readonly ApiOperation[] = [
       const { status, lines } = await cache.of("attention", context, readAttention);
       const one = status.services.find(({ service }) => service === name);
       if (one === undefined) throw notFound(`there is no service ${name}`, "/api/v1/services lists them");
-      const own = lines.filter(({ policy }) => policy.service === name);
-      return {
-        service: toServiceAnswer(one, context.set),
-        policies: own.map(({ policy, health }) => ({ name: policy.name, health })),
+      const toAnswer = () => {
+        const own = lines.filter(({ policy }) => policy.service === name);
+        const policies = own.map(({ policy, health }) => ({ name: policy.name, health }));
+        return { service: toServiceAnswer(one, context.set), policies };
       };
+      return cache.made(one, "answer", toAnswer);
     },
   }),
   operation({
