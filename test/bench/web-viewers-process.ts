@@ -1,15 +1,15 @@
 // Viewers and programs in a process of their own: web-viewers-process.ts TOKENS. Viewers sign in as
 // people do, keep a stream open and fetch their page at each change, as its script does; programs
 // ask the API with their token at an even pace. Asked by web-viewers.ts through child.ts.
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { Agent, get, type IncomingMessage, request } from "node:http";
 import { setPriority } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { answerParent } from "./child.ts";
 import { viewedLists, viewedPages } from "./web-installation.ts";
 
-// Viewers have machines of their own.
-setPriority(19);
+// Viewers have machines of their own. Linux knows a priority of each thread.
+for (const thread of readdirSync("/proc/self/task")) setPriority(Number(thread), 19);
 const [file = ""] = process.argv.slice(2);
 const tokens = readFileSync(file, "utf8").split("\n");
 const agent = new Agent({ keepAlive: true, maxSockets: 100 });
