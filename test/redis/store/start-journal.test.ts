@@ -287,6 +287,23 @@ describe("whose an activity is", () => {
     expect([...inFlight.keys()]).toEqual(["kept-2"]);
   });
 
+  it.each([
+    [19, "ended-19", ["ended-19", "next-19"]],
+    [21, "next-21", ["next-21"]],
+  ])("without a time is an ended start's if that was sent just before: %i min", async (minutes, owner, left) => {
+    const [ended, next, target] = [`ended-${minutes}`, `next-${minutes}`, `over-${minutes}`];
+    const sentAtMs = await send(ended, target);
+    const outcome = testOutcome({ taskId: ended, target, service: "main", repository: "HR", status: "unknown" });
+    expect(await history.record(outcome, { state: "sending" })).toBe("recorded");
+    const flight = store.key("in-flight", "run", "main", "HR", target);
+    expect(await store.redis.hget(flight, ended)).toBe(`e${sentAtMs}+`);
+    await store.redis.hset(flight, ended, `e${sentAtMs - minutes * 60_000}+`);
+    await send(next, target);
+    const { taskOf, inFlight } = await journal.attribute(start(next, target), [{ id: "a", startedAtMs: undefined }]);
+    expect(taskOf.get("a")).toBe(owner);
+    expect([...inFlight.keys()].toSorted()).toEqual(left);
+  });
+
   // The one that ended may have been given its activity.
   it("is not surely of the running start when one beside it has ended", async () => {
     await send("beside-1", "beside");

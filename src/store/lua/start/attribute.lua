@@ -1,18 +1,25 @@
 -- Attributes each activity to one start in flight: the nearest in time. Without a time: the first
--- start without an activity, confirmed ones before others. An attribution stays.
+-- start without an activity, confirmed ones before others, none that is over. An attribution stays.
 -- KEYS: attributions (activity → task), their order, in flight (marks: include/start), losses
 -- ARGV: retentionMs, most; then pairs of activity and its beginning ('' when unknown), oldest first
--- Answers the task of each activity ('' for none); pairs of start in flight and instant; losses.
+-- Answers the task of each activity ('' for none); pairs of start in flight, unless it is over, and
+-- instant; losses.
 local attributionsKey, orderKey, inFlightKey, lossesKey = unpack(KEYS)
 local retentionMs, most = unpack(ARGV, 1, 2)
 --- @include "now"
 --- @include "drop-oldest"
+-- An activity without a time that appears later is of another start (tasks/attribution.ts).
+local timelessForMs = 1200000
 local flat = redis.call('HGETALL', inFlightKey)
-local starts, has = {}, {}
+local starts, has, oldest = {}, {}, now
 for i = 1, #flat, 2 do
   local at, isUnconfirmed = tonumber(string.match(flat[i + 1], '%d+')), string.sub(flat[i + 1], -1) ~= '+'
-  starts[#starts + 1] = { task = flat[i], at = at, isUnconfirmed = isUnconfirmed }
+  local isEnded = string.sub(flat[i + 1], 1, 1) == 'e'
+  if not isEnded then oldest = math.min(oldest, at) end
+  starts[#starts + 1] = { task = flat[i], at = at, isUnconfirmed = isUnconfirmed, isEnded = isEnded }
 end
+-- An ended start is over for those sent so much later: what they see first is not its own.
+local function isOver(start) return start.isEnded and start.at < oldest - timelessForMs end
 table.sort(starts, function(a, b)
   if a.isUnconfirmed ~= b.isUnconfirmed then return b.isUnconfirmed end
   if a.at ~= b.at then return a.at < b.at end
@@ -26,7 +33,7 @@ local function nearest(began)
   for _, start in ipairs(starts) do
     if began then
       if not best or math.abs(start.at - began) < math.abs(best.at - began) then best = start end
-    elseif not best or (has[best.task] and not has[start.task]) then
+    elseif not isOver(start) and (not best or (has[best.task] and not has[start.task])) then
       best = start
     end
   end
@@ -50,7 +57,9 @@ for i = 3, #ARGV, 2 do
 end
 dropOldest(orderKey, attributionsKey, most)
 for _, start in ipairs(starts) do
-  inFlight[#inFlight + 1] = start.task
-  inFlight[#inFlight + 1] = start.at
+  if not isOver(start) then
+    inFlight[#inFlight + 1] = start.task
+    inFlight[#inFlight + 1] = start.at
+  end
 end
 return { tasks, inFlight, redis.call('ZRANGE', lossesKey, 0, -1) }
