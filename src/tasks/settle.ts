@@ -107,7 +107,19 @@ function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnd
   // Until the last walk of both, not until now: an unread list is not quiet.
   const readUntilMs = Math.min(activities.walkBeganAtMs ?? 0, conflictDetails.walkBeganAtMs ?? 0);
   if (readUntilMs - grewAtMs < follow.quietForMs) return undefined;
-  return judgeConflicts(follow, evidence, "inferred");
+  return failedInQuiet(evidence) ?? judgeConflicts(follow, evidence, "inferred");
+}
+
+/** Ends a quiet run of which an activity says that it did not succeed; undefined: none says so. */
+function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
+  const { confidence, newConflicts } = evidence;
+  // One that goes on has not succeeded yet.
+  const failed = judgedOf(evidence).find(({ finished, succeeded }) => finished !== false && succeeded === false);
+  if (failed === undefined) return undefined;
+  const detail = `the activities stayed quiet, and ${failed.label ?? failed.id} did not succeed`;
+  return failed.finished === true && confidence !== "ambiguous"
+    ? { status: "failed", evidence: "inferred", reason: "run-failed", detail, newConflicts }
+    : { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
 }
 
 function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: TaskEnding["evidence"]): TaskEnding {

@@ -72,6 +72,17 @@ describe("a run of which only the growth of a list tells", () => {
     });
     expect(settled({ ...readUntil(31_499) })).toMatchObject({ status: "unknown" });
   });
+
+  it("has not succeeded where one of its activities says so, unless that goes on", () => {
+    const quiet = readUntil(31_500);
+    const of = (changes: Partial<SeenItem>) => ({ ...quiet, ours: [{ ...activity("a", false), ...changes }] });
+    const detail = "the activities stayed quiet, and a did not succeed";
+    expect(settled(of({}))).toMatchObject({ status: "failed", evidence: "inferred", reason: "run-failed", detail });
+    const unknown = { status: "unknown", evidence: "none", reason: "no-evidence", detail };
+    expect(settled({ ...of({}), confidence: "ambiguous" })).toMatchObject(unknown);
+    expect(settled(of({ finished: undefined }))).toMatchObject(unknown);
+    expect(settled(of({ finished: false }))).toMatchObject({ status: "succeeded", evidence: "inferred" });
+  });
 });
 
 describe("a run whose lists cannot be read", () => {
