@@ -38,7 +38,7 @@ export interface FeedEvidence extends Attribution {
    * or, without a baseline, when it began.
    */
   readonly untoldSeen: boolean;
-  /** True when any activity appeared since the baseline. */
+  /** True when an activity appeared since the baseline that, as far as is mapped, may be its. */
   readonly grew: boolean;
   /**
    * Conflicts since the baseline, of this sync job where the mapping says so; undefined: unknown.
@@ -68,6 +68,7 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
   const hasBaseline = baseline.activities !== null;
   const began = hasBaseline ? activities.items : activities.items.filter(isNoOlderThan(sentAtMsOf(entry)));
   const isOfSyncJob = isOf(task);
+  const mayBeOfSyncJob = (item: SeenItem) => isOfSyncJob(item) || isUnread(item);
   const isNamed = conflictMapper?.knows("syncJobId") === true;
   const conflicts = isNamed ? conflictDetails.items.filter(isOfSyncJob) : conflictDetails.items;
   const unread = isNamed ? conflictDetails.items.filter(isUnread) : [];
@@ -80,11 +81,11 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
       (mapper?.knows("syncJobId") ?? false) &&
       (mapper?.knows("finished") ?? false),
     hasBaseline,
-    syncJobSeen: activities.items.some((item) => isOfSyncJob(item) || isUnread(item)),
+    syncJobSeen: activities.items.some(mayBeOfSyncJob),
     untoldSeen: activities.items
       .filter((item) => isUnread(item) || (!hasBaseline && isOfSyncJob(item) && item.startedAtMs === undefined))
       .some(hasBaseline ? () => true : couldBeginAfter(sentAtMsOf(entry))),
-    grew: began.length > 0,
+    grew: began.some(mapper?.knows("syncJobId") === true ? mayBeOfSyncJob : () => true),
     ...countNew(baseline, conflicts.length, unread.length),
   };
 }

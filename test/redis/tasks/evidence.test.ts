@@ -454,6 +454,22 @@ describe("an activity of which it cannot be read whether it is of a start", () =
   });
 });
 
+describe("the growth of the activities since a baseline", () => {
+  it("is that of its sync job where the mapping says whose they are, else of all", async () => {
+    const task = taskOf("growth");
+    for (const list of ["activities", "conflictDetails"] as const) await walk(task, list, []);
+    await journal.claim(task.id, "me");
+    const baseline = writeBaseline(await baselineSince(task, partsFor(), 0));
+    await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
+    const entry = await journal.claim(task.id, "me");
+    const grew = async (unknown: string) => (await appearedSince(task, partsFor({ unknown }), entry)).grew;
+    await walk(task, "activities", [{ ...item("another's", undefined), syncJobId: "43" }]);
+    expect([await grew("finished"), await grew("syncJobId")]).toEqual([false, true]);
+    await walk(task, "activities", [{ ...item("whose", undefined), syncJobId: undefined, unread: ["syncJobId"] }]);
+    expect(await grew("finished")).toBe(true);
+  });
+});
+
 describe("a run before which the conflicts were not read in time", () => {
   const started = async (task: Task) => {
     const baseline = writeBaseline(await baselineSince(task, partsFor(), (await redisTimeMs(store)) + 60_000));
