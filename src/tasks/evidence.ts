@@ -130,12 +130,17 @@ async function readSince(
 }
 
 function couldBeginAfter(instantMs: number): (item: SeenItem) => boolean {
-  return ({ startedAtMs = instantMs }) => startedAtMs >= instantMs;
+  return ({ startedAtMs = instantMs }) => latestMs(startedAtMs) >= instantMs;
 }
 
 /** Without a walk right before the start, only an item that says that it began after it counts. */
 function isNoOlderThan(sentAtMs: number): (item: SeenItem) => boolean {
-  return ({ startedAtMs }) => startedAtMs !== undefined && startedAtMs >= sentAtMs;
+  return ({ startedAtMs }) => startedAtMs !== undefined && latestMs(startedAtMs) >= sentAtMs;
+}
+
+/** The last instant that a time may mean: one in whole seconds means any of its second. */
+function latestMs(instantMs: number): number {
+  return instantMs % 1_000 === 0 ? instantMs + 999 : instantMs;
 }
 
 function sentAtMsOf({ sentAtMs, claimedAtMs }: StartEntry): number {

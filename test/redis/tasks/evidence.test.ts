@@ -139,7 +139,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
     await walk(task, "activities", [item("known", 1_000)]);
     const { sentAtMs, entry } = await startUnread(task);
     expect(entry.knownSeq).toBe(1);
-    await walk(task, "activities", [item("days ago", sentAtMs - 86_400_000), item("just before", sentAtMs - 1)]);
+    await walk(task, "activities", [item("days ago", sentAtMs - 86_400_000), item("just before", sentAtMs - 1_001)]);
     const deps = partsFor();
     expect(await appearedSince(task, deps, entry)).toMatchObject({ ours: [], confidence: undefined, grew: false });
     expect(await verify(task, deps, entry)).toMatchObject({ verdict: "complete", ending: { status: "unknown" } });
@@ -221,6 +221,16 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(confidence).toBe("likely");
     expect(await verify(task, partsFor(), entry)).toMatchObject({ verdict: "snooze" });
     expect((await journal.entry(task.id))?.state).toBe("confirmed");
+  });
+
+  it("is confirmed by one of the same second where the service tells whole seconds", async () => {
+    const task = taskOf("seconds");
+    const { sentAtMs, entry } = await startUnread(task);
+    const secondMs = sentAtMs - (sentAtMs % 1_000);
+    await walk(task, "activities", [item("old", secondMs - 1_000), item("ours", secondMs)]);
+    const { ours, confidence } = await appearedSince(task, partsFor(), entry);
+    expect(ours.map(({ id }) => id)).toEqual(["ours"]);
+    expect(confidence).toBe("likely");
   });
 });
 
@@ -447,7 +457,7 @@ describe("an activity of which it cannot be read whether it is of a start", () =
       await walk(task, "activities", [facts(sentAtMs)]);
       return (await appearedSince(task, partsFor(), entry)).untoldSeen;
     };
-    expect(await untold("untold-old", (sentAtMs) => whose("old", sentAtMs - 1))).toBe(false);
+    expect(await untold("untold-old", (sentAtMs) => whose("old", sentAtMs - 1_001))).toBe(false);
     expect(await untold("untold-new", (sentAtMs) => whose("new", sentAtMs))).toBe(true);
     expect(await untold("untold-its-old", (sentAtMs) => item("its", sentAtMs - 1))).toBe(false);
     expect(await untold("untold-timeless", () => item("its", undefined))).toBe(true);
