@@ -192,7 +192,7 @@ function mayYetBegin({ confidence, activities, mayBeginUntilMs }: RunEvidence): 
 
 /** Why the run may have ended where no end of it was seen; undefined: nothing speaks for that. */
 function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
-  const { attributable, confidence, ours, mayBeOurs, untoldSeen } = evidence;
+  const { attributable, confidence, ours, mayBeOurs, others, rivals, untoldSeen } = evidence;
   if (!attributable) return undefined;
   const isSure = confidence === "certain" || confidence === "likely";
   const possible = isSure ? ours : [...ours, ...mayBeOurs];
@@ -201,6 +201,8 @@ function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
   const untold = possible.find(isEndUnread);
   const goesOn = isSure && possible.some((item) => item.finished !== true && !isEndUnread(item));
   if (untold !== undefined && !goesOn) return `whether ${untold.label ?? untold.id} finished cannot be read`;
+  // Nothing but the service's clock speaks against these.
+  if (possible.length === 0 && others > 0 && rivals === 0) return whatWasSeen(evidence);
   if (ours.length > 0 || !untoldSeen) return undefined;
   return "an activity appeared, and whether it is its own cannot be read";
 }
