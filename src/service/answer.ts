@@ -115,22 +115,27 @@ function hasLostDigits(value: unknown, levels: number): boolean {
 
 /** Refuses a list with an `error` beside its items: the server failed midway. */
 function refuseBrokenList(body: JsonObject): void {
-  if (isJsonObject(body["error"]))
-    throw new WrongShape("the list ends in an error object: the service failed while it was writing");
+  if (hasError(body)) throw new WrongShape("the list ends in an error: the service failed while it was writing");
 }
 
 /** Refuses an error inside a 2xx answer: the server failed after it had sent the status. */
 function refuseErrorBody(body: JsonObject): JsonObject {
   const others = Object.keys(body).filter((name) => name !== "error" && !name.startsWith("@"));
-  if (isJsonObject(body["error"]) && others.length === 0) throw new WrongShape("the body is an error object");
+  if (hasError(body) && others.length === 0) throw new WrongShape("the body is an error object");
   return body;
+}
+
+/** Whether a body tells of an error, in an object or in a text. */
+function hasError(body: JsonObject): boolean {
+  const error = body["error"];
+  return isJsonObject(error) || (typeof error === "string" && error !== "");
 }
 
 function looksLikeError(text: string): boolean {
   if (!text.trimStart().startsWith("{")) return false;
   try {
     const body: unknown = JSON.parse(text);
-    return isJsonObject(body) && isJsonObject(body["error"]);
+    return isJsonObject(body) && hasError(body);
   } catch {
     return false;
   }

@@ -83,6 +83,7 @@ const cells: readonly (readonly [what: string, answer: Answer, becomes: string])
   ["200, then cut after its body", cutAfter("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfull"), accepted],
   ["a login page", (response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>"), verifies],
   ["200 with an error object", (response) => response.end('{"error":{"code":"1"}}'), verifies],
+  ["200 with an error text", (response) => response.end('{"error":"no"}'), verifies],
   ["302", status(302, { location: "/login" }), verifies],
   ["303", status(303, { location: "/done" }), verifies],
   ["308", status(308, { location: "/else" }), verifies],

@@ -20,8 +20,11 @@ afterAll(() => {
 });
 
 describe("a list with status 200 that is no good list", () => {
-  it("ends in a contract error when the service failed while it was writing", async () => {
-    body = '{"value":[{"approvalId":1}],"error":{"code":"500","message":"lost the database"}}';
+  it.each([
+    '{"code":"500","message":"lost the database"}',
+    '"lost the database"',
+  ])("ends in a contract error when the service failed while it was writing: %s", async (error) => {
+    body = `{"value":[{"approvalId":1}],"error":${error}}`;
     await expect(service.getApprovals()).rejects.toMatchObject({ kind: "contract", status: 200 });
   });
 

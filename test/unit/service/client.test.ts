@@ -261,6 +261,7 @@ describe("SyncService", () => {
     ["an array", [{ syncJobId: 1 }]],
     ["null", null],
     ["an error inside a 200", { error: { code: "x", message: "failed later" } }],
+    ["an error text inside a 200", { error: "failed later" }],
   ])("refuses %s as contract", async (_, body) => {
     const server = await startServer((_, response) => json(response, body));
     const error = await errorOf(connect(server.url, { retries: 2 }).getSyncJobById(1));
