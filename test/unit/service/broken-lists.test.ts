@@ -20,12 +20,11 @@ afterAll(() => {
 });
 
 describe("a list with status 200 that is no good list", () => {
-  it.each([
-    '{"code":"500","message":"lost the database"}',
-    '"lost the database"',
-  ])("ends in a contract error when the service failed while it was writing: %s", async (error) => {
-    body = `{"value":[{"approvalId":1}],"error":${error}}`;
-    await expect(service.getApprovals()).rejects.toMatchObject({ kind: "contract", status: 200 });
+  it("ends in a contract error when the service failed while it was writing", async () => {
+    for (const error of ['{"code":"500","message":"lost the database"}', '"lost the database"']) {
+      body = `{"value":[{"approvalId":1}],"error":${error}}`;
+      await expect(service.getApprovals()).rejects.toMatchObject({ kind: "contract", status: 200 });
+    }
   });
 
   it.each(["[", '{"a":'])("ends in a contract error when it nests 200,000 times %s", async (open) => {
