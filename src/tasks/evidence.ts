@@ -267,8 +267,8 @@ export async function conflictChange(
   }: { readonly entry: StartEntry; readonly appeared: FeedEvidence; readonly ending: TaskEnding },
 ): Promise<Pick<TaskEnding, "goneConflicts" | "stillConflicts">> {
   const before = parseBaseline(entry.baseline).conflictsBefore;
-  // Only for a run that is over: settle.ts has waited for a walk after its end.
-  const isOver = ["succeeded", "conflicts", "failed"].includes(ending.status);
+  // Only for a run that is over: settle.ts has waited for a walk after its end, or counts none.
+  const isOver = ["succeeded", "conflicts", "failed"].includes(ending.status) && ending.newConflicts !== undefined;
   if (before === undefined || appeared.newConflicts === undefined || !isOver) return {};
   const after = await countConflicts(task, deps);
   if (after === undefined || after.seq !== appeared.conflictDetails.seq || after.conflicts.of !== before.of) return {};

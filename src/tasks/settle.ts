@@ -44,7 +44,8 @@ function settle(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | u
     follow.until === "settled"
       ? (settleDirectly(follow, evidence) ?? settleByQuiet(follow, evidence))
       : settleByQuiet(follow, evidence);
-  return ending ?? judgeBlocked(follow, evidence) ?? unreadable(follow, evidence) ?? overdue(follow, evidence);
+  const late = unreadable(follow, evidence) ?? overdue(follow, evidence);
+  return ending ?? judgeBlocked(follow, evidence) ?? (late && failedUnread(follow, evidence)) ?? late;
 }
 
 type OwnActivities = Pick<RunEvidence, "ours" | "mayBeOurs" | "confidence">;
@@ -97,6 +98,14 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEn
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
   return judgeConflicts(follow, evidence, isSure ? "direct" : "inferred");
+}
+
+/** The failure of a run whose conflicts were not read after its end; undefined: none is seen. */
+function failedUnread(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+  const conflictDetails = { ...evidence.conflictDetails, walkBeganAtMs: Number.POSITIVE_INFINITY };
+  const ending = settleDirectly(follow, { ...evidence, conflictDetails, newConflicts: undefined });
+  if (ending?.status !== "failed") return undefined;
+  return { ...ending, detail: `${ending.detail}; its conflicts could not be read` };
 }
 
 function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {

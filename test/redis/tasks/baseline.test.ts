@@ -89,7 +89,7 @@ async function startAfter(task: Task, lists: Readonly<Record<List, readonly Item
 }
 
 const nothing = { activities: [], conflictDetails: [], approvals: [] };
-const over: TaskEnding = { status: "succeeded", evidence: "direct", reason: "completed", detail: "" };
+const over: TaskEnding = { status: "succeeded", evidence: "direct", reason: "completed", detail: "", newConflicts: 1 };
 
 async function changeOf(task: Task, entry: StartEntry, { ending = over, deps = partsFor() } = {}) {
   return conflictChange(task, deps, { entry, appeared: await appearedSince(task, deps, entry), ending });
@@ -126,6 +126,8 @@ describe("conflicts from before a run", () => {
     expect(await changeOf(task, entry)).toEqual({});
     await walk(task, "conflictDetails", before);
     expect(await changeOf(task, entry, { ending: { ...over, status: "timed-out" } })).toEqual({});
+    // Failed, and its conflicts were not read after its end.
+    expect(await changeOf(task, entry, { ending: { ...over, status: "failed", newConflicts: undefined } })).toEqual({});
   });
 
   it("are not spoken of when the last walk before the start was one of an end", async () => {

@@ -99,6 +99,19 @@ describe("a run whose lists cannot be read", () => {
     });
   });
 
+  it("has failed where its activity says so and only its conflicts are unread", () => {
+    const { activities: conflictDetails } = failing(dayMs, dayMs + unreadableForMs);
+    const run = { conflictDetails, sentAtMs: dayMs, finishSeenAtMs: dayMs + 1_000 };
+    const of = (succeeded: boolean, afterMs: number) =>
+      settled({ ...run, ours: [activity("a", succeeded)], nowMs: dayMs + afterMs });
+    expect(of(false, unreadableForMs - 1)).toBeUndefined();
+    expect(of(false, unreadableForMs)).toMatchObject({
+      ...{ status: "failed", evidence: "direct", reason: "run-failed", newConflicts: undefined },
+      detail: "activity a did not succeed; its conflicts could not be read",
+    });
+    expect(of(true, unreadableForMs)).toMatchObject({ status: "unknown", newConflicts: 0 });
+  });
+
   it("waits for its own walks where they failed before it only", () => {
     const run = { sentAtMs: dayMs, grew: false, ...failing(0, 1_000) };
     expect(settled({ ...run, nowMs: dayMs + 1_000 })).toBeUndefined();
