@@ -32,10 +32,12 @@ import { endingOf, isAnswerLost, noteCrash, snoozeUntilTimedOut } from "./verify
 
 /**
  * A missing sync job has no documented status (§7). The same read found it before, so 400 counts.
+ * An object that names none shows neither that it is there nor that it is gone.
  */
 const gone: EffectPredicate = {
   select: [],
-  isShown: () => false,
+  isShown: ({ syncJobId, name }) =>
+    syncJobId == null && name == null ? { wrong: "the answer shows no sync job" } : false,
   isShownBy: (status) => status === 404 || status === 400,
 };
 

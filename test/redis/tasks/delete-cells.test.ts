@@ -147,6 +147,7 @@ describe("a deletion whose answer got lost", () => {
     ["still there", there, "failed direct still-there", /; it is still there 1\d s later$/],
     ["still there under another name", named("Renamed"), "failed direct still-there", /, and has "Renamed" now$/],
     ["unreadable", status(500), "unknown none answer-lost", /; whether it is there cannot be read: .* status 500/],
+    ["not shown", status(200, "{}"), "unknown none answer-lost", /cannot be read: the answer shows no sync job$/],
   ])("is %s in the end", async (_what, read, becomes, tells) => {
     const { asked, through } = await fixture({ reads: [there, read], deletes: [reset] });
     const step = await through();
@@ -198,7 +199,7 @@ describe("a deletion whose answer got lost", () => {
   });
 
   it("is not resent by onUnknown: retry when renamed, gone or unreadable", async () => {
-    for (const read of [named("Renamed"), status(404), status(500)]) {
+    for (const read of [named("Renamed"), status(404), status(500), status(200, "{}")]) {
       const policy = { onUnknown: "retry" } as const;
       const { asked, through } = await fixture({ reads: [there, read], deletes: [reset], policy });
       await through();
