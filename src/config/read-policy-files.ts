@@ -64,15 +64,18 @@ export async function listPolicyFiles(path: string): Promise<readonly string[]> 
 }
 
 async function listFolder(folder: string): Promise<string[]> {
-  const names = (await readdir(folder)).filter((name) => !name.startsWith(".") && /\.ya?ml$/.test(name)).sort();
+  const entries = await readdir(folder, { withFileTypes: true });
   const files: string[] = [];
-  for (const name of names) {
+  for (const entry of entries) {
+    const { name } = entry;
+    if (name.startsWith(".") || !/\.ya?ml$/.test(name)) continue;
     const file = join(folder, name);
-    const found = await stat(file).catch(() => undefined);
+    // What a link leads to, only the file system tells.
+    const found = entry.isFile() ? undefined : await stat(file).catch(() => undefined);
     // A dangling link stays in the list, so that it is reported.
     if (found === undefined || !found.isDirectory()) files.push(file);
   }
-  return files;
+  return files.sort();
 }
 
 /**
