@@ -190,6 +190,25 @@ describe("a watched policy file", () => {
     await replaceFile(join(real, "policies.yaml"), fileOf("one", "two"));
     expect(await until("config.reloaded")).toMatchObject({ policiesAddedNames: ["two"] });
   });
+
+  it("is found by the poll also after it has lain still for long", async () => {
+    const [real, link] = [join(folder, "real.yaml"), join(folder, "etc", "policies.yaml")];
+    await mkdir(join(folder, "etc"));
+    await writeFile(real, fileOf("one"));
+    await symlink(real, link);
+    const looked = Promise.withResolvers<void>();
+    let sleeps = 0;
+    const sleep = async () => {
+      sleeps += 1;
+      if (sleeps > 10) looked.resolve();
+      await nextTurn();
+    };
+    const nowMs = () => systemClock.nowMs() + 3_600_000;
+    const { until } = await start(link, { clock: { ...systemClock, nowMs, sleep } });
+    await looked.promise;
+    await replaceFile(real, fileOf("one", "two"));
+    expect(await until("config.reloaded")).toMatchObject({ policiesAddedNames: ["two"] });
+  });
 });
 
 describe("a watched folder", () => {
