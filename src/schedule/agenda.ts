@@ -1,5 +1,5 @@
 // The scheduler's agenda: each scheduled policy with its watermark and its next slot. Pure; no
-// time, no Redis. Each tick goes through all of it: 100,000 policies cost about a millisecond.
+// time, no Redis. A tick in which nothing is due costs nothing, however many policies there are.
 import type { Policy } from "../config/policy-set.ts";
 import type { Follower, ScheduledPolicy, Watermark } from "../model/slot-record.ts";
 import { createFollowerMap } from "./chains.ts";
@@ -23,6 +23,8 @@ export class Agenda {
   readonly #entries = new Map<string, Entry>();
   /** The policies that follow others: their slots come with those of the chain's root. */
   #chained = new Map<string, Policy>();
+  /** The earliest slot of all; undefined after a change, until it is asked for. */
+  #earliest: { readonly atMs: number | undefined } | undefined;
 
   /**
    * Puts exactly these policies on the agenda, each by the schedule in force: that of its
@@ -40,6 +42,7 @@ export class Agenda {
     const reached = new Set(scheduled.flatMap(({ name }) => all(name).map(({ policy }) => policy)));
     this.#chained = new Map(policies.flatMap((policy) => (reached.has(policy.name) ? [[policy.name, policy]] : [])));
     this.#entries.clear();
+    this.#earliest = undefined;
     for (const policy of policies) {
       const [schedule, source] = [scheduleText(policy), createChainSource(policy)];
       if (schedule === undefined || source === undefined || reached.has(policy.name)) continue;
@@ -75,6 +78,7 @@ export class Agenda {
     const followers = this.#entries.get(name)?.followers ?? [];
     const names = [name, ...followers.map(({ policy }) => policy)];
     this.#entries.delete(name);
+    this.#earliest = undefined;
     for (const follower of names) this.#chained.delete(follower);
     return names;
   }
@@ -82,6 +86,7 @@ export class Agenda {
   /** Notes up to where a policy's slots are recorded now. */
   moveWatermark(entry: Entry, watermarkMs: number): void {
     this.#entries.set(entry.policy.name, entryAt(entry, watermarkMs));
+    this.#earliest = undefined;
   }
 
   /** The policies that slots are recorded for: scheduled ones and followers. */
@@ -107,11 +112,18 @@ export class Agenda {
 
   /** The policies with a slot at or before this instant, in the order of their files. */
   due(nowMs: number): Entry[] {
+    const earliestMs = this.earliestMs();
+    if (earliestMs === undefined || earliestMs > nowMs) return [];
     return [...this.#entries.values()].filter(({ nextMs }) => nextMs !== undefined && nextMs <= nowMs);
   }
 
   /** The earliest slot of all; undefined when there is none. */
   earliestMs(): number | undefined {
+    this.#earliest ??= { atMs: this.#findEarliest() };
+    return this.#earliest.atMs;
+  }
+
+  #findEarliest(): number | undefined {
     let earliest: number | undefined;
     for (const { nextMs } of this.#entries.values()) {
       if (nextMs !== undefined && (earliest === undefined || nextMs < earliest)) earliest = nextMs;
