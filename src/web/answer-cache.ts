@@ -28,6 +28,8 @@ export const heldBriefly: Hold = { ...paced, times: 0 };
 export const heldLong: Hold = { forMs: 30_000, times: 0, mostMs: 300_000, outlivesChanges: true, renewsMs: 0 };
 /** The time ahead: 100,000 slots take two seconds of CPU, and viewers must cost little. */
 const heldAhead: Hold = { ...heldLong, times: 100, renewsMs: 60_000 };
+/** After so long without a caller the time ahead is not renewed: it takes seconds of CPU. */
+const renewedForMs = 3_600_000;
 /** What is read at leisure rests so many times as long as it has worked. */
 const restTimes = 3;
 const entriesMax = 500;
@@ -62,11 +64,19 @@ export class AnswerCache {
   /** When open pages last heard of a change, and how long the answers since then are kept. */
   #toldMs = Number.NEGATIVE_INFINITY;
   #restMs = 0;
+  /** When a caller asked last, whatever it was; what is read beforehand has none. */
+  #askedMs: number;
 
   /** `onRead` hears of each reading. */
   constructor(clock: Pick<Clock, "monotonicMs" | "sleep">, onRead: () => void) {
     this.#clock = clock;
     this.#onRead = onRead;
+    this.#askedMs = clock.monotonicMs();
+  }
+
+  /** Whether a caller has asked within this time, or the process is as young. */
+  isInUse(withinMs: number): boolean {
+    return this.#clock.monotonicMs() - this.#askedMs < withinMs;
   }
 
   /**
@@ -82,6 +92,7 @@ export class AnswerCache {
     const { set, view } = context;
     const key = JSON.stringify([name, set.contentHash, view.key]);
     const nowMs = this.#clock.monotonicMs();
+    if (!hold.isBeforehand) this.#askedMs = nowMs;
     const kept = this.#entries.get(key);
     const begin = () => {
       this.#onRead();
@@ -194,12 +205,14 @@ export async function readTimeAhead(
   hours: number,
   hold = heldAhead,
 ): Promise<NextDay> {
-  const pauses = await cache.of("pauses", context, readPausesInForce);
+  const { isBeforehand } = hold;
+  const briefly = { ...paced, ...(isBeforehand && { isBeforehand }) };
+  const pauses = await cache.of("pauses", context, readPausesInForce, briefly);
   const name = `next ${JSON.stringify([hours, ...pauses.map(({ scope, name: of, untilMs }) => [scope, of, untilMs])])}`;
   return cache.of(name, context, (at, rest) => readNextDay(at, hours, rest), hold);
 }
 
-/** Works the time ahead out before it is asked for, and renews it. */
+/** Works the time ahead out before it is asked for, and renews it while there are callers. */
 export async function readAhead(cache: AnswerCache, context: QueryContext, hours: number): Promise<void> {
-  await readTimeAhead(cache, context, hours, { ...heldAhead, isBeforehand: true });
+  if (cache.isInUse(renewedForMs)) await readTimeAhead(cache, context, hours, { ...heldAhead, isBeforehand: true });
 }

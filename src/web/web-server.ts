@@ -14,7 +14,7 @@ const limits = { requestMsMax: 10_000, headerBytesMax: 16_384, connectionsMax: 2
 
 /**
  * Starts the server; `port` 0: any free one. It reads all policies first, and the time ahead while
- * it serves: the first look at thousands of policies costs as little as a later one.
+ * it is in use: the first look at thousands of policies costs as little as a later one.
  * @throws UsageError when it cannot listen there.
  */
 export async function startWebServer(

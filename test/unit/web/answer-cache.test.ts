@@ -113,6 +113,18 @@ describe("an answer about much", () => {
     expect([await ask(), await first, rests.length]).toEqual(["read", "read", 2]);
   });
 
+  it("keeps the cache in use for those who ask, not for what is read beforehand", async () => {
+    const { cache, pass, ask } = readsThatTake(0);
+    const hold = { forMs: 0, times: 0, mostMs: 0, outlivesChanges: true, renewsMs: 0, isBeforehand: true } as const;
+    pass(999);
+    await cache.of("ahead", context, async () => "read", hold);
+    expect(cache.isInUse(1_000)).toBe(true);
+    pass(1);
+    expect(cache.isInUse(1_000)).toBe(false);
+    await ask();
+    expect(cache.isInUse(1_000)).toBe(true);
+  });
+
   it("is shared also while it takes longer than it holds", async () => {
     const { cache, pass } = readsThatTake(0);
     const slow = Promise.withResolvers<string>();
