@@ -90,6 +90,7 @@ const rows = measured.map(({ cells }) => cells);
 noteCommands();
 process.stdout.write(`${table(["command", "CPU s", "wall s", "MiB", "printed KiB", "exit", ""], rows)}\n\n`);
 if (only.length === 0 || only.includes("serve")) {
+  await dropTasks();
   const served: string[][] = [];
   for (const roles of ["scheduler", "worker", "web", "scheduler,worker,web"]) served.push(await serve(roles));
   const heading = [
@@ -199,6 +200,14 @@ function measure(line: string) {
   const figures = [cpuS.toFixed(2), wallS.toFixed(2), mib.toFixed(0), (ended.stdout.length / 1_024).toFixed(0)];
   const cells = [line.replaceAll(folder, "…"), ...figures, String(ended.status), isKept ? "" : "missed"];
   return { line, cpuS, mib, cells };
+}
+
+/** Drops what `run` has queued: its service is not there, and a worker would try for an hour. */
+async function dropTasks(): Promise<void> {
+  for (const kind of ["actions", "polls"]) {
+    const keys = await redis.keys(`${prefix}:service-*-${kind}:*`);
+    if (keys.length > 0) await redis.del(...keys);
+  }
 }
 
 /** Starts it, waits until it is ready and calm, and looks at what it costs then. */
