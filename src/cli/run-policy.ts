@@ -21,6 +21,7 @@ import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.t
 import { History } from "../store/history.ts";
 import { type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
+import { defaultTiming } from "../tasks/follow-pace.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { outcomeTable } from "./history.ts";
@@ -230,6 +231,8 @@ class StandIn {
       takeOverAfterMs: 60_000,
       drainMs: 25_000,
       stopSignal: io.signal,
+      // A policy that these files lack is no removed one: its tasks are left to `serve`.
+      timing: { ...defaultTiming, unknownPolicyForMs: Number.POSITIVE_INFINITY },
     });
   }
 }

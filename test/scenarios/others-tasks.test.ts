@@ -1,31 +1,12 @@
 // Tasks in Redis that no policy of this process is about.
 import { expect, it } from "vitest";
-import { type Task, taskId } from "../../src/model/task.ts";
-import { Producer } from "../../src/queue/producer.ts";
 import { ConsumedServices } from "../../src/store/consumed-services.ts";
 import { openStore, type RedisTarget } from "../../src/store/redis.ts";
-import { StartJournal } from "../../src/store/start-journal.ts";
 import { until } from "../support/redis-servers.ts";
-import { TestLog } from "../support/test-log.ts";
+import { startUnknown } from "../support/unknown-start.ts";
 import { worldForTest } from "../support/world.ts";
 
 const policies = "  - { name: own, service: main, repository: HR, run: { syncJobs: [1] } }\n";
-
-/** Sends and queues a run of a policy that the process of the test does not know. */
-async function startUnknown(target: RedisTarget, service: string) {
-  const run = { policy: "theirs", kind: "run", target: "7", slotMs: Date.now() - 60_000, origin: "manual" } as const;
-  const startByMs = Date.now() + 3_600_000;
-  const task: Task = { v: 1, id: taskId(run), ...run, service, repository: "HR", startByMs, covers: [] };
-  const store = await openStore(target);
-  const journal = new StartJournal(store);
-  await journal.claim(task.id, "they");
-  const intent = { startByMs, slotMs: task.slotMs, baseline: "" };
-  expect(await journal.beginSending(task, "they", intent)).toBe("permitted");
-  await store.close();
-  const producer = new Producer(target, new TestLog());
-  await producer.enqueue([task]);
-  return producer;
-}
 
 it("those of another owner that holds the prefix are left to it", async () => {
   const world = await worldForTest({ policies, owner: "mine" });
@@ -36,7 +17,7 @@ it("those of another owner that holds the prefix are left to it", async () => {
     () => JSON.stringify(world.app.unreadiness()),
     (reasons) => reasons.includes("under one prefix"),
   );
-  const producer = await startUnknown(world.target, "main");
+  const { producer } = await startUnknown(world.target, "main");
   const { delayed } = await until(
     () => producer.backlog("main", "actions"),
     ({ waiting, active }) => waiting + active === 0,
@@ -50,7 +31,7 @@ it("those of a service that went from the files before the start get an outcome"
     const store = await openStore(target);
     await new ConsumedServices(store).note(["legacy"], 0);
     await store.close();
-    await (await startUnknown(target, "legacy")).close();
+    await (await startUnknown(target, "legacy")).producer.close();
   };
   const world = await worldForTest({ policies, before });
   await world.log.until(({ event, service }) => event === "service.stopped" && service === "legacy");

@@ -16,6 +16,7 @@ import { testOutcome } from "../support/outcomes.ts";
 import { testPolicy } from "../support/policies.ts";
 import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
+import { startUnknown } from "../support/unknown-start.ts";
 import { worldForTest } from "../support/world.ts";
 
 const policies = `
@@ -154,6 +155,25 @@ describe("run --wait", () => {
     await ending;
     expect(err).toMatch(/\nanswered[\s\S]*\nno worker is running: this process works until the outcome is there\n/);
     expect({ code, err }).toMatchObject({ code: 0 });
+  });
+
+  it("works itself, but ends no task of a policy that its file lacks", async () => {
+    const { app, sandbox, target } = await worldForTest({ policies });
+    await app.stop();
+    const { task, producer } = await startUnknown(target, "main", 3_600_000);
+    onTestFinished(() => producer.close());
+    const file = join(folderForTest(), "policies.yaml");
+    const service = `main: { baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN } }`;
+    const own = "{ name: own, service: main, repository: HR, run: { syncJobs: [4] }, follow: { until: accepted } }";
+    await writeFile(file, `apiVersion: syncline/v1\nservices: { ${service} }\npolicies: [${own}]\n`);
+    const at = ["--prefix", target.prefix, "--redis-url", target.url];
+    const args = ["run", "own", "--wait", "--config", file, ...at];
+    const { code, err } = await runHere(args, { TEST_TOKEN: sandbox.token });
+    expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("this process works") });
+    const store = await openStore(target);
+    onTestFinished(() => store.close());
+    expect(await new History(store).outcome(task)).toBeUndefined();
+    expect(await producer.pending("main")).toBe(1);
   });
 
   it("says within seconds that the token is wrong, the port closed, or no worker alive", async () => {
