@@ -48,7 +48,7 @@ import { createWeb, type WebOptions } from "./create-web.ts";
 import { CurrentSet } from "./current-set.ts";
 import { MeteredFeedStore } from "./metered-feed-store.ts";
 import { createGaugeSource } from "./metric-gauges.ts";
-import { createInputReader, liftDroppedQuarantines, readNewestSinceMs } from "./planning-inputs.ts";
+import { createInputReader, hasNewerWorker, liftDroppedQuarantines, readNewestSinceMs } from "./planning-inputs.ts";
 import { RedisGuard } from "./redis-guard.ts";
 import { RunningServices, ServiceLimiters } from "./running-services.ts";
 import { RunningSinks } from "./running-sinks.ts";
@@ -275,6 +275,7 @@ function createTaskDependencies(built: AppParts): ProcessDependencies {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
+    hasNewerWorker: () => hasNewerWorker(store, current.set.contentHash),
     denialOf: (service) => limiters.denialOf(service),
     acquire: (service, request) => limiters.acquire(service, request),
     scriptedAcquire: (service, resource) => limiters.scriptedAcquire(service, resource),

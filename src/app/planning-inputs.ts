@@ -1,6 +1,6 @@
 // Reads what planning depends on besides the policy: how fresh its inputs are (`needs`), since when
 // no process has newer policies, and the pauses, after it has lifted the quarantines that no policy
-// file asks for.
+// file asks for. Also here: whether a worker has newer policies.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import type { Pause } from "../model/pause.ts";
@@ -40,6 +40,21 @@ export async function readNewestSinceMs(store: Store, contentHash: string): Prom
     return isRun ? Number.POSITIVE_INFINITY : kept.atMs;
   } catch (error) {
     if (error instanceof NewerVersionError) return Number.POSITIVE_INFINITY;
+    throw error;
+  }
+}
+
+/**
+ * Whether a live worker runs the kept set, in place of the one with this hash. One of a newer
+ * version does not count where its note cannot be read.
+ */
+export async function hasNewerWorker(store: Store, contentHash: string): Promise<boolean> {
+  try {
+    const kept = await readKeptNote(store);
+    if (kept === undefined || kept.hash === contentHash) return false;
+    return (await readReplicas(store)).some(({ hash, roles }) => hash === kept.hash && roles.includes("worker"));
+  } catch (error) {
+    if (error instanceof NewerVersionError) return false;
     throw error;
   }
 }

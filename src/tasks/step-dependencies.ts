@@ -33,6 +33,8 @@ export interface Runtime {
 export interface Configuration {
   readonly policy: (name: string) => Policy | undefined;
   readonly service: (name: string) => SyncService | undefined;
+  /** Whether a live worker has newer policies; none has unless given. */
+  readonly hasNewerWorker?: () => Promise<boolean>;
 }
 
 /** What may be sent to a service now. */

@@ -2,6 +2,8 @@
 import { expect, it } from "vitest";
 import { ConsumedServices } from "../../src/store/consumed-services.ts";
 import { openStore, type RedisTarget } from "../../src/store/redis.ts";
+import { keepSet, liveProcess } from "../support/kept-set.ts";
+import { testPolicy } from "../support/policies.ts";
 import { until } from "../support/redis-servers.ts";
 import { startUnknown } from "../support/unknown-start.ts";
 import { worldForTest } from "../support/world.ts";
@@ -24,6 +26,24 @@ it("those of another owner that holds the prefix are left to it", async () => {
   );
   await producer.close();
   expect([delayed, world.log.outcomesOf("theirs")]).toEqual([1, []]);
+});
+
+it("a run that was sent is left to a worker with newer policies, while it lives", async () => {
+  const world = await worldForTest({ policies });
+  const store = await openStore(world.target);
+  await liveProcess(store, { sinceMs: Date.now() + 60_000 });
+  await keepSet(store, [testPolicy({ name: "theirs" })]);
+  const { producer } = await startUnknown(world.target, "main");
+  const { delayed } = await until(
+    () => producer.backlog("main", "actions"),
+    ({ waiting, active }) => waiting + active === 0,
+  );
+  expect([delayed, world.log.outcomesOf("theirs")]).toEqual([1, []]);
+  await store.redis.del(store.key("replicas"));
+  await world.log.until(({ event, policy }) => event === "task.finished" && policy === "theirs");
+  expect(world.log.outcomesOf("theirs")).toMatchObject([{ status: "unknown", reason: "policy-removed" }]);
+  await producer.close();
+  await store.close();
 });
 
 it("those of a service that went from the files before the start get an outcome", async () => {
