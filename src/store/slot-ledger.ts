@@ -217,6 +217,7 @@ export class SlotLedger {
 
   /**
    * Starts a slot that a pause had skipped; false, with no change: the record is another by now.
+   * The same again is true, with no change: ioredis repeats a command whose answer was lost.
    */
   async startSkipped(
     policy: string,

@@ -251,10 +251,14 @@ describe("the slot ledger", () => {
       const blackout = { slotMs: 2_000, state: "skipped" as const, detail: "blackout" };
       const records = [skipped, blackout];
       await ledger.record([{ policy: "resumed", expectedWatermarkMs: 0, newWatermarkMs: 2_000, records, tasks: [] }]);
-      const started = { ...skipped, state: "started" as const, detail: "caught-up" };
       const start = { newWatermarkMs: 9_000, tasks: [task("resumed", 1_000)] };
-      const answers = await Promise.all([1, 2, 3].map(() => ledger.startSkipped("resumed", started, start)));
+      const by = (note: string) => ({ ...skipped, state: "started" as const, detail: "caught-up", note });
+      const notes = ["release; resumed by ada", "release; resumed by bob", "release; resumed by cyd"];
+      const answers = await Promise.all(notes.map((note) => ledger.startSkipped("resumed", by(note), start)));
       expect(answers.filter(Boolean)).toHaveLength(1);
+      const started = by(notes[answers.indexOf(true)] ?? "");
+      // The same command again, after a lost answer.
+      expect(await ledger.startSkipped("resumed", started, start)).toBe(true);
       expect(await ledger.startSkipped("resumed", { ...started, slotMs: 2_000 }, start)).toBe(false);
       expect(await ledger.startSkipped("resumed", { ...started, slotMs: 3_000 }, start)).toBe(false);
       expect((await ledger.holdings("resumed")).records).toEqual([started, blackout]);
