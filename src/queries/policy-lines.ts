@@ -390,9 +390,10 @@ function healthOf(
   return ended === "good" || ended === "conflicts" ? "ok" : ended;
 }
 
-/** Whether a person paused it, whatever else is wrong with it. */
-export function isPaused({ pauses }: Pick<PolicyLine, "pauses">): boolean {
-  return pauses.some(({ cause }) => cause === undefined);
+/** Whether a policy counts under a health: paused by a person and late also beside another one. */
+export function hasHealth(line: PolicyLine, health: PolicyHealth): boolean {
+  const isPaused = line.pauses.some(({ cause }) => cause === undefined);
+  return line.health === health || (health === "paused" && isPaused) || (health === "late" && line.late !== undefined);
 }
 
 /** The pause that tells of a policy: where it is quarantined, no person's, else the first. */
@@ -457,7 +458,7 @@ export function describeWaiting(
 /** Which deadline a policy missed, and why. */
 export function describeLate({ atMs, sinceMs, why }: Late, policy: Policy, nowMs: number): string {
   const clock = (instantMs: number) => showClock(instantMs, policy.timezone, nowMs);
-  return `late for ${clock(atMs)}${sinceMs < atMs ? `, and since ${clock(sinceMs)}` : ""}: ${why}`;
+  return `late ${sinceMs < atMs ? `since ${clock(sinceMs)}, last for` : "for"} ${clock(atMs)}: ${why}`;
 }
 
 function otherNote(line: DetailedLine, nowMs: number): string {

@@ -109,7 +109,7 @@ describe("a new operator", () => {
     await page.getByRole("button", { name: "Show" }).click();
     const slots = page.getByRole("table", { name: "Slots ahead, in order" });
     expect(await page.locator("#slots ~ details summary").innerText()).toMatch(
-      /^7 in the hour from 02:00 UTC, \d of them at 02:00 itself$/,
+      /^7 slots in the hour from 02:00 UTC, \d of them at 02:00 itself$/,
     );
     expect(await slots.getByRole("row").filter({ hasText: "suspended" }).innerText()).toContain("skipped");
   });

@@ -49,7 +49,7 @@ export function failedPage(tasks: readonly FailedTask[], view: FailedView, mayOp
     : "";
   return html`<h1>Failed</h1>
 <nav class="pages" aria-label="How far back">${spans}</nav>
-<p class="quiet">A line for each cause. Open a task to see what happened, and to replay or discard it. Times are in ${view.timezone}.</p>
+<p class="quiet">A line for each cause. Open a task to see what happened, and to discard it. What left conflicts did its work and is not listed: <a href="/policies?health=conflicts">see its policies</a>. Times are in ${view.timezone}.</p>
 ${table("Causes of failures, newest first", columns, rows, { none: "Nothing waits to be done over." })}
 ${more > 0 ? html`<p class="quiet">and ${more} more causes; the API has all</p>` : ""}${dealt}`;
 }

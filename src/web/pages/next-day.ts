@@ -233,8 +233,8 @@ function slotTable({ line, range, timezone, nowMs }: NextDay, { slots, isCut, pa
   const sharp = slots.filter(({ slotMs }) => slotMs === fromMs).length;
   const words =
     fromMs === undefined
-      ? `${lines.length > rowsShown ? "The first" : "All"} in order, frequent policies in one line each`
-      : `${isCut ? "More than " : ""}${slots.length} in the hour from ${from}, ${sharp} of them at ${from.slice(0, 5)} itself`;
+      ? `${lines.length > rowsShown ? "The first" : "All"} in order; policies with ${frequentFrom} slots or more once, at their next: choose an hour to see what else starts then`
+      : `${isCut ? "More than " : ""}${counted(slots.length, "slot")} in the hour from ${from}, ${sharp} of them at ${from.slice(0, 5)} itself`;
   const form = html`<form class="filters" method="get" action="/next#slots"><label>The hour from <input type="time" name="at" step="900" value="${from.slice(0, 5)}" required></label><button>Show</button></form>`;
   const all = table("Slots ahead, in order", columns, rows, { none: "No slot comes due then." });
   const open = html`<details${fromMs === undefined && lines.length > linesOpen ? "" : html` open`}><summary>${words}</summary>${all}${more}</details>`;

@@ -9,7 +9,7 @@ import { plainHealths } from "../../queries/plain-troubles.ts";
 import {
   countHealths,
   describeWaiting,
-  isPaused,
+  hasHealth,
   needsPerson,
   type PolicyLine,
   policyHealths,
@@ -75,9 +75,9 @@ function headline(attention: Attention): string {
   return lines.length === 1 ? "The one policy is well" : `All ${lines.length} policies are well`;
 }
 
-function healthCounts({ counts, lines }: Attention): Html {
+function healthCounts({ lines }: Attention): Html {
   const chips = policyHealths.flatMap((health) => {
-    const count = health === "paused" ? lines.filter(isPaused).length : (counts.get(health) ?? 0);
+    const count = lines.filter((line) => hasHealth(line, health)).length;
     return count === 0
       ? []
       : [html`<li><a class="chip" href="/policies?health=${health}"><b>${count}</b> ${mark(health)}</a></li>`];

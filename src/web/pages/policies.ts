@@ -5,7 +5,7 @@ import { counted } from "../../core/plain-text.ts";
 import type { PauseSubject } from "../../model/pause.ts";
 import type { Attention } from "../../queries/attention.ts";
 import { describePolicy, pauseWords } from "../../queries/attention.ts";
-import { isPaused, type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
+import { hasHealth, type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
 import {
@@ -47,12 +47,12 @@ export function selectLines(lines: readonly PolicyLine[], { q, health, service, 
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   const labels = label === "" ? [] : label.split(",").map((one) => one.split(/=(.*)/s));
   const fitting = lines.filter((line) => {
-    const { policy, health: is } = line;
+    const { policy } = line;
     const isLabelled = labels.every(([name = "", value]) => {
       const own = policy.labels?.[name];
       return own !== undefined && (value === undefined || own === value);
     });
-    const isSo = health === undefined || is === health || (health === "paused" && isPaused(line));
+    const isSo = health === undefined || hasHealth(line, health);
     return isSo && (service === "" || policy.service === service) && isLabelled && isNamed(policy, words);
   });
   const pages = Math.max(1, Math.ceil(fitting.length / rowsMax));
