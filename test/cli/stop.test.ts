@@ -8,6 +8,7 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { runHere } from "../support/commands-here.ts";
 import { often, Syncline, sources } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
+import { untilStruck } from "../support/struck-faults.ts";
 
 const redis = redisForTest();
 let folder: string;
@@ -100,7 +101,8 @@ describe("syncline serve that is told to stop", () => {
     const [task = ""] = JSON.parse(queued.out).tasks;
     const client = new Redis(redis.url);
     try {
-      await expect.poll(() => client.hget(`${prefix}:start:${task}`, "state"), often).toBe("sending");
+      // A permitted start whose request has not left yet is taken back, and leaves no doubt.
+      await untilStruck(sandbox);
       one.kill("SIGTERM");
       expect((await one.ended()).code).toBe(0);
       expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
-import { often } from "../support/processes.ts";
+import { untilStruck } from "../support/struck-faults.ts";
 import { type World, worldForTest } from "../support/world.ts";
 
 const story = (syncJob: number, more = "") =>
@@ -16,16 +16,6 @@ async function startByHand({ sandbox }: World, syncJob: number): Promise<void> {
     headers: { authorization: `Bearer ${sandbox.token}` },
   });
   expect(answer.status).toBe(200);
-}
-
-/** Waits until the first fault has a request in its hands. */
-function untilStruck({ baseUrl, token }: World["sandbox"]): PromiseLike<void> {
-  const struck = async () => {
-    const answer = await fetch(`${baseUrl}/_sandbox/faults`, { headers: { authorization: `Bearer ${token}` } });
-    const { value } = (await answer.json()) as { value: { struck: number }[] };
-    return value[0]?.struck ?? 0;
-  };
-  return expect.poll(struck, often).toBeGreaterThan(0);
 }
 
 describe("onUnknown: retry", () => {
