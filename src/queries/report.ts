@@ -74,14 +74,14 @@ export async function readReport(store: Store, question: ReportQuestion): Promis
   const firstEnds = await readFirstEnds(store);
   const configured = new Map(question.policies.map((policy) => [policy.name, policy]));
   const names = new Set([...configured.keys(), ...(question.withRemoved ? firstEnds.keys() : [])]);
-  const total: readonly [DayCounts, DayCounts] = [new Map(), new Map()];
+  const total: readonly [DayCounts, DayCounts] = [[], []];
   const policies: PolicyRow[] = [];
   for await (const { policy, counts } of readSpans(store, [...names], [span, before])) {
-    const [now = new Map(), then = new Map()] = counts;
+    const [now = [], then = []] = counts;
     addCounts(total[0], now);
     addCounts(total[1], then);
     const known = configured.get(policy);
-    if (known === undefined && now.size + then.size === 0) continue;
+    if (known === undefined && now.length + then.length === 0) continue;
     const firstMs = firstEnds.get(policy);
     const first = firstMs === undefined ? undefined : localDate(firstMs, known?.timezone ?? "UTC");
     const youngerThan = first !== undefined && first > span.first ? first : undefined;

@@ -162,6 +162,6 @@ export async function readPolicyDays(
   );
   const spans = dates.map((date) => ({ first: date, last: date }));
   for await (const { counts } of readSpans(store, [name], spans))
-    return dates.map((date, index) => ({ date, ...toSums(counts[index] ?? new Map()) }));
+    return dates.map((date, index) => ({ date, ...toSums(counts[index] ?? []) }));
   return [];
 }

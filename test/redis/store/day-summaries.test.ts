@@ -21,7 +21,7 @@ function outcomeAt(policy: string, slot: string, changes: Partial<Outcome> = {})
 }
 
 async function sumsOf(policy: string, span: DateSpan = all) {
-  for await (const { counts } of readSpans(store, [policy], [span])) return toSums(counts[0] ?? new Map());
+  for await (const { counts } of readSpans(store, [policy], [span])) return toSums(counts[0] ?? []);
   throw new Error("nothing was read");
 }
 
@@ -82,7 +82,7 @@ describe("the days of a policy", () => {
       ["other", 90_000],
     ] as const)
       for (const hour of [10, 11]) await history.record(outcomeAt(policy, `2026-11-01T${hour}:00:00Z`, { durationMs }));
-    const sum = new Map<string, number>();
+    const sum: number[] = [];
     for await (const { counts } of readSpans(store, ["one", "other", "none"], [all]))
       for (const one of counts) addCounts(sum, one);
     const { longestMs, statuses } = toSums(sum);
