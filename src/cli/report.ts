@@ -145,15 +145,30 @@ function toJson({ span, before, all, notes }: Report) {
   };
 }
 
-function policyToJson({ policy, service, youngerThan, ...row }: PolicyRow) {
-  return { policy, service: service ?? null, since: youngerThan ?? null, ...rowToJson(row) };
+function policyToJson(row: PolicyRow) {
+  const { policy, service = null, youngerThan = null } = row;
+  return { policy, service, since: youngerThan, ...rowToJson(row) };
 }
 
 function rowToJson({ now, before, slower }: ReportRow) {
   return { now: sumsToJson(now), before: sumsToJson(before), slower: slower ?? null };
 }
 
-function sumsToJson({ statuses, medianMs, p95Ms, longestMs, ...sums }: SpanSums) {
-  const durations = { medianMs: medianMs ?? null, p95Ms: p95Ms ?? null, longestMs: longestMs ?? null };
-  return { ...sums, statuses: Object.fromEntries(statuses), ...durations };
+/** Field by field: 10,000 policies have 20,000 of these, and spreads are slow. */
+function sumsToJson(sums: SpanSums) {
+  return {
+    skippedSlots: sums.skippedSlots,
+    missedSlots: sums.missedSlots,
+    newConflicts: sums.newConflicts,
+    timed: sums.timed,
+    ended: sums.ended,
+    good: sums.good,
+    bad: sums.bad,
+    skipped: sums.skipped,
+    missed: sums.missed,
+    statuses: Object.fromEntries(sums.statuses),
+    medianMs: sums.medianMs ?? null,
+    p95Ms: sums.p95Ms ?? null,
+    longestMs: sums.longestMs ?? null,
+  };
 }

@@ -142,7 +142,9 @@ function toSpanSums(counts: DayCounts): SpanSums {
   const bad = badKinds(sums).reduce((total, [, count]) => total + count, 0);
   return {
     ...sums,
-    ...{ ended: good + bad, good, bad },
+    ended: good + bad,
+    good,
+    bad,
     skipped: of("skipped") + sums.skippedSlots,
     missed: of("missed") + sums.missedSlots,
   };
