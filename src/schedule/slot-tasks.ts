@@ -68,19 +68,23 @@ export interface TaskSlot extends Pick<Task, "slotMs" | "origin"> {
 
 /** The tasks of one policy at one instant, on schedule or by hand. */
 export function tasksOf(policy: Policy, slot: TaskSlot): Task[] {
-  const { action } = policy;
-  return (targetsOf(policy.action) ?? [targetFromMasks]).map((target) => {
-    const identity = { policy: policy.name, kind: action.kind, target, slotMs: slot.slotMs, origin: slot.origin };
-    return {
-      v: 1,
-      id: taskId(identity),
-      ...identity,
-      service: policy.service,
-      repository: policy.repository ?? null,
-      covers: slot.covers.slice(-1_000),
-      startByMs: startByMs(policy, slot),
-    };
-  });
+  const { name, action } = policy;
+  const { kind } = action;
+  const { slotMs, origin } = slot;
+  // Field by field: hundreds of thousands are simulated, and spreads are slow.
+  return (targetsOf(action) ?? [targetFromMasks]).map((target) => ({
+    v: 1,
+    id: taskId({ policy: name, kind, target, slotMs, origin }),
+    policy: name,
+    kind,
+    target,
+    slotMs,
+    origin,
+    service: policy.service,
+    repository: policy.repository ?? null,
+    covers: slot.covers.slice(-1_000),
+    startByMs: startByMs(policy, slot),
+  }));
 }
 
 function startByMs({ catchUpWindowMs }: Policy, { slotMs, dueMs }: TaskSlot): number {

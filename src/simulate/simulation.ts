@@ -242,9 +242,18 @@ class Simulation {
       this.#schedule(heldUntilMs, "end", (atMs) => this.#release(syncJob, atMs));
     const isFailed = isFailing(assumptions, policy, task);
     const status = isFailed ? "failed" : statusOf(policy, endsAtMs <= heldUntilMs);
-    const [turnMs, behindMs] = [beganAtMs - arrivedAtMs, nowMs - beganAtMs];
-    const times = { atMs: nowMs, endsAtMs, heldUntilMs, turnMs, behindMs };
-    this.#events.push({ event: "started", policy, task, ...times, atOnceWith, status });
+    this.#events.push({
+      event: "started",
+      policy,
+      task,
+      atMs: nowMs,
+      endsAtMs,
+      heldUntilMs,
+      status,
+      turnMs: beganAtMs - arrivedAtMs,
+      behindMs: nowMs - beganAtMs,
+      atOnceWith,
+    });
     const ends = this.#goodEnds.get(policy.name);
     if (ends !== undefined && (status === "succeeded" || status === "accepted"))
       this.#schedule(heldUntilMs, "end", (atMs) => ends.set(task.target, atMs));
