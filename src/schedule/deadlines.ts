@@ -34,7 +34,10 @@ export function deadlinesOf(
   const closedAt = found.length === 0 ? () => undefined : createClosedTimes(policy);
   const deadlines = found.flatMap((placeMs) => {
     const fromMs = expect.kind === "within" ? placeMs : startOfDay(placeMs, policy.timezone);
-    const hasOpenSlot = isAnyOpen(slots, closedAt, [Math.max(fromMs, dueSinceMs), placeMs]);
+    const hasOpenSlot =
+      expect.kind === "within"
+        ? placeMs >= dueSinceMs && closedAt(placeMs) === undefined
+        : isAnyOpen(slots, closedAt, [Math.max(fromMs, dueSinceMs), placeMs]);
     return hasOpenSlot ? [{ fromMs, atMs: placeMs + withinMs }] : [];
   });
   const isCut = found.length === placesMax;

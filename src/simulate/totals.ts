@@ -173,7 +173,7 @@ export class DeadlineMeter {
   add(event: SimulationEvent): void {
     const seen = this.#seen.get(event.policy);
     if (seen === undefined) return;
-    if (event.event === "planned") seen.slots.push(...event.plans.map(({ slotMs }) => slotMs));
+    if (event.event === "planned") for (const { slotMs } of event.plans) seen.slots.push(slotMs);
     if (event.event !== "started") return;
     const { status, heldUntilMs: endedMs } = event;
     const { target, slotMs } = event.task;
@@ -186,18 +186,40 @@ export class DeadlineMeter {
     for (const [policy, seen] of this.#seen) {
       // A slot at this very instant is not simulated.
       const beganMs = policy.expect?.kind === "within" ? fromMs + 1 : fromMs;
+      const simulated: Deadline[] = [];
       let afterMs = fromMs;
       while (afterMs < toMs) {
         const { deadlines, doneMs } = deadlinesOf(policy, { afterMs, untilMs: toMs });
-        for (const deadline of deadlines) if (deadline.fromMs >= beganMs) judgeOne(policy, deadline, seen, totals);
+        simulated.push(...deadlines.filter((deadline) => deadline.fromMs >= beganMs));
         afterMs = doneMs;
       }
+      for (const deadline of withEnds(policy, simulated, seen)) judgeOne(policy, deadline, seen, totals);
     }
   }
 }
 
-function judgeOne(policy: Policy, { fromMs, atMs }: Deadline, { slots, ends, targets }: Facts, totals: Totals): void {
-  const endedWellMs = madeAt(fromMs, targetsOf(policy.action) ?? [...targets], ends);
+/** `endedWellMs`: when it was met, also later. */
+interface MadeDeadline extends Deadline {
+  readonly endedWellMs: number | undefined;
+}
+
+/** Finds when each was met: from the last one back, so that it looks at each end once. */
+function withEnds({ action }: Policy, deadlines: readonly Deadline[], { ends, targets }: Facts): MadeDeadline[] {
+  const named = targetsOf(action) ?? [...targets];
+  const left = ends.toSorted((a, b) => a.slotMs - b.slotMs);
+  const firsts = new Map<string, GoodEnd>();
+  const made = deadlines.toReversed().map(({ fromMs, atMs }) => {
+    for (let end = left.at(-1); end !== undefined && end.slotMs >= fromMs; end = left.at(-1)) {
+      const first = firsts.get(end.target);
+      if (first === undefined || end.endedMs < first.endedMs) firsts.set(end.target, end);
+      left.pop();
+    }
+    return { fromMs, atMs, endedWellMs: madeAt(fromMs, named, [...firsts.values()]) };
+  });
+  return made.reverse();
+}
+
+function judgeOne(policy: Policy, { fromMs, atMs, endedWellMs }: MadeDeadline, { slots }: Facts, totals: Totals): void {
   const isKept = endedWellMs !== undefined && endedWellMs <= atMs;
   totals.addDeadline(policy, isKept);
   if (isKept) return;
