@@ -3,6 +3,7 @@
 import { describeExpectation, type Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { showInstant, toIso } from "../core/instant.ts";
+import { lowest } from "../core/min-heap.ts";
 import { someNames } from "../core/plain-text.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { type Load, minuteToJson, showMinute } from "../simulate/load-meter.ts";
@@ -117,7 +118,7 @@ function policyTable(policies: readonly Policy[], totals: Totals, screen: Screen
     return overlaps + missed + skipped;
   };
   const isLong = policies.length > rowsMax;
-  const shown = isLong ? policies.toSorted((a, b) => trouble(b) - trouble(a)).slice(0, rowsMax) : policies;
+  const shown = isLong ? lowest(policies, rowsMax, (policy) => -trouble(policy)) : policies;
   const rows = shown.map((policy) => countRow(policy.name, countsOf(policy)));
   if (policies.length > 1) rows.push(countRow("all", totals.all));
   const heading = ["policy", "slots", "started", "coalesced", "skipped", "missed", "tasks", "not started"];

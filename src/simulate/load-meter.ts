@@ -21,6 +21,7 @@ export class MinuteMeter {
   readonly #keep: number;
   #best: BusyMinute[] = [];
   #minute = Number.NEGATIVE_INFINITY;
+  #starts = 0;
   #byPolicy = new Map<string, number>();
 
   /** `keep`: how many minutes are remembered. */
@@ -33,6 +34,7 @@ export class MinuteMeter {
     const minute = Math.floor(atMs / minuteMs);
     if (minute !== this.#minute) this.#close();
     this.#minute = minute;
+    this.#starts += 1;
     this.#byPolicy.set(policy, (this.#byPolicy.get(policy) ?? 0) + 1);
   }
 
@@ -43,11 +45,12 @@ export class MinuteMeter {
   }
 
   #close(): void {
-    const policies = [...this.#byPolicy].map(([policy, starts]) => ({ policy, starts }));
-    if (policies.length === 0) return;
+    const [starts, byPolicy] = [this.#starts, this.#byPolicy];
+    if (starts === 0) return;
+    this.#starts = 0;
     this.#byPolicy = new Map();
-    const starts = policies.reduce((total, one) => total + one.starts, 0);
     if (this.#best.length >= this.#keep && starts <= (this.#best.at(-1)?.starts ?? 0)) return;
+    const policies = [...byPolicy].map(([policy, count]) => ({ policy, starts: count }));
     const named = policies.sort((a, b) => b.starts - a.starts).slice(0, policiesNamedMax);
     const minute = { fromMs: this.#minute * minuteMs, starts, policiesCount: policies.length, policies: named };
     this.#best = [...this.#best, minute].sort((a, b) => b.starts - a.starts).slice(0, this.#keep);

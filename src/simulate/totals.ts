@@ -69,10 +69,20 @@ export class Totals {
   }
 
   add(event: SimulationEvent): void {
+    const { policy } = event;
     addTo(this.all, event);
-    const counts = this.byPolicy.get(event.policy.name);
+    const counts = this.byPolicy.get(policy.name);
     if (counts !== undefined) addTo(counts, event);
-    for (const problem of problemsOf(event)) this.addProblem(problem);
+    if (event.event === "masks") return;
+    if (event.event === "planned") {
+      for (const plan of event.plans) {
+        const problem = slotProblem(policy, plan);
+        if (problem !== undefined) this.addProblem({ policy, slotMs: plan.slotMs, target: undefined, ...problem });
+      }
+      return;
+    }
+    const { slotMs, target } = event.task;
+    for (const problem of taskProblems(event)) this.addProblem({ policy, slotMs, target, ...problem });
   }
 
   addProblem(problem: SimulatedProblem): void {
@@ -111,18 +121,6 @@ function addPlan(counts: Counts, plan: SimulatedPlan, { nowMs, policy }: { nowMs
   else counts[plan.state] += 1;
 }
 
-function problemsOf(event: SimulationEvent): SimulatedProblem[] {
-  const { policy } = event;
-  if (event.event === "masks") return [];
-  if (event.event === "planned")
-    return event.plans.flatMap((plan) => {
-      const { slotMs } = plan;
-      return slotProblems(policy, plan).map((problem) => ({ policy, slotMs, target: undefined, ...problem }));
-    });
-  const { slotMs, target } = event.task;
-  return taskProblems(event).map((problem) => ({ policy, slotMs, target, ...problem }));
-}
-
 type Problem = Pick<SimulatedProblem, "problem" | "why">;
 
 function taskProblems(event: Extract<SimulationEvent, { readonly event: "started" | "not-started" }>): Problem[] {
@@ -141,17 +139,17 @@ function taskProblems(event: Extract<SimulationEvent, { readonly event: "started
 }
 
 /** Missed, or not started although its predecessor did. Skips by the operator are no problems. */
-function slotProblems({ catchUp }: Policy, plan: SimulatedPlan): Problem[] {
+function slotProblem({ catchUp }: Policy, plan: SimulatedPlan): Problem | undefined {
   if (plan.state === "skipped")
     return plan.reason === "stale-input" || ("isProblem" in plan && plan.isProblem)
-      ? [{ problem: "skipped", why: plan.note }]
-      : [];
-  if (plan.state !== "missed") return [];
+      ? { problem: "skipped", why: plan.note }
+      : undefined;
+  if (plan.state !== "missed") return undefined;
   const why =
     plan.reason === "after-within"
       ? `${plan.note} (after.within)`
       : `no scheduler planned it in time (${plan.reason}, catchUp: ${catchUp})`;
-  return [{ problem: "missed", why }];
+  return { problem: "missed", why };
 }
 
 interface Facts {
