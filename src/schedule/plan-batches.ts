@@ -74,8 +74,8 @@ export function planPolicy(
   if (newWatermarkMs === undefined) return undefined;
   // Only a backlog takes several batches: then there may be newer slots than these.
   const isFull = slotsMs.length === slotsPerRoundMax;
-  const newer = isFull ? newerThan(newWatermarkMs, policy, source, moment) : [];
-  return { plans: planSlots(policy, slotsMs, { ...moment, newer }), newWatermarkMs };
+  const whole = isFull ? { ...moment, newer: newerThan(newWatermarkMs, policy, source, moment) } : moment;
+  return { plans: planSlots(policy, slotsMs, whole), newWatermarkMs };
 }
 
 /** The newer slots that matter: `all` prefers them, for `latest` the newest open one counts. */

@@ -110,8 +110,8 @@ function remembering(calendar: Calendar): Calendar {
   const gaps: { readonly fromMs: number; readonly next: number | undefined }[] = [];
   return {
     next: (afterMs) => {
-      const gap = gaps.find(({ fromMs, next }) => afterMs >= fromMs && (next === undefined || afterMs < next));
-      if (gap !== undefined) return gap.next;
+      for (const gap of gaps)
+        if (afterMs >= gap.fromMs && (gap.next === undefined || afterMs < gap.next)) return gap.next;
       const next = calendar.next(afterMs);
       gaps.unshift({ fromMs: afterMs, next });
       gaps.length = Math.min(gaps.length, gapsMax);

@@ -1,5 +1,5 @@
 // The scheduler's ticks on a virtual clock: the same calendar and planPolicy, without ledger and
-// waiting. A heap says which policy is next. Pure.
+// waiting. A heap says which policies are next. Pure.
 import type { Policy } from "../config/policy-set.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { Pause } from "../model/pause.ts";
@@ -34,11 +34,20 @@ export function* virtualTicks(
   inputsAt: (nowMs: number) => ReadonlyMap<string, number>,
 ): Generator<VirtualTick, void, void> {
   const tickAt = tickTimes(time.outages);
-  const heap = new MinHeap<WaitingPolicy>();
+  // Of thousands of policies many share a tick: the heap has each once, the map its policies.
+  const heap = new MinHeap<undefined>();
+  const byTick = new Map<number, WaitingPolicy[]>();
   const wait = (planned: WaitingPolicy, watermarkMs: number) => {
     planned.watermarkMs = watermarkMs;
     const slotMs = planned.source.next(watermarkMs);
-    if (slotMs !== undefined && slotMs <= time.toMs) heap.push(tickAt(slotMs), planned);
+    if (slotMs === undefined || slotMs > time.toMs) return;
+    const tickMs = tickAt(slotMs);
+    const others = byTick.get(tickMs);
+    if (others !== undefined) others.push(planned);
+    else {
+      heap.push(tickMs, undefined);
+      byTick.set(tickMs, [planned]);
+    }
   };
   const names = new Set(policies.map(({ name }) => name));
   for (const [place, policy] of policies.entries()) {
@@ -49,8 +58,11 @@ export function* virtualTicks(
   }
   for (let nowMs = heap.leastRank; nowMs !== undefined; nowMs = heap.leastRank) {
     const moment = { nowMs, pauses: time.pauses };
+    const together = byTick.get(nowMs) ?? [];
+    heap.pop();
+    byTick.delete(nowMs);
     // In the order of the files: the first policy gets a sync job that several want.
-    for (const planned of takeAll(heap, nowMs)) {
+    for (const planned of together.sort((a, b) => a.place - b.place)) {
       const { policy } = planned;
       const inputs = policy.needs === undefined ? undefined : inputsAt(nowMs);
       const due = planPolicy(planned, inputs === undefined ? moment : { ...moment, inputs });
@@ -67,15 +79,6 @@ interface WaitingPolicy {
   readonly policy: Policy;
   readonly source: SlotSource;
   watermarkMs: number;
-}
-
-function takeAll(heap: MinHeap<WaitingPolicy>, nowMs: number): WaitingPolicy[] {
-  const taken: WaitingPolicy[] = [];
-  while (heap.leastRank === nowMs) {
-    const planned = heap.pop();
-    if (planned !== undefined) taken.push(planned);
-  }
-  return taken.sort((a, b) => a.place - b.place);
 }
 
 /** The tick of a slot: its own instant, or the end of the outage that it falls into. */
