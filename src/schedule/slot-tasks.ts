@@ -55,9 +55,13 @@ export function toCaughtUp(policy: Policy, skipped: SlotRecord, note: string): S
 
 /** The tasks of the slots that start: one for each sync job, or one for the list. */
 export function toTasks(policy: Policy, plans: readonly SlotPlan[]): Task[] {
-  return plans.flatMap((plan) =>
-    plan.state === "started" ? tasksOf(policy, { slotMs: plan.slotMs, origin: "schedule", covers: plan.covers }) : [],
-  );
+  return plans.flatMap((plan) => tasksOfPlan(policy, plan));
+}
+
+/** The same of one slot; none unless it starts. */
+export function tasksOfPlan(policy: Policy, plan: SlotPlan): Task[] {
+  if (plan.state !== "started") return [];
+  return tasksOf(policy, { slotMs: plan.slotMs, origin: "schedule", covers: plan.covers });
 }
 
 /** The slot of tasks. `covers`: older slots; `dueMs`: when it came due, if later. */

@@ -12,7 +12,7 @@ import type { PredecessorState } from "../model/slot-record.ts";
 import { isFromMasks, taskId } from "../model/task.ts";
 import { createFollowerMap } from "../schedule/chains.ts";
 import type { FollowerPlan } from "../schedule/plan-follower.ts";
-import { tasksOf, toRecords, toTasks } from "../schedule/slot-tasks.ts";
+import { tasksOf, tasksOfPlan, toRecords, toTasks } from "../schedule/slot-tasks.ts";
 import { type Assumptions, durationOf, isFailing, valueFor } from "./assumptions.ts";
 import { ChainSlot } from "./chain-slot.ts";
 import type { SimulatedPlan, SimulatedTask, SimulationEvent } from "./events.ts";
@@ -48,10 +48,15 @@ export function* simulate(
   for (const tick of virtualTicks(policies, options.time, (nowMs) => simulation.inputsAt(nowMs))) {
     simulation.advance(tick.nowMs);
     simulation.plan(tick);
-    yield* simulation.takeEvents();
+    if (simulation.eventsCount >= eventsAtOnce) yield* simulation.takeEvents();
   }
-  while (simulation.step(Number.POSITIVE_INFINITY)) yield* simulation.takeEvents();
+  do {
+    yield* simulation.takeEvents();
+  } while (simulation.step(Number.POSITIVE_INFINITY));
 }
+
+/** A list for each of hundreds of thousands of slots would be most of the garbage. */
+const eventsAtOnce = 100;
 
 function tooMany(slotsMax: number): string {
   return `there are more than ${slotsMax} slots, which is the most: take a shorter time, or name one policy`;
@@ -87,8 +92,8 @@ class Simulation {
    * one.
    */
   readonly #later = new MinHeap<(atMs: number) => void>();
-  /** When each worker of a queue is free again. */
-  readonly #workers = new Map<string, MinHeap<undefined>>();
+  /** When each worker of a service is free again, by its queue. */
+  readonly #workers = { polls: new Map<string, MinHeap<undefined>>(), actions: new Map<string, MinHeap<undefined>>() };
   readonly #syncJobs = new Map<string, SyncJobQueue<QueuedTask>>();
   /**
    * Of the policies that others need, when each target last ended well: assumed at the beginning,
@@ -112,7 +117,9 @@ class Simulation {
   plan({ policy, plans, nowMs }: VirtualTick): void {
     this.#emitPlans(policy, plans, nowMs);
     if (this.#followersOf(policy.name).length > 0) this.#planChain(policy, plans, nowMs);
-    else for (const task of toTasks(policy, plans)) this.#arrive({ policy, task, slot: undefined }, nowMs);
+    else
+      for (const plan of plans)
+        for (const task of tasksOfPlan(policy, plan)) this.#arrive({ policy, task, slot: undefined }, nowMs);
   }
 
   #planChain(policy: Policy, plans: VirtualTick["plans"], nowMs: number): void {
@@ -158,6 +165,11 @@ class Simulation {
     return new Map([...this.#goodEnds].map(([name, ends]) => [name, Math.min(...ends.values())]));
   }
 
+  /** How many events there are to take. */
+  get eventsCount(): number {
+    return this.#events.length;
+  }
+
   /** Removes and returns the events since the last call. */
   takeEvents(): readonly SimulationEvent[] {
     const events = this.#events;
@@ -196,7 +208,7 @@ class Simulation {
   /** Queues a task. */
   #arrive({ policy, task, slot }: ArrivedTask, nowMs: number): void {
     const { service, kind } = task;
-    const workers = this.#workersOf(`${service} ${kind === "poll" ? "polls" : "actions"}`, service);
+    const workers = this.#workersOf(kind === "poll" ? "polls" : "actions", service);
     const beganAtMs = Math.max(nowMs, workers.leastRank ?? nowMs);
     workers.pop();
     workers.push(beganAtMs + this.#options.assumptions.requestMs, undefined);
@@ -205,12 +217,12 @@ class Simulation {
     else this.#schedule(beganAtMs, "beginning", () => this.#begin(queued));
   }
 
-  #workersOf(queue: string, service: string): MinHeap<undefined> {
-    const known = this.#workers.get(queue);
+  #workersOf(queue: "polls" | "actions", service: string): MinHeap<undefined> {
+    const known = this.#workers[queue].get(service);
     if (known !== undefined) return known;
     const workers = new MinHeap<undefined>();
     for (let worker = 0; worker < this.#options.concurrencyOf(service); worker += 1) workers.push(0, undefined);
-    this.#workers.set(queue, workers);
+    this.#workers[queue].set(service, workers);
     return workers;
   }
 
@@ -238,8 +250,7 @@ class Simulation {
     // A deletion and a start without `overlap: allow` take the lease before their request, a
     // followed start afterwards; others take none.
     const isHolding = isFollowed || task.kind === "delete" || policy.overlap !== "allow";
-    if (isHolding && syncJob?.hold({ id: task.id, untilMs: heldUntilMs }))
-      this.#schedule(heldUntilMs, "end", (atMs) => this.#release(syncJob, atMs));
+    if (isHolding && syncJob?.hold({ id: task.id, untilMs: heldUntilMs })) this.#releaseLater(syncJob, heldUntilMs);
     const isFailed = isFailing(assumptions, policy, task);
     const status = isFailed ? "failed" : statusOf(policy, endsAtMs <= heldUntilMs);
     this.#events.push({
@@ -272,9 +283,14 @@ class Simulation {
     this.#events.push({ event: "planned", nowMs, policy, plans });
   }
 
+  /** Of all that a start knows, only its sync job stays until it ends. */
+  #releaseLater(syncJob: SyncJobQueue<QueuedTask>, untilMs: number): void {
+    this.#schedule(untilMs, "end", (atMs) => this.#release(syncJob, atMs));
+  }
+
   #release(syncJob: SyncJobQueue<QueuedTask>, nowMs: number): void {
     const heir = syncJob.release(nowMs);
-    if (heir !== undefined) this.#schedule(heir.untilMs, "end", (atMs) => this.#release(syncJob, atMs));
+    if (heir !== undefined) this.#releaseLater(syncJob, heir.untilMs);
     while (syncJob.holder === undefined) {
       const queued = syncJob.nextWaiting();
       if (queued === undefined) return;
@@ -342,7 +358,7 @@ class SyncJobQueue<Waiting> {
   /** Runs that started beside the holder of the lease, in the order of their starts. */
   #beside: OngoingRun[] = [];
   readonly #waiting: Waiting[] = [];
-  /** The run that will be over last. */
+  /** The run that will be over last; undefined: all are over. */
   #latest: OngoingRun | undefined;
 
   /** The task that holds the lease; undefined when it is free. */
@@ -370,7 +386,8 @@ class SyncJobQueue<Waiting> {
 
   /** Ends the lease, and passes it to a run that goes on, if there is one. */
   release(nowMs: number): OngoingRun | undefined {
-    this.#beside = this.#beside.filter(({ untilMs }) => untilMs > nowMs);
+    if (this.#latest !== undefined && this.#latest.untilMs <= nowMs) this.#latest = undefined;
+    if (this.#beside.length > 0) this.#beside = this.#beside.filter(({ untilMs }) => untilMs > nowMs);
     this.#holder = this.#beside.shift();
     return this.#holder;
   }
