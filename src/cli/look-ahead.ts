@@ -5,9 +5,10 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import { OutOfReachError } from "../core/errors.ts";
-import { type KnownAhead, readKnownAhead } from "../queries/time-line.ts";
+import type { KnownAhead } from "../queries/time-line.ts";
 import type { Assumptions, DurationRange, PerPolicy } from "../simulate/assumptions.ts";
 import { exactly } from "../simulate/assumptions.ts";
+import type { Store } from "../store/redis.ts";
 import { type CommandIo, RepeatableOption } from "./command-io.ts";
 import {
   durationOption,
@@ -162,30 +163,34 @@ function maskJobs(text: string): number {
   return count;
 }
 
+/** What a command asks Redis for. */
+type AskedAhead = Partial<KnownAhead> & Pick<KnownAhead, "usualMs">;
+
 /** The policies. `known`: undefined when Redis is not asked, or does not answer. */
 export interface PoliciesAhead {
   readonly set: PolicySet;
-  readonly known: KnownAhead | undefined;
+  readonly known: AskedAhead | undefined;
 }
 
 /**
- * Reads them. Without Redis, the files of --config are enough: what is not known then is said.
+ * Reads them, and what `readKnown` asks Redis for; undefined: nothing. Without Redis, the files of
+ * --config are enough: what is not known then is said.
  * @throws UsageError for files with problems; OutOfReachError without files and Redis.
  */
 export async function readPoliciesAhead(
   options: SetOptions,
-  wantsKnown: boolean,
+  readKnown: ((store: Store, set: PolicySet) => Promise<AskedAhead>) | undefined,
   io: CommandIo,
 ): Promise<PoliciesAhead> {
   const { config } = options;
-  if (config !== undefined && !wantsKnown) {
+  if (config !== undefined && readKnown === undefined) {
     const loaded = await loadPoliciesOf(config, io);
     if (loaded.ok) return { set: loaded.set, known: undefined };
   }
   try {
     return await withStore(redisTarget(options, io), async (store) => {
       const set = await policySetFor(options, store, io);
-      return { set, known: wantsKnown ? await readKnownAhead(store, set) : undefined };
+      return { set, known: await readKnown?.(store, set) };
     });
   } catch (error) {
     if (!(error instanceof OutOfReachError)) throw error;

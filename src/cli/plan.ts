@@ -7,7 +7,7 @@ import { chainOf, type Policy, type PolicySet } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
-import { readTimeLine } from "../queries/time-line.ts";
+import { readKnownAhead, readTimeLine } from "../queries/time-line.ts";
 import { createClosedTimes, describeSkip } from "../schedule/closed-times.ts";
 import { type DstDay, dstDays } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
@@ -119,7 +119,7 @@ export function planCommand(io: CommandIo): Command {
         const { showState } = await import("./declared-state.ts");
         return showState(session, { isJson: options.json === true });
       }
-      const ahead = await readPoliciesAhead(options, isTimeLine(options), io);
+      const ahead = await readPoliciesAhead(options, isTimeLine(options) ? readKnownAhead : undefined, io);
       if (isTimeLine(options)) showTimeLine(options, ahead, io);
       else await showNext(options, ahead.set, io);
     });

@@ -7,6 +7,7 @@ import { nextTurn, systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
 import { counted } from "../core/plain-text.ts";
 import type { Pause } from "../model/pause.ts";
+import { readUsualMs } from "../queries/time-line.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { LoadMeter } from "../simulate/load-meter.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
@@ -81,7 +82,7 @@ export function simulateCommand(io: CommandIo): Command {
     .action(async (names: readonly string[], options: SimulateOptions, chosen: Command) => {
       // CI names the files, and has no Redis.
       const asksRedis = options.usualDurations ?? chosen.getOptionValueSource("config") !== "cli";
-      const { set, known } = await readPoliciesAhead(options, asksRedis, io);
+      const { set, known } = await readPoliciesAhead(options, asksRedis ? readUsualMs : undefined, io);
       const policies = policiesAbout(set, names);
       const timezone = timezoneFor(options.timezone, policies);
       const time = toVirtualTime(options, set, timezone);

@@ -16,6 +16,7 @@ import type { Interval } from "../simulate/virtual-ticks.ts";
 import { readPauses } from "../store/pauses.ts";
 import { type PolicyState, type ReadStates, readPolicyStates, usualDurationMs } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
+import { batchesOf } from "../store/script.ts";
 import { type RunInFlight, runsInFlight } from "../store/start-entry.ts";
 import { endWords } from "./task-words.ts";
 
@@ -42,15 +43,31 @@ export async function readKnownAhead(
   { policies }: PolicySet,
   readStates: ReadStates = (names) => readPolicyStates(store, names),
 ): Promise<KnownAhead> {
-  // A run that is not followed ends for Syncline when the service has taken its start.
-  const followed = policies.filter(({ action, follow }) => action.kind === "run" && follow.until !== "accepted");
+  const followed = followedRuns(policies);
   const names = followed.map(({ name }) => name);
   const [pauses, states] = await Promise.all([readPauses(store), readStates(names)]);
-  const usual = [...states].flatMap(([name, state]): [string, number][] => {
+  return { pauses, usualMs: new Map(usualOf(states)), running: await readRunning(store, followed, states) };
+}
+
+/** Reads only how long runs usually take: all that `simulate` needs. */
+export async function readUsualMs(store: Store, { policies }: PolicySet): Promise<Pick<KnownAhead, "usualMs">> {
+  const usualMs = new Map<string, number>();
+  // Some at a time: of thousands of states only a number each is kept.
+  for (const batch of batchesOf(followedRuns(policies).map(({ name }) => name)))
+    for (const [name, ms] of usualOf(await readPolicyStates(store, batch))) usualMs.set(name, ms);
+  return { usualMs };
+}
+
+/** A run that is not followed ends for Syncline when the service has taken its start. */
+function followedRuns(policies: readonly Policy[]): readonly Policy[] {
+  return policies.filter(({ action, follow }) => action.kind === "run" && follow.until !== "accepted");
+}
+
+function usualOf(states: ReadonlyMap<string, PolicyState>): readonly [string, number][] {
+  return [...states].flatMap(([name, state]): [string, number][] => {
     const usualMs = usualDurationMs(state);
     return usualMs === undefined ? [] : [[name, rounded(usualMs)]];
   });
-  return { pauses, usualMs: new Map(usual), running: await readRunning(store, followed, states) };
 }
 
 async function readRunning(
