@@ -43,6 +43,7 @@ export async function readKnownAhead(
   { policies }: PolicySet,
   readStates: ReadStates = (names) => readPolicyStates(store, names),
 ): Promise<KnownAhead> {
+  // A run that is not followed ends for Syncline when the service has taken its start.
   const followed = followedRuns(policies);
   const names = followed.map(({ name }) => name);
   const [pauses, states] = await Promise.all([readPauses(store), readStates(names)]);
@@ -58,7 +59,6 @@ export async function readUsualMs(store: Store, { policies }: PolicySet): Promis
   return { usualMs };
 }
 
-/** A run that is not followed ends for Syncline when the service has taken its start. */
 function followedRuns(policies: readonly Policy[]): readonly Policy[] {
   return policies.filter(({ action, follow }) => action.kind === "run" && follow.until !== "accepted");
 }
