@@ -5,12 +5,16 @@ interface Node<Item> {
   readonly rank: number;
   readonly arrival: number;
   readonly item: Item;
+  /** What arrived right after it with the same rank: it has no place of its own before. */
+  next: Node<Item> | undefined;
 }
 
-/** Items by rank; equal ranks in the order of arrival. */
+/** Items by rank; equal ranks in the order of arrival. Those in a row cost least. */
 export class MinHeap<Item> {
   readonly #nodes: Node<Item>[] = [];
   #arrivals = 0;
+  /** What arrived last; undefined: it is taken. */
+  #newest: Node<Item> | undefined;
 
   /** The smallest rank; undefined when empty. */
   get leastRank(): number | undefined {
@@ -18,8 +22,14 @@ export class MinHeap<Item> {
   }
 
   push(rank: number, item: Item): void {
-    const node = { rank, arrival: this.#arrivals, item };
+    const node: Node<Item> = { rank, arrival: this.#arrivals, item, next: undefined };
+    const newest = this.#newest;
     this.#arrivals += 1;
+    this.#newest = node;
+    if (newest?.rank === rank) {
+      newest.next = node;
+      return;
+    }
     let index = this.#nodes.length;
     this.#nodes.push(node);
     while (index > 0) {
@@ -35,9 +45,14 @@ export class MinHeap<Item> {
   /** Removes and returns the item of the smallest rank; undefined when empty. */
   pop(): Item | undefined {
     const first = this.#nodes[0];
-    const last = this.#nodes.pop();
-    if (first !== undefined && last !== undefined && first !== last) this.#sink(last);
-    return first?.item;
+    if (first === undefined) return undefined;
+    if (first === this.#newest) this.#newest = undefined;
+    if (first.next !== undefined) this.#nodes[0] = first.next;
+    else {
+      const last = this.#nodes.pop();
+      if (last !== undefined && last !== first) this.#sink(last);
+    }
+    return first.item;
   }
 
   #sink(node: Node<Item>): void {
