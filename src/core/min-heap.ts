@@ -47,10 +47,14 @@ export class MinHeap<Item> {
     const first = this.#nodes[0];
     if (first === undefined) return undefined;
     if (first === this.#newest) this.#newest = undefined;
-    if (first.next !== undefined) this.#nodes[0] = first.next;
-    else {
+    const { next } = first;
+    if (next === undefined) {
       const last = this.#nodes.pop();
       if (last !== undefined && last !== first) this.#sink(last);
+    } else {
+      this.#nodes[0] = next;
+      // What is taken keeps nothing alive, should it have grown old.
+      first.next = undefined;
     }
     return first.item;
   }
