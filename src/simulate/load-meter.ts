@@ -21,8 +21,8 @@ export class MinuteMeter {
   readonly #keep: number;
   #best: BusyMinute[] = [];
   #minute = Number.NEGATIVE_INFINITY;
-  #starts = 0;
-  #byPolicy = new Map<string, number>();
+  /** The policies of its starts, as they come: they are counted if the minute is kept. */
+  #started: string[] = [];
 
   /** `keep`: how many minutes are remembered. */
   constructor(keep: number) {
@@ -34,8 +34,7 @@ export class MinuteMeter {
     const minute = Math.floor(atMs / minuteMs);
     if (minute !== this.#minute) this.#close();
     this.#minute = minute;
-    this.#starts += 1;
-    this.#byPolicy.set(policy, (this.#byPolicy.get(policy) ?? 0) + 1);
+    this.#started.push(policy);
   }
 
   /** The busiest minutes so far, busiest first. */
@@ -45,12 +44,13 @@ export class MinuteMeter {
   }
 
   #close(): void {
-    const [starts, byPolicy] = [this.#starts, this.#byPolicy];
+    const started = this.#started;
+    const starts = started.length;
     if (starts === 0) return;
-    this.#starts = 0;
-    this.#byPolicy = new Map();
+    this.#started = [];
     if (this.#best.length >= this.#keep && starts <= (this.#best.at(-1)?.starts ?? 0)) return;
-    const policies = [...byPolicy].map(([policy, count]) => ({ policy, starts: count }));
+    const byPolicy = Map.groupBy(started, (policy) => policy);
+    const policies = [...byPolicy].map(([policy, its]) => ({ policy, starts: its.length }));
     const named = policies.sort((a, b) => b.starts - a.starts).slice(0, policiesNamedMax);
     const minute = { fromMs: this.#minute * minuteMs, starts, policiesCount: policies.length, policies: named };
     this.#best = [...this.#best, minute].sort((a, b) => b.starts - a.starts).slice(0, this.#keep);
