@@ -55,7 +55,7 @@ export function* simulate(
   } while (simulation.step(Number.POSITIVE_INFINITY));
 }
 
-/** A list for each of hundreds of thousands of slots would be most of the garbage. */
+/** Events are handed over so many at a time, rather than in a list for each slot. */
 const eventsAtOnce = 100;
 
 function tooMany(slotsMax: number): string {
