@@ -13,7 +13,7 @@ import { type Html, mark, tag } from "./marks.ts";
 import { fullTime, nothing, pageLinks, policyLink, section, slotPath, table } from "./parts.ts";
 
 /** Policies of one page: each costs a reading of its whole ledger. */
-export const auditRowsMax = 25;
+export const auditRowsMax = 15;
 const findingsMax = 20;
 
 /** What the address asks for. Days are those of UTC. */
