@@ -59,7 +59,10 @@ export function createDeliveryProcess(
       isFailing = false;
       log.info("sink.recovered", { sink: name });
     }
-    return verdict;
+    // The wait of a sink that was changed meanwhile does not hold up the one in force.
+    const next = options.current();
+    const isReplaced = next !== undefined && next !== inForce;
+    return verdict.verdict === "later" && isReplaced ? { ...verdict, afterMs: waitMsMin } : verdict;
   };
 }
 

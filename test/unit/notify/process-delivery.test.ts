@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { judgeReceipt } from "../../../src/notify/process-delivery.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { createDeliveryProcess, judgeReceipt } from "../../../src/notify/process-delivery.ts";
+import { noticeOf } from "../../support/receiver.ts";
 
 const state = { tries: 1, ageMs: 0, giveUpAfterMs: 60_000 };
 
@@ -17,6 +19,24 @@ describe("a delivery", () => {
   it("waits as long as the receiver says, and a little after a failure at once", () => {
     expect(judgeReceipt({ type: "later", reason: "x", afterMs: 900_000 }, state)).toMatchObject({ afterMs: 900_000 });
     expect(judgeReceipt({ type: "later", reason: "x" }, state, () => 0)).toMatchObject({ afterMs: 250 });
+  });
+
+  it("does not wait for the receiver of a sink that was changed meanwhile", async () => {
+    const receipt = { type: "later", reason: "x", afterMs: 600_000 } as const;
+    const sink = { deliver: async () => receipt, close: () => {} };
+    const to = { kind: "file", path: "x", bytesMax: 1, filesMax: 1 } as const;
+    const inForce = { settings: { name: "ops", to, giveUpAfterMs: 60_000, queueMax: 1 }, sink };
+    for (const [next, afterMs] of [
+      [inForce, 600_000],
+      [undefined, 600_000],
+      [{ ...inForce }, 250],
+    ] as const) {
+      const answers = [inForce, next];
+      const attempt = createDeliveryProcess({ name: "ops", current: () => answers.shift(), log: silentLog });
+      const delivery = { v: 1, notice: noticeOf("a"), sinceMs: Date.now() } as const;
+      const verdict = await attempt(delivery, { tries: 1, signal: new AbortController().signal });
+      expect(verdict).toEqual({ verdict: "later", reason: "x", afterMs });
+    }
   });
 
   it("is given up only by time, and only when nothing was taken", () => {
