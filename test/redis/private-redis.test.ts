@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { findRedisServer, type PrivateRedis, type RedisServer, startPrivateRedis } from "../../scripts/redis.mjs";
+import { freePort } from "../support/redis-servers.ts";
 
 const running: PrivateRedis[] = [];
 let server: RedisServer;
@@ -83,7 +84,7 @@ describe("a private Redis", () => {
     const dir = mkdtempSync(join(tmpdir(), "syncline-test-"));
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
     const args = ["--appendonly", "yes"];
-    const first = await start({ dir, args });
+    const first = await start({ dir, args, port: await freePort() });
     await ask(first.url, (client) => client.set("key", "kept"));
     await first.stop();
     const second = await start({ dir, args, port: first.port });

@@ -110,12 +110,13 @@ export async function useEverything(fixture: Fixture): Promise<void> {
   await producer.pending("main");
   const walk = { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" } as const;
   await producer.walk(walk, { hurry: true });
-  await journal.claim(id, "me");
-  const permission = await journal.beginSending(journalTask(id), "me", {
-    startByMs: nowMs + 60_000,
-    slotMs: nowMs,
-    baseline: "",
-  });
+  const intent = { startByMs: nowMs + 60_000, slotMs: nowMs, baseline: "" };
+  // A replica that is slow to take the intent in leaves it undecided, and the claim is taken anew.
+  const ask = async () => {
+    await journal.claim(id, "me");
+    return journal.beginSending(journalTask(id), "me", intent);
+  };
+  const permission = await until(ask, (answer) => answer !== "undecided");
   if (permission !== "permitted") throw new Error(`not permitted: ${permission}`);
   await journal.noteConfirmed(journalTask(id), "evidence");
   const ledger = new SlotLedger(store);

@@ -26,7 +26,7 @@ describe("Redis over TLS, with a user that may touch Syncline's keys only", () =
     const fixture = await openFixture({ url: withUser, prefix, access });
     try {
       await useEverything(fixture);
-      expect(fixture.guard.reasons()).toEqual([]);
+      await expect.poll(() => fixture.guard.reasons()).toEqual([]);
       expect(fixture.log.named("queue.unreachable")).toEqual([]);
       await expect(fixture.store.redis.get("foreign")).rejects.toThrow("NOPERM");
       await expect(fixture.store.redis.flushall()).rejects.toThrow("NOPERM");

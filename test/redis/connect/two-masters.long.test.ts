@@ -57,7 +57,12 @@ describe("a replica that was made the master while the old one lives on", () => 
     const impatient = await newProcess(master.port, 1_000);
     await knowsReplica(left);
     await knowsReplica(impatient);
-    expect(await ask(left, "before")).toBe("permitted");
+    expect(
+      await until(
+        () => ask(left, "before"),
+        (answer) => answer !== "undecided",
+      ),
+    ).toBe("permitted");
     await clientOf(replica.port).call("REPLICAOF", "NO", "ONE");
     const moved = await newProcess(replica.port, 600_000);
     expect(

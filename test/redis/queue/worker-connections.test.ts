@@ -12,7 +12,7 @@ import { WorkerConnections } from "../../../src/queue/worker-connections.ts";
 import { createRedisClient } from "../../../src/store/connect.ts";
 import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { readRedisFacts } from "../../../src/store/redis-facts.ts";
-import { clientOf, startServer, until } from "../../support/redis-servers.ts";
+import { clientOf, freePort, startServer, until } from "../../support/redis-servers.ts";
 import { restoreClock, shiftClock } from "../../support/shifted-clock.ts";
 
 const soonMs = 5_000;
@@ -20,7 +20,8 @@ let server: PrivateRedis;
 let prefixes = 0;
 
 beforeAll(async () => {
-  server = await startServer();
+  // Not one that the system gives out: a test starts it again on its port.
+  server = await startServer({ port: await freePort() });
 });
 
 /** A prefix with producers, and consumers whose steps are told what to answer. */
@@ -126,7 +127,7 @@ describe("the workers of forty queues in one process", () => {
     await Promise.all(names.slice(1).map((name) => add(name, `other-${name}`)));
     await untilTaken(names.slice(1).map((name) => `other-${name}`));
     await adding;
-    await untilTaken(burst);
+    await untilTaken(burst, 60_000);
     expect(taken).toHaveLength(2_039);
   });
 });
@@ -306,7 +307,7 @@ describe("BullMQ's worker and its backend", () => {
       until(
         () => waits.length,
         (is) => is === count,
-        soonMs,
+        60_000,
       );
     await waitsFor(1);
     // Two jobs leave one marker, which ends the wait; the worker takes both, and waits once.
