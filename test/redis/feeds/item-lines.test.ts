@@ -61,7 +61,7 @@ function createReader(repository: string, around: Partial<WalkDependencies["feed
       { v: 1, kind: "feed-walk", ...feed },
       {
         feeds: bound,
-        nowMs: async () => nowMs ?? (await redisTimeMs(store)) + 1_000,
+        nowMs: async () => nowMs ?? (await redisTimeMs(store)) + 60_000,
         service: () => service,
         denialOf: async () => undefined,
         itemMapper: () => createItemMapper("activities", mapping),

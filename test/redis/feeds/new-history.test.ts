@@ -48,7 +48,7 @@ async function walk(feed: Feed, count: number, mapping: ItemMapping = byId, newe
     { v: 1, kind: "feed-walk", service: "main", repository: feed.repository, list: feed.list },
     {
       feeds: book,
-      nowMs: async () => (await redisTimeMs(store)) + 1_000,
+      nowMs: async () => (await redisTimeMs(store)) + 60_000,
       service: () => service,
       denialOf: async () => undefined,
       itemMapper: () => createItemMapper("activities", mapping),

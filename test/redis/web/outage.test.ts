@@ -74,7 +74,7 @@ it("a service that throttles on and on is told since when, and needs a person", 
   const throttle = async () => {
     const limiter = new ServiceLimiter({ ...limits, service: "main", failuresMax: 9 }, parts);
     const permit = await limiter.acquire({ isRead: true });
-    if (!isDenied(permit)) await permit.release({ kind: "throttled", retryAfterMs: 4_000 });
+    if (!isDenied(permit)) await permit.release({ kind: "throttled", retryAfterMs: 9_000 });
   };
   await throttle();
   const first = (await (await own.ask("/api/v1/attention")).json()) as { items: object[] };

@@ -40,6 +40,8 @@ const boss = createToken({ name: "boss", scope: "admin", services: [] });
 // Time flies, so that each page is read anew.
 let flownMs = 0;
 const clock = { ...systemClock, monotonicMs: () => (flownMs += 120_000) };
+/** The newest slot of each story. */
+const newestMs = Math.floor(Date.now() / hourMs) * hourMs;
 const web = await webForTest({ story, set, clock, tokens: () => boss.line });
 await keepPolicySet(web.store, set, "host/1");
 
@@ -118,9 +120,7 @@ it("the next 24 hours show a rare slot of the night beside frequent ones", async
 
 it("what was never asked has no evidence", async () => {
   await skips("stock", 5);
-  const text = await textOf(
-    `/policies/stock/slots/${new Date(Math.floor(Date.now() / hourMs) * hourMs).toISOString()}`,
-  );
+  const text = await textOf(`/policies/stock/slots/${new Date(newestMs).toISOString()}`);
   expect(text).toContain("evidence direct: the service said so");
   const { items } = JSON.parse(
     await (
