@@ -33,6 +33,7 @@ export async function browserForTest(base: string, others: readonly string[] = [
   return {
     open: async (path, options = {}, isFine = () => false) => {
       const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+      context.setDefaultTimeout(60_000);
       const wrong: string[] = [];
       context.on("console", (message) => {
         // A form that was filled wrong is answered with 400 or 422, which Chromium takes for news.
