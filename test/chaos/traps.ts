@@ -1,6 +1,7 @@
 // Traps inside a replica: points around the steps of its work, at which it kills, stops or blocks
 // itself as its script says. Used by replica-main.ts only. Wraps methods of the real classes; what
 // they do stays as it is.
+import { withDeadline } from "../../src/core/clock.ts";
 import { isJsonObject } from "../../src/core/json.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { type Exchange, type ExchangeResult, Transport } from "../../src/service/transport.ts";
@@ -52,20 +53,26 @@ export function shiftSharedClock(byMs: number): void {
   });
 }
 
+/** What an exchange may take beyond its own time-out. */
+const overtimeMs = 5_000;
+const held = new Error("an exchange is held");
+
 /**
  * Tells of each exchange with a service that is not over after so long: it holds a worker's place.
+ * One with a longer time-out has that and its overtime. As in the watchdog, a time in which this
+ * process stood still does not count.
  */
 export function watchExchanges(longestMs: number): void {
   const send = Transport.prototype.send;
-  Transport.prototype.send = async function watchedSend(this: Transport, exchange: Exchange): Promise<ExchangeResult> {
-    const { method, url } = exchange;
-    const tell = () => writeLine(JSON.stringify({ event: "exchange.held", method, path: url.pathname, longestMs }));
-    const timer = setTimeout(tell, longestMs);
-    try {
-      return await send.call(this, exchange);
-    } finally {
-      clearTimeout(timer);
-    }
+  Transport.prototype.send = function watchedSend(this: Transport, exchange: Exchange): Promise<ExchangeResult> {
+    const { method, url, timeouts } = exchange;
+    const limitMs = Math.max(longestMs, timeouts.requestMs + overtimeMs);
+    const tell = () => writeLine(JSON.stringify({ event: "exchange.held", method, path: url.pathname, limitMs }));
+    const sent = send.call(this, exchange);
+    withDeadline(sent, limitMs, () => held).catch((error: unknown) => {
+      if (error === held) tell();
+    });
+    return sent;
   };
 }
 
