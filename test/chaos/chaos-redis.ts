@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { type PrivateRedis, startPrivateRedis } from "../../scripts/redis.mjs";
+import { freePort } from "../support/redis-servers.ts";
 import type { RedisTrouble } from "./plan-starts.ts";
 
 const fileEveryMs = 25;
@@ -40,7 +41,8 @@ export class ChaosRedis {
   /** Starts one; with a replica and one address for both, when that is to take over. */
   static async start(troubles: readonly RedisTrouble[]): Promise<ChaosRedis> {
     const folder = await mkdtemp(join(tmpdir(), "syncline-chaos-redis-"));
-    const master = await startPrivateRedis({ dir: folder, args: kept });
+    // It is started again on this port, which no outgoing connection takes while it is dead.
+    const master = await startPrivateRedis({ dir: folder, port: await freePort(), args: kept });
     if (troubles.some(({ action }) => action === "fail-over")) {
       const [replica, front] = [await startReplica(master.port), await openFront(master.port)];
       return new ChaosRedis({ folder, master, replica, front });

@@ -77,7 +77,7 @@ it.each([1, 2])(
     expect([...new Set(days)].toSorted()).toEqual(days.toSorted());
     expect(new Set(days.map((day) => day.split(" ")[0]))).toEqual(new Set(names));
   },
-  120_000,
+  300_000,
 );
 
 /** Tells each command that Redis takes, until the test ends. ioredis loses its place under many. */
