@@ -12,8 +12,11 @@ import { loadPolicies } from "../../src/config/load-policies.ts";
 import type { Policy, PolicySet } from "../../src/config/policy-set.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
+import { parseServiceAlert } from "../../src/notify/alert-state.ts";
+import { readSinks } from "../../src/queries/sinks.ts";
 import type { SlotStory } from "../../src/queries/slot-story.ts";
 import { Producer } from "../../src/queue/producer.ts";
+import { NotifyStore } from "../../src/store/notify-store.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { runHere } from "../support/commands-here.ts";
@@ -31,6 +34,8 @@ const requestMs = 1_500;
 const sampleEveryMs = 700;
 const beginsWithinMs = 60_000;
 const endsWithinMs = 150_000;
+/** The lease of a notifier that was killed, its rounds, and two windows: many times over. */
+const toldWithinMs = 60_000;
 const groupWaitMs = 1_000;
 /** A killed worker is back after this. */
 const downMs = [200, 1_500] as const;
@@ -134,8 +139,7 @@ class Trial {
       const sampling = this.#sampleUntil(over.signal);
       await fleet.storm();
       await this.#untilEnded();
-      // Each notice that is held back comes within two windows.
-      await delay(3 * groupWaitMs);
+      await this.#untilTold();
       over.abort();
       await sampling;
       unexpected.push(...(await fleet.end("SIGTERM")).unexpectedEnds);
@@ -204,6 +208,24 @@ class Trial {
         for (const one of services.values()) one.recover();
       const pending = await Promise.all(names.map((name) => producer.pending(name)));
       if (pending.every((count) => count === 0)) return;
+    }
+  }
+
+  /**
+   * Until each outcome is told and no notice is held back or waits; what is not by then is for the
+   * checker. In this order: what is looked at later holds what has left the places before it.
+   */
+  async #untilTold(): Promise<void> {
+    const { store, redis, set } = this.#parts;
+    const notifyStore = new NotifyStore(store);
+    const ids = (await this.#outcomes()).map(({ taskId }) => taskId);
+    for (const untilMs = performance.now() + toldWithinMs; performance.now() < untilMs; await delay(300)) {
+      const told = new Set((await this.#notices("each")).map(({ data }) => data["taskId"]));
+      if (!ids.every((id) => told.has(id))) continue;
+      const services = [...(await notifyStore.texts("services")).values()];
+      if (services.some((text) => parseServiceAlert(text).phase === "window")) continue;
+      if ((await notifyStore.texts("outbox")).size > 0) continue;
+      if ((await readSinks(set, store, redis)).every(({ waiting }) => waiting === 0)) return;
     }
   }
 
