@@ -48,8 +48,8 @@ const connectionsMax = 12;
 const idleMs = 20_000;
 /** What the image sets (Dockerfile); commands set their own. */
 const imageOption = "--max-semi-space-size=4";
-/** A start has work left: what it tidies, and what ended meanwhile. */
-const calmAfterMs = 15_000;
+/** A start has work left: what it tidies, what ended meanwhile, the time ahead of the role web. */
+const calmAfterMs = 30_000;
 const prefix = "{bench}";
 const policies = Number(given.policies);
 const only = given.only.split(",").filter((word) => word !== "");
