@@ -54,7 +54,7 @@ function leftBehind(redisUrl: string, sandboxUrl: string): string[] {
 }
 
 async function untilGone(redisUrl: string, sandboxUrl: string): Promise<string[]> {
-  const deadlineMs = systemClock.monotonicMs() + 15_000;
+  const deadlineMs = systemClock.monotonicMs() + 45_000;
   for (;;) {
     const left = leftBehind(redisUrl, sandboxUrl);
     if (left.length === 0 || systemClock.monotonicMs() > deadlineMs) return left;
@@ -103,7 +103,7 @@ describe.skipIf(process.platform !== "linux")("npm run demo", () => {
     const isStarted = numberIn(text, "runs started") > 0;
     expect([code, text.includes("error: nothing was started")]).toEqual(isStarted ? [0, false] : [1, true]);
     expect(await untilGone(redisUrl, sandboxUrl)).toEqual([]);
-  }, 60_000);
+  });
 
   it("takes everything with it when it is killed with kill -9", async () => {
     const demo = start("--for", "5m");
@@ -111,5 +111,5 @@ describe.skipIf(process.platform !== "linux")("npm run demo", () => {
     demo.child.kill("SIGKILL");
     await once(demo.child, "close");
     expect(await untilGone(redisUrl, sandboxUrl)).toEqual([]);
-  }, 60_000);
+  });
 });

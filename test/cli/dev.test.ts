@@ -35,7 +35,7 @@ it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => 
   expect(dev.events.at(-1)).toMatchObject({ event: "serve.stopped" });
   const { port } = new URL(exportedBy(dev)["REDIS_URL"] ?? "");
   expect(execFileSync("ps", ["-eo", "args"], { encoding: "utf8" })).not.toContain(`:${port}`);
-}, 60_000);
+});
 
 it("exports the place of one's own policies, and never prints their service's token", async () => {
   const sandbox = await startSandbox({ jobs: 3, activities: 5 });
@@ -55,7 +55,7 @@ it("exports the place of one's own policies, and never prints their service's to
     expect(`${said.out}${said.err}${out}${err}`).toContain("contracts-nightly");
     expect(`${said.out}${said.err}${out}${err}`).not.toContain(token);
   }
-}, 60_000);
+});
 
 it("says what is wrong with policies of one's own, and leaves nothing running", async () => {
   expect(await syncline(["dev", "--config", "absent.yaml"])).toMatchObject({

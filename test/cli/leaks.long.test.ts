@@ -241,7 +241,7 @@ describe("secrets", () => {
     admin.disconnect();
     serve.kill("SIGTERM");
     checkClean("serve whose password is refused", await serve.ended());
-  }, 120_000);
+  }, 240_000);
 
   it("stand in no key of Redis and not in its dump file", async () => {
     const dump = await dumpRedis(redisUrl, folder);

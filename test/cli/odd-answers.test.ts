@@ -28,7 +28,7 @@ describe.each(Object.entries(answers))("a service that answers %s", (_what, answ
     const server = createServer({ allowHalfOpen: true }, (socket) => socket.once("data", () => answer(socket)));
     const baseUrl = `http://127.0.0.1:${await listen(server)}`;
     const file = join(ownFolder(), "policies.yaml");
-    const service = `{ baseUrl: "${baseUrl}", token: { env: TEST_TOKEN }, timeouts: { request: 5s } }`;
+    const service = `{ baseUrl: "${baseUrl}", token: { env: TEST_TOKEN }, timeouts: { request: 30s } }`;
     const policy = "{ name: one, service: odd, run: { syncJobs: [1] }, schedule: { every: 1h } }";
     writeFileSync(file, `apiVersion: syncline/v1\nservices:\n  odd: ${service}\npolicies:\n  - ${policy}\n`);
     const environment = { REDIS_URL: inject("redis").url, TEST_TOKEN: "canary" };
