@@ -102,6 +102,7 @@ describe("run --wait", () => {
     const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
     const args = ["run", "nightly", "--wait", "--json", "--prefix", prefix, "--redis-url", url];
     const child = spawn(process.execPath, [main, ...args]);
+    const closed = once(child, "close");
     let out = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       out += text;
@@ -115,7 +116,7 @@ describe("run --wait", () => {
     const [, taskId = ""] = /queued: (\S+)\n/.exec(said) ?? [];
     const failed = { status: "failed", reason: "run-failed", origin: "manual" } as const;
     await new History(store).record(testOutcome({ taskId, ...failed }));
-    const [code] = await once(child, "close");
+    const [code] = await closed;
     expect([code, JSON.parse(out)]).toEqual([1, [expect.objectContaining({ taskId, status: "failed" })]]);
   });
 

@@ -63,7 +63,7 @@ describe("a run that waits for an approval", () => {
 
   it("is never blocked by approvals that were there before its start", async () => {
     const both = `${story(11, "blockedAfter: 1s")}
-  - { name: later, service: main, repository: HR, run: { syncJobs: [3] }, follow: { blockedAfter: 1s, deadline: 4s } }`;
+  - { name: later, service: main, repository: HR, run: { syncJobs: [3] }, follow: { blockedAfter: 1s, deadline: 4s, unreadableFor: 1m } }`;
     const { run } = await worldForTest({ policies: both, sandbox: { ...blocking, runMs: [60_000, 60_000] } });
     expect(await run("story")).toMatchObject({ status: "blocked" });
     expect(await run("later")).toMatchObject({ status: "timed-out" });

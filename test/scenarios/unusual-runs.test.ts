@@ -67,11 +67,13 @@ describe("an unusual run", () => {
     const { world, told } = await story("{ floor: 1s }", { durationMs: 500, activities: 1 }, 6_000);
     const ended = world.run("story");
     await vi.waitFor(() => expect(told).toHaveLength(1), often);
-    expect(world.log.named("task.finished")).toHaveLength(0);
     const { sink, notice } = told[0] ?? expect.fail();
     expect([sink, notice.kind]).toEqual(["ops", "unusual"]);
     expect(notice.title).toMatch(/^story: runs for \d+s, usually 1s, and goes on, sync job 3$/);
     expect(await ended).toMatchObject({ status: "succeeded", unusual: ["duration"], usualMs: 500, toldLong: true });
+    const names = world.log.events.map(({ event }) => event);
+    const order = names.filter((name) => name === "run.long" || name === "task.finished");
+    expect(order).toEqual(["run.long", "task.finished"]);
     // What the first run told at its end would come before this.
     const again = await world.run("story");
     expect(again.detail).toMatch(/; unusual: took \d+s, usually 1s$/);
