@@ -37,7 +37,7 @@ export interface SigtermReport {
   /** Those that end as unknown, but for runs without a baseline. */
   readonly unknown: readonly string[];
   /**
-   * Runs that started without a reading of their lists, although processes were ready for half of
+   * Runs that started without a reading of their lists, although a process was ready for half of
    * the ten seconds before. On a busy machine most of that time goes into starting processes.
    */
   readonly withoutBaseline: number;
@@ -118,7 +118,7 @@ class Fixture {
   readonly #told = new Map<string, number>();
   /** When the runs without a reading of their lists started, by task. */
   readonly #withoutBaseline = new Map<string, number>();
-  /** From when to when processes were ready. */
+  /** From when to when each process was ready. */
   readonly #ready: { readonly fromMs: number; readonly toMs: number }[] = [];
   #policies: readonly Policy[] = [];
   #rounds = 0;
@@ -264,16 +264,24 @@ class Fixture {
     );
   }
 
-  /** For how long processes were ready in this time, all together. */
+  /** For how long at least one process was ready in this time. */
   #readyForMs(fromMs: number, toMs: number): number {
-    const times = this.#ready.map((one) => Math.min(one.toMs, toMs) - Math.max(one.fromMs, fromMs));
-    return times.reduce((sum, forMs) => sum + (forMs > 0 ? forMs : 0), 0);
+    let untilMs = fromMs;
+    let forMs = 0;
+    for (const one of this.#ready.toSorted((a, b) => a.fromMs - b.fromMs)) {
+      const endMs = Math.min(one.toMs, toMs);
+      forMs += Math.max(0, endMs - Math.max(one.fromMs, untilMs));
+      untilMs = Math.max(untilMs, endMs);
+    }
+    return forMs;
   }
 
   #note(one: Syncline): void {
     this.#running.delete(one);
     const timeOf = (name: string) => Date.parse(String(one.events.find(({ event }) => event === name)?.["time"]));
-    this.#ready.push({ fromMs: timeOf("serve.ready"), toMs: timeOf("serve.stopping") });
+    const ready = { fromMs: timeOf("serve.ready"), toMs: timeOf("serve.stopping") };
+    // One that ended while it started was never ready.
+    if (ready.fromMs < ready.toMs) this.#ready.push(ready);
     for (const { event, taskId: task, time } of one.events) {
       if (event === "run.without-baseline") this.#withoutBaseline.set(String(task), Date.parse(String(time)));
       if (event === "task.finished") this.#told.set(String(task), (this.#told.get(String(task)) ?? 0) + 1);
