@@ -56,11 +56,13 @@ export async function takeBaseline(
   deps: FollowedLists & Pick<Runtime, "nowMs">,
   { readyAtMs, follow }: { readonly readyAtMs: number; readonly follow: Follow },
 ): Promise<TakenBaseline> {
+  const isFollowed = follow.until !== "accepted";
   const [read, approvals] = await Promise.all([
     baselineSince(task, deps, readyAtMs),
-    follow.blockedAfterMs === undefined ? undefined : approvalsBefore(task, deps, readyAtMs),
+    isFollowed && follow.blockedAfterMs !== undefined ? approvalsBefore(task, deps, readyAtMs) : undefined,
   ]);
-  const isComplete = read.activities !== null && read.conflictDetails !== null;
+  // Where the answer is the end, only an activity is looked for afterwards.
+  const isComplete = read.activities !== null && (!isFollowed || read.conflictDetails !== null);
   if (!isComplete) return { baseline: read, isTaken: false, isComplete };
   const conflicts = await conflictsBefore(task, deps, read);
   const baseline: Baseline = {

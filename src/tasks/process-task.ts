@@ -121,12 +121,18 @@ async function stepStart(
   return claim.entry.state === "settled" ? withoutOutcome : fanOut(task, deps, { ...claim, signal });
 }
 
-/** Replicas reload policies at different times: an unknown one may be new instead of removed. */
+/**
+ * Replicas reload policies at different times: an unknown one may be new instead of removed. Its
+ * tasks are left to workers with newer policies as long as one lives.
+ */
 async function snoozeWhilePolicyUnknown(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
   const hasPolicy = task.guard !== undefined || deps.policy(task.policy) !== undefined;
   if (hasPolicy && deps.service(task.service) !== undefined) return undefined;
   const nowMs = await deps.nowMs();
-  return nowMs < task.slotMs + deps.timing.unknownPolicyForMs ? snooze(nowMs + unknownPolicySnoozeMs) : undefined;
+  const isYoung = nowMs < task.slotMs + deps.timing.unknownPolicyForMs;
+  // To end it here would lose its slot, or free the sync job of a run that goes on.
+  const isLeft = isYoung || (await deps.hasNewerWorker?.()) === true;
+  return isLeft ? snooze(nowMs + unknownPolicySnoozeMs) : undefined;
 }
 
 async function toVerdict(task: Task, result: StepResult, work: Work): Promise<Verdict> {

@@ -59,11 +59,11 @@ export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): 
     case "sending":
       return policy !== undefined && isKnown
         ? verifyStart(task, policy, { deps, claim })
-        : endForgotten(entry, policy === undefined ? "policy" : "service", deps);
+        : endForgotten(entry, policy === undefined ? "policy" : "service");
     case "confirmed":
       return policy !== undefined && isKnown
         ? followRun(task, policy, { deps, entry })
-        : endForgotten(entry, policy === undefined ? "policy" : "service", deps);
+        : endForgotten(entry, policy === undefined ? "policy" : "service");
   }
 }
 
@@ -215,17 +215,8 @@ async function acceptedEnding(
   return { evidence: "inferred", reason: "start-confirmed", detail, confidence };
 }
 
-/** The snooze of a run that a worker with newer policies may follow. */
-const newerSnoozeMs = 2_000;
-
 /** Nothing says any more how to follow a run that was or may have been started. */
-async function endForgotten(
-  entry: StartEntry,
-  what: "policy" | "service",
-  { hasNewerWorker, nowMs }: Pick<RunDependencies, "hasNewerWorker" | "nowMs">,
-): Promise<StepResult> {
-  // That worker may follow it. To end it here would free its sync job, and the next slot starts.
-  if (await hasNewerWorker?.()) return snooze((await nowMs()) + newerSnoozeMs);
+function endForgotten(entry: StartEntry, what: "policy" | "service"): StepResult {
   const { state, sentAtMs: startedAtMs, sends } = entry;
   const detail = `the ${what} was removed while the run went on`;
   return complete({

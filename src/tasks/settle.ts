@@ -119,14 +119,23 @@ function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnd
   return failedInQuiet(evidence) ?? judgeConflicts(follow, evidence, "inferred");
 }
 
-/** Ends a quiet run of which an activity says that it did not succeed; undefined: none says so. */
+/**
+ * Ends a quiet run of which an activity did not succeed, or does not tell whether it did; undefined:
+ * there is none.
+ */
 function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
   const { confidence, newConflicts } = evidence;
   // One that goes on has not succeeded yet.
-  const failed = judgedOf(evidence).find(({ finished, succeeded }) => finished !== false && succeeded === false);
-  if (failed === undefined) return undefined;
-  const detail = `the activities stayed quiet, and ${failed.label ?? failed.id} did not succeed`;
-  return failed.finished === true && confidence !== "ambiguous"
+  const judged = judgedOf(evidence).filter(({ finished }) => finished !== false);
+  const bad = judged.filter(({ succeeded }) => succeeded === false);
+  const failed = bad.find(({ finished }) => finished === true) ?? bad[0];
+  const untold = judged.find(({ unread }) => unread?.includes("succeeded"));
+  const one = failed ?? untold;
+  if (one === undefined) return undefined;
+  const name = one.label ?? one.id;
+  const what = failed === undefined ? `whether ${name} succeeded cannot be read` : `${name} did not succeed`;
+  const detail = `the activities stayed quiet, and ${what}`;
+  return failed?.finished === true && confidence !== "ambiguous"
     ? { status: "failed", evidence: "inferred", reason: "run-failed", detail, newConflicts }
     : { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
 }
@@ -210,7 +219,7 @@ function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
   const untold = possible.find(isEndUnread);
   const goesOn = isSure && possible.some((item) => item.finished !== true && !isEndUnread(item));
   if (untold !== undefined && !goesOn) return `whether ${untold.label ?? untold.id} finished cannot be read`;
-  // Nothing but the service's clock speaks against these.
+  // By the service's clock these are not its own, and no start in flight has them.
   if (possible.length === 0 && others > 0 && rivals === 0) return whatWasSeen(evidence);
   if (ours.length > 0 || !untoldSeen) return undefined;
   return "an activity appeared, and whether it is its own cannot be read";
@@ -226,7 +235,7 @@ function whatWasSeen(evidence: RunEvidence): string {
   if (ours.length > 0) return `${describeActivities(ours.length)} appeared, not all finished`;
   // Beside another start they may be that one's.
   return others > 0 && rivals === 0
-    ? `${describeActivities(others)} of the sync job appeared, and none counts as its own: compare the service's clock with Redis's`
+    ? `${describeActivities(others)} of the sync job appeared, and by the service's clock none is its own: compare it with Redis's`
     : "no activity of it was seen";
 }
 

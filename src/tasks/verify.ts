@@ -195,6 +195,6 @@ function whatWasSeen(task: Task, appeared: FeedEvidence, window: AppearanceWindo
     return `an activity appeared that may be of sync job ${task.target}, but nothing says that it is of this start`;
   const none = `no activity of it appeared within ${Math.round(window.forMs / 1_000)} s`;
   return window.provesAbsence && !appeared.hasBaseline
-    ? `${none}, but the activities could not be read before it either`
+    ? `${none}, which shows nothing: no reading from right before it is there to compare with`
     : none;
 }

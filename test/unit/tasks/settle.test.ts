@@ -82,6 +82,10 @@ describe("a run of which only the growth of a list tells", () => {
     expect(settled({ ...of({}), confidence: "ambiguous" })).toMatchObject(unknown);
     expect(settled(of({ finished: undefined }))).toMatchObject(unknown);
     expect(settled(of({ finished: false }))).toMatchObject({ status: "succeeded", evidence: "inferred" });
+    expect(settled(of({ succeeded: undefined, unread: ["succeeded"] }))).toMatchObject({
+      ...unknown,
+      detail: "the activities stayed quiet, and whether a succeeded cannot be read",
+    });
   });
 });
 
@@ -267,7 +271,7 @@ describe("a run whose deadline has passed", () => {
     expect(settled({ ...none, others: 2 })).toMatchObject({
       ...{ status: "unknown", evidence: "none", reason: "no-evidence" },
       detail:
-        "not settled within its deadline: 2 activities of the sync job appeared, and none counts as its own: compare the service's clock with Redis's",
+        "not settled within its deadline: 2 activities of the sync job appeared, and by the service's clock none is its own: compare it with Redis's",
     });
     const unseen = { status: "timed-out", detail: "not settled within its deadline: no activity of it was seen" };
     expect(settled(none)).toMatchObject(unseen);
