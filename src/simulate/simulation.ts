@@ -94,8 +94,7 @@ class Simulation {
   readonly #later = new MinHeap<(atMs: number) => void>();
   /** When each worker of a service is free again, by its queue. */
   readonly #workers = { polls: new Map<string, MinHeap<undefined>>(), actions: new Map<string, MinHeap<undefined>>() };
-  /** By target: of several services or repositories, a few each. */
-  readonly #syncJobs = new Map<string, SyncJobQueue<QueuedTask>[]>();
+  readonly #syncJobs = new Map<string, SyncJobQueue<QueuedTask>>();
   /**
    * Of the policies that others need, when each target last ended well: assumed at the beginning,
    * too.
@@ -325,12 +324,12 @@ class Simulation {
   }
 
   #syncJobOf({ task }: SimulatedTask): SyncJobQueue<QueuedTask> {
-    const { service, repository, target } = task;
-    const named = this.#syncJobs.get(target) ?? [];
-    const known = named.find((one) => one.service === service && one.repository === repository);
+    // A line break stands in no name, nor in a target.
+    const key = `${task.service}\n${task.repository ?? ""}\n${task.target}`;
+    const known = this.#syncJobs.get(key);
     if (known !== undefined) return known;
-    const syncJob = new SyncJobQueue<QueuedTask>(service, repository);
-    this.#syncJobs.set(target, [...named, syncJob]);
+    const syncJob = new SyncJobQueue<QueuedTask>();
+    this.#syncJobs.set(key, syncJob);
     return syncJob;
   }
 }
@@ -355,19 +354,12 @@ interface OngoingRun {
 
 /** The lease of one sync job, and the tasks that wait for it. */
 class SyncJobQueue<Waiting> {
-  readonly service: string;
-  readonly repository: string | null;
   #holder: OngoingRun | undefined;
   /** Runs that started beside the holder of the lease, in the order of their starts. */
   #beside: OngoingRun[] = [];
   readonly #waiting: Waiting[] = [];
   /** The run that will be over last; undefined: all are over. */
   #latest: OngoingRun | undefined;
-
-  constructor(service: string, repository: string | null) {
-    this.service = service;
-    this.repository = repository;
-  }
 
   /** The task that holds the lease; undefined when it is free. */
   get holder(): string | undefined {
