@@ -186,7 +186,7 @@ function unknownKey(path: Path, key: string, value: unknown): SchemaComplaint {
     path: [...path, key],
     place: "key",
     message: `${where} has no ${mayBeToken ? "such key" : `key "${key}"`}`,
-    hint: value === null ? (slipIn(key) ?? hint) : hint,
+    hint: value === null ? (slipIn(key, isSlip) ?? hint) : hint,
   };
 }
 
@@ -194,9 +194,9 @@ const unspacedColon = /^[A-Za-z]+:[^\s/]/;
 const spaceHint = "put a space after the colon";
 
 /** What `{ every:10m }` and `{ owner: HR, ext. 4711 }` lack: YAML sees keys without a value. */
-function slipIn(key: string): string | undefined {
+function slipIn(key: string, isNearKey: boolean): string | undefined {
   if (unspacedColon.test(key)) return spaceHint;
-  return /\S \S/.test(key) ? "put a value that holds a comma in quotes" : undefined;
+  return /\S \S/.test(key) && !isNearKey ? "put a value that holds a comma in quotes" : undefined;
 }
 
 function hintFor(issue: z.core.$ZodIssue, value: unknown): string | undefined {
@@ -208,7 +208,8 @@ function hintFor(issue: z.core.$ZodIssue, value: unknown): string | undefined {
   if (issue.message.includes("a duration is") && typeof value === "number") return "add the unit: 10s, 10m or 10h";
   if (issue.code === "invalid_type" && issue.expected === "string" && /number|boolean/.test(typeof value))
     return "put it in quotes";
-  if (issue.code === "invalid_type" && issue.expected === "object" && unspacedColon.test(text)) return spaceHint;
+  if (issue.code === "invalid_type" && issue.expected === "object" && unspacedColon.test(text))
+    return `${spaceHint}, and such keys on lines of their own or in { }`;
   if (issue.code === "invalid_type" && issue.expected === "number" && /^\d+(?:\.\d+)?$/.test(text))
     return "write the number without quotes; a variable gives a text, never a number";
   if (issue.code === "invalid_type" && issue.expected === "array" && value !== undefined)

@@ -73,7 +73,7 @@ export interface DeliveryProgress {
   readonly giveUpAfterMs: number;
 }
 
-/** Decides what the queue does after a receipt. The receiver's own wait is never shortened. */
+/** Decides what the queue does after a receipt. The receiver's own wait is kept. */
 export function judgeReceipt(
   receipt: Receipt,
   { tries, ageMs, giveUpAfterMs }: DeliveryProgress,

@@ -31,6 +31,9 @@ export interface ConflictTotals extends AllTotals {
 /** What was read of an installation: only lists that were counted since are read again. */
 const readTotals = new WeakMap<Store, Map<string, ConflictTotals>>();
 
+/** So many lists are remembered; one that was dropped is only read anew. */
+const listsMax = 10_000;
+
 /** Reads what was counted; the answer asks for the list of one policy. */
 export async function readConflictTotals(
   policies: readonly Policy[],
@@ -51,6 +54,7 @@ export async function readConflictTotals(
     const found = kept?.atMs === atMs ? kept : withNames(await feeds.allTotals(feed));
     if (found === undefined) return;
     known.set(id, found);
+    for (const oldest of known.keys()) if (known.size > listsMax) known.delete(oldest);
     const ofService = totals.get(feed.service) ?? new Map<string | null, ConflictTotals>();
     totals.set(feed.service, ofService.set(feed.repository, found));
   };

@@ -9,7 +9,7 @@ import type { Store } from "./redis.ts";
 /** For so long a session is known: one that another process ended is over here by then. */
 const knownForMs = 5_000;
 
-/** The sessions in Redis. Those of all open pages are looked up together. */
+/** The sessions in Redis. Those that were asked for within five seconds are looked up together. */
 export class WebSessions {
   readonly #store: Store;
   readonly #clock: Pick<Clock, "nowMs" | "monotonicMs">;

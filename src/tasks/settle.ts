@@ -119,10 +119,7 @@ function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnd
   return failedInQuiet(evidence) ?? judgeConflicts(follow, evidence, "inferred");
 }
 
-/**
- * Ends a quiet run of which an activity did not succeed, or does not tell whether it did; undefined:
- * there is none.
- */
+/** Ends a quiet run of which an activity did not succeed, or does not tell; undefined: none. */
 function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
   const { confidence, newConflicts } = evidence;
   // One that goes on has not succeeded yet.

@@ -64,7 +64,7 @@ export class AnswerCache {
   /** When open pages last heard of a change, and how long the answers since then are kept. */
   #toldMs = Number.NEGATIVE_INFINITY;
   #restMs = 0;
-  /** When a caller asked last, whatever it was; what is read beforehand has none. */
+  /** When a caller last asked for a shared answer; what is read beforehand has none. */
   #askedMs: number;
 
   /** `onRead` hears of each reading. */

@@ -54,7 +54,17 @@ describe("a slip in YAML gets a hint", () => {
       fileWith("  - name:a\n    service: main\n    poll: { list: masks }"),
       "5 put a space after the colon",
     ],
-    ["such a colon below a key", policy("    schedule:\n      every:10m"), "9 put a space after the colon"],
+    [
+      "such a colon below a key",
+      policy("    schedule:\n      every:10m"),
+      "9 put a space after the colon, and such keys on lines of their own or in { }",
+    ],
+    [
+      "such a colon beside a key",
+      policy("    schedule: every:10m"),
+      "8 put a space after the colon, and such keys on lines of their own or in { }",
+    ],
+    ["two words for one key", policy("    catch up:"), "8 did you mean catchUp?"],
     ["such a colon in braces", policy("    schedule: { every:10m }"), "8 put a space after the colon"],
     [
       "a comma in a text in braces",
