@@ -116,7 +116,7 @@ export interface Attributable {
 export interface JournalAttribution {
   /** Activity id → task id; no entry where no start in flight could have made the activity. */
   readonly taskOf: ReadonlyMap<string, string>;
-  /** Starts of the sync job, also ended ones whose activity may yet appear: task id → when sent. */
+  /** Starts of the sync job, also ended ones that may yet show: task id → when sent. */
   readonly inFlight: ReadonlyMap<string, number>;
   /** Intervals that Redis lost lately: starts from them may be missing in `inFlight`. */
   readonly losses: readonly { readonly fromMs: number; readonly untilMs: number }[];
