@@ -2,6 +2,7 @@
 // should be.
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -132,6 +133,26 @@ describe("syncline doctor", () => {
       { check: "sync jobs", subject: "main, HR, 2" },
     ]);
     for (const { out, err } of [refused, limited]) expect(out + err).not.toContain("canary");
+  });
+
+  it("tells a token that may not read triggers from one that is refused", async () => {
+    const server = createHttpServer(({ url = "" }, response) => {
+      if (url.includes("/trigger")) response.writeHead(403).end();
+      else response.end(url.includes("/syncjobs(") ? '{"syncJobId":1}' : '{"value":[]}');
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const policies = "  - { name: a, service: main, run: { syncJobs: [1] } }";
+    const found = await doctor({
+      service: `baseUrl: "http://127.0.0.1:${port}", token: { env: TEST_TOKEN }, ${mapping}`,
+      policies,
+    });
+    server.close();
+    expect([found.code, bad(found.lines)]).toEqual([0, []]);
+    expect(found.about("token")).toMatchObject([
+      { level: "warning", what: expect.stringContaining("may not read triggers: the service answered with status") },
+    ]);
+    expect(found.about("sync jobs")).toMatchObject([{ level: "ok", what: "1 of 1 that policies name are there" }]);
   });
 
   it("names each missing sync job with policy, file and line, also on a 404", async () => {

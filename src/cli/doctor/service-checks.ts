@@ -36,19 +36,25 @@ export async function checkService(check: ServiceCheck): Promise<readonly Findin
   const subject = settings.name;
   const repositories = [...new Set(policies.map(({ repository }) => repository))];
   const beganMs = systemClock.monotonicMs();
+  let forbidden: ServiceError | undefined;
   try {
     check.progress(`${subject}: reaching it`);
     await client.getTriggers(defined({ repository: repositories[0] }), { signal: check.signal });
   } catch (error) {
-    if (error instanceof ServiceError) return [describeFailure(subject, error, settings.baseUrl)];
-    throw error;
+    if (!(error instanceof ServiceError)) throw error;
+    if (error.kind !== "forbidden" || !(await mayReadActivities(check, repositories[0])))
+      return [describeFailure(subject, error, settings.baseUrl)];
+    forbidden = error;
   }
   const tookMs = Math.round(systemClock.monotonicMs() - beganMs);
   const expiresAtMs = client.tokenExpiresAtMs;
   const tokenEnd = expiresAtMs === undefined ? "" : `; it ends at ${new Date(expiresAtMs).toISOString()}`;
+  const token = findingFor("token", subject);
   const findings: Finding[] = [
     findingFor("service", subject).ok(`${settings.baseUrl} answered within ${tookMs} ms`),
-    findingFor("token", subject).ok(`accepted${tokenEnd}`),
+    forbidden === undefined
+      ? token.ok(`accepted${tokenEnd}`)
+      : token.warning(`it may not read triggers: ${shortOf(forbidden)}`, "give its account the right to read them"),
     ...(await checkIdentity(check)),
   ];
   for (const repository of repositories) {
@@ -58,6 +64,17 @@ export async function checkService(check: ServiceCheck): Promise<readonly Findin
   }
   findings.push(...(await checkSyncJobs(check)));
   return findings;
+}
+
+/** Whether the token is good, though it may not read triggers. */
+async function mayReadActivities({ client, signal }: ServiceCheck, repository: string | undefined): Promise<boolean> {
+  try {
+    await client.getActivities(defined({ repository }), { signal });
+    return true;
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return false;
+  }
 }
 
 async function checkIdentity({ settings, client, signal }: ServiceCheck): Promise<readonly Finding[]> {
