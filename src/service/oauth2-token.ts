@@ -210,8 +210,10 @@ interface AskOptions {
 
 const answerBytesMax = 256 * 1024;
 
-/** What to do for each error code of RFC 6749 §5.2. Other codes are not shown. */
+/** What to do for each error code of RFC 6749 §5.2, and one of UAA. Other codes are not shown. */
 const advice: Readonly<Record<string, string>> = {
+  // An older UAA does not decode what RFC 6749 §2.3.1 has encoded in the header.
+  unauthorized: "check clientId and clientSecretFile; if they are right, try auth: post",
   invalid_client: "check clientId, clientSecretFile and auth",
   unauthorized_client: "the client may not use client credentials: ask for that grant",
   invalid_scope: "check scope",

@@ -294,6 +294,12 @@ describe("a token endpoint that fails", () => {
       "refused (status 400): invalid_scope: check scope",
     ],
     [
+      "refuses the client as UAA does",
+      (_, r) => json(r, { ...echo, error: "unauthorized" }, 401),
+      false,
+      "refused (status 401): unauthorized: check clientId",
+    ],
+    [
       "gives the secret as its error",
       (_, r) => json(r, { ...echo, error: secret }, 400),
       false,
