@@ -107,7 +107,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
       if (subject.scope === "all" && form["count"]?.trim() !== `${length}`)
         throw badRequest([{ pointer: "/count", detail: `type ${length}, the number of policies` }]);
       const time = form["for"] ?? "";
-      if (durations[time] === undefined) throw badRequest([{ pointer: "/for", detail: "choose one of the ends" }]);
+      if (!Object.hasOwn(durations, time)) throw badRequest([{ pointer: "/for", detail: "choose one of the ends" }]);
       const untilMs = time === "" ? null : (await readNowMs(acting.context)) + parseDuration(time);
       await pauseSubject(acting, subject, untilMs, reasonIn(form));
     },

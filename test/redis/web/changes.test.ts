@@ -143,6 +143,8 @@ describe("each change", () => {
       new URLSearchParams({ reason: "x".repeat(20_000) }),
     ];
     expect((await web.ask("/pause?of=policy:invoices", { method: "POST", headers, body })).status).toBe(413);
+    const odd = new URLSearchParams({ reason: "x", for: "constructor" });
+    expect((await web.ask("/pause?of=policy:invoices", { method: "POST", headers, body: odd })).status).toBe(400);
   });
 
   it("takes no end of a pause after the year 9999, and shows and ends a stored one", async () => {
