@@ -13,7 +13,7 @@ import {
   readStoryAt,
   readTaskAt,
 } from "../../queries/records.ts";
-import { readPolicyDays, readSlotStrips, readSlots } from "../../queries/slot-strips.ts";
+import { readPolicyDays, readSlots } from "../../queries/slot-strips.ts";
 import { checkWhole } from "../identity.ts";
 import { notFound } from "../problem.ts";
 import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
@@ -70,8 +70,8 @@ export const policyOperations: readonly ApiOperation[] = [
     answer: schemas.policyDetailSchema,
     read: async ({ context }, { name, slots }) => {
       const line = await readLine(context, policyOf(context, name));
-      const strips = await readSlotStrips(context, [name], slots);
-      return { policy: toPolicyAnswer(line), slots: (strips.get(name) ?? []).map(toSlotAnswer) };
+      const { slots: newest } = await readSlots(context, name, { count: slots });
+      return { policy: toPolicyAnswer(line), slots: newest.toReversed().map(toSlotAnswer) };
     },
   }),
   operation({

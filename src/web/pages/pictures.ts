@@ -71,7 +71,7 @@ export function legend(): Html {
     ([ending, words]) =>
       html`<li><svg class="strip" viewBox="0 0 5 20" width="5" height="20" aria-hidden="true"><path class="bar ${ending}" d="M0 20${bars[ending]}"/></svg> ${words}</li>`,
   );
-  return html`<details class="legend"><summary>What the bars mean</summary><ul>${items}</ul></details>`;
+  return html`<details class="legend"><summary>What the bars mean</summary><ul>${items}</ul><p>Of a policy with many sync jobs fewer slots are drawn.</p></details>`;
 }
 
 /** How a day went: by its worst ending. `none`: nothing ended on it. */

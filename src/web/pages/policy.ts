@@ -41,6 +41,8 @@ export const policySlots = { past: 60, coming: 20, byHand: 5 } as const;
 export interface PolicyView {
   readonly line: PolicyLine;
   readonly slots: readonly EndedSlot[];
+  /** Fewer slots are shown than fit: each has many tasks. */
+  readonly isCut: boolean;
   readonly coming: readonly ComingSlot[];
   readonly days: readonly PolicyDay[];
   /** The newest; the page of its own has more. */
@@ -60,7 +62,7 @@ const comingOpen = 10;
 
 /** Shows a policy. `mayOperate`: the asker may change something. */
 export function policyPage(
-  { line, slots, coming, days, byHand, changes, followers, showsActive, nowMs }: PolicyView,
+  { line, slots, isCut, coming, days, byHand, changes, followers, showsActive, nowMs }: PolicyView,
   mayOperate: boolean,
 ): Html {
   const { policy, health, worst, pauses } = line;
@@ -84,7 +86,7 @@ ${section(
   "slots",
   "Last slots",
   html`${linkedStrip(slots, ({ slotMs }) => slotPath(policy.name, slotMs))}
-<p class="quiet">${countsOf(slots)}</p>
+<p class="quiet">${countsOf(slots)}${isCut ? html`; only the newest ${slots.length} slots, as each has many tasks: <a href="/api/v1/policies/${policy.name}/slots">the API</a> has the others` : ""}</p>
 ${legend()}
 ${slotTable(line, slots, { changes, nowMs })}`,
 )}

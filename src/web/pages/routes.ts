@@ -26,7 +26,7 @@ import {
   readUsualRuns,
 } from "../../queries/records.ts";
 import { showFeed } from "../../queries/service-words.ts";
-import { readDaySlots, readPolicyDays, readSlotStrips } from "../../queries/slot-strips.ts";
+import { readDaySlots, readPolicyDays, readSlotStrips, readSlots } from "../../queries/slot-strips.ts";
 import { mayPauseLabel } from "../acts.ts";
 import { hasSession } from "../admission.ts";
 import { type AnswerCache, heldBriefly, heldLong, readTimeAhead } from "../answer-cache.ts";
@@ -172,9 +172,9 @@ async function policy({ context, cache, param, query, may }: PageRequest): Promi
   const span = daySpans.find((one) => String(one) === query["days"]) ?? 365;
   const view = await cache.of(`policy ${name} ${span}`, context, async (at) => {
     const nowMs = await readNowMs(at);
-    const [line, strips, days, byHand, changed] = await Promise.all([
+    const [line, { slots, isAll }, days, byHand, changed] = await Promise.all([
       readLine(at, about),
-      readSlotStrips(at, [name], policySlots.past),
+      readSlots(at, name, { count: policySlots.past }),
       readPolicyDays(at, about, span),
       readHandRuns(at, name, policySlots.byHand),
       readChangesOf(at, about),
@@ -183,7 +183,8 @@ async function policy({ context, cache, param, query, may }: PageRequest): Promi
     const followers = at.set.policies.filter(({ after }) => after?.policy === name).map((one) => one.name);
     const showsActive = at.set.services.get(about.service)?.syncJob !== undefined;
     const known = { line, nowMs, days, byHand, followers, showsActive, coming };
-    return { ...known, changes: changed, slots: strips.get(name) ?? [] };
+    const isCut = !isAll && slots.length < policySlots.past;
+    return { ...known, changes: changed, slots: slots.toReversed(), isCut };
   });
   return { title: name, here: "policies", content: drawn(cache, view, may, policyPage) };
 }
