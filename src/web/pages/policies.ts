@@ -26,6 +26,8 @@ import { legend, strip } from "./pictures.ts";
 /** How many slots a strip shows. */
 export const stripSlots = 30;
 const rowsMax = 50;
+/** Labels to choose from. */
+const labelsShown = 200;
 
 /** What the address asks for. */
 export interface PolicyFilter {
@@ -155,12 +157,14 @@ function filterForm(
   { q, health, service, label }: PolicyFilter,
 ): Html {
   const any = ["", "any"] as const;
-  const known = [...new Set(label === "" ? labels : [label, ...labels])].toSorted().slice(0, 200);
+  const shown = [...new Set([...labels.slice(0, labelsShown), ...(label === "" ? [] : [label])])].toSorted();
+  const rest = new Set([...labels, ...shown]).size - shown.length;
+  const more = rest > 0 ? html`<option disabled>and ${rest} more: ?label=NAME=VALUE in the address</option>` : "";
   const healths = policyHealths.map((one) => [one, wordOf(one)] as const);
   const labelField =
-    known.length === 0
+    shown.length === 0
       ? ""
-      : html`<label>Label <select name="label">${options([any, ...known], label)}</select></label>`;
+      : html`<label>Label <select name="label">${options([any, ...shown], label)}${more}</select></label>`;
   return html`<form class="filters" role="search" method="get" action="/policies" data-instant>
 <label class="grow">Search <input type="search" name="q" value="${q}" maxlength="100" autocomplete="off"></label>
 <label>Health <select name="health">${options([any, ...healths], health)}</select></label>

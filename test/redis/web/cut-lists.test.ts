@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { listNames } from "../../../src/model/feed.ts";
 import { Changes } from "../../../src/store/changes.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { type WebFixture, webForTest } from "../../support/web-fixture.ts";
 import { setOfStory } from "../../support/web-story.ts";
 
@@ -90,4 +91,37 @@ it("links all changes that are kept where a page does not show them", async () =
   const page = await (await web.ask("/changes")).text();
   const [, href = ""] = /The newest 200; .*href="(\/api[^"]+)"/.exec(page) ?? [];
   expect(JSON.parse(await (await web.ask(href)).text()).items).toHaveLength(1_001);
+});
+
+/** Writes the last slots of a policy, each with a task of each of so many sync jobs. */
+async function writeSlots({ store }: WebFixture, policy: string, slots: number, syncJobs: number): Promise<void> {
+  const ledger = new SlotLedger(store);
+  const targets = Array.from({ length: syncJobs }, (_, index) => `${index + 1}`);
+  const beganMs = Date.now() - (slots + 1) * 3_600_000;
+  const started = { state: "started", detail: "", kind: "run", targets } as const;
+  const records = Array.from({ length: slots }, (_, index) => ({ slotMs: beganMs + index * 3_600_000, ...started }));
+  await ledger.openWatermarks([{ policy, schedule: "every hour" }], beganMs - 1);
+  const plan = { expectedWatermarkMs: beganMs - 1, newWatermarkMs: records.at(-1)?.slotMs ?? beganMs, records };
+  await ledger.record([{ policy, ...plan, tasks: [] }]);
+}
+
+it("shows sixty slots of a policy with ten sync jobs, and says when it shows fewer", async () => {
+  const web = await webOf();
+  await writeSlots(web, "p001", 61, 10);
+  await writeSlots(web, "p002", 61, 100);
+  const slotsOf = async (name: string) => JSON.parse(await (await web.ask(`/api/v1/policies/${name}`)).text()).slots;
+  const pageOf = async (name: string) => textOf(await (await web.ask(`/policies/${name}`)).text());
+  expect(await slotsOf("p001")).toHaveLength(60);
+  expect(await pageOf("p001")).not.toContain("only the newest");
+  expect(await slotsOf("p002")).toHaveLength(20);
+  expect(await pageOf("p002")).toContain("only the newest 20 slots, as each has many tasks");
+});
+
+it("keeps a label that is one of many, and says that it lists some", async () => {
+  const names = Array.from({ length: 202 }, (_, index) => `s${index}`);
+  const labelled = names.map((store) => [store, { endings: [], more: { labels: { store } } }] as const);
+  const web = await webForTest({ story: {}, set: setOfStory(Object.fromEntries(labelled)) });
+  const list = await (await web.ask("/policies?label=store%3Ds99")).text();
+  expect(list).toMatch(/<option value="store=s99" selected/);
+  expect(list).toContain("and 1 more: ?label=NAME=VALUE");
 });
