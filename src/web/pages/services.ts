@@ -2,7 +2,8 @@
 import { html } from "hono/html";
 import { counted } from "../../core/plain-text.ts";
 import type { Attention } from "../../queries/attention.ts";
-import { needsPerson } from "../../queries/policy-lines.ts";
+import { healsByItself, isToldByOutage } from "../../queries/outages.ts";
+import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
 import { shortHash } from "../../queries/policy-set.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { describeBreaker, describeThrottle, knownInFlight, showPresence } from "../../queries/service-words.ts";
@@ -17,7 +18,7 @@ export function servicesPage(
 ): Html {
   const rows = status.services.map((one) => {
     const own = lines.filter(({ policy }) => policy.service === one.service);
-    const bad = own.filter(({ health }) => needsPerson[health]).length;
+    const bad = own.filter((line) => isForPerson(line, status.services)).length;
     const limits = set.services.get(one.service)?.limits;
     const most = limits?.concurrencyMax === undefined ? "" : ` of ${limits.concurrencyMax}`;
     const inFlight = knownInFlight(one, status.countedServices);
@@ -27,12 +28,18 @@ export function servicesPage(
       one.breaker === "closed" && one.failures === 0 ? nothing : describeBreaker(one, nowMs),
       one.throttledUntilMs === undefined ? "no" : tag("warn", "clock", describeThrottle(one, nowMs)),
       inFlight === undefined ? nothing : `${inFlight}${most}`,
-      html`<a href="/policies?service=${one.service}">${counted(own.length, "policy", "policies")}</a>${bad === 0 ? "" : html`<span class="under">${bad} need a person</span>`}${mayPause ? html`<span class="under">${pauseLink({ scope: "service", name: one.service }, status.pauses)}</span>` : ""}`,
+      html`<a href="/policies?service=${one.service}">${counted(own.length, "policy", "policies")}</a>${bad === 0 ? "" : html`<span class="under">${bad} ${bad === 1 ? "needs" : "need"} a person</span>`}${mayPause ? html`<span class="under">${pauseLink({ scope: "service", name: one.service }, status.pauses)}</span>` : ""}`,
     ];
   });
   const columns = ["state", "service", ["failures", "wide"], "throttled", ["in flight", "num"], "hang on it"] as const;
   const services = table("Services", columns, rows, { none: "There is no service." });
   return html`<h1>Services</h1>${services}${view.isNarrowed ? "" : html`${processes({ status, nowMs })}${sinks({ status, nowMs })}`}`;
+}
+
+/** Whether the first page shows it as one that needs a person. */
+function isForPerson(line: PolicyLine, services: Attention["status"]["services"]): boolean {
+  const { health, acknowledged } = line;
+  return needsPerson[health] && acknowledged === undefined && !healsByItself(line) && !isToldByOutage(line, services);
 }
 
 function processes({ status, nowMs }: Pick<Attention, "status" | "nowMs">): Html {

@@ -61,6 +61,10 @@ it("the first page says that no person must act, and that tonight's run waits", 
   expect(text).toMatch(/ prices run sync job 42 /);
 });
 
+it("the page of services asks for no person either", async () => {
+  expect(await (await web.ask("/services")).text()).not.toMatch(/needs? a person/);
+});
+
 it("status and the policy's page say that its run waits", async () => {
   const { prefix, url } = web.parts.context().target;
   const { out } = await runHere(["status", "--prefix", prefix, "--redis-url", url]);
