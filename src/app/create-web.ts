@@ -58,7 +58,7 @@ export function createWeb(
   let server: HttpServer | undefined;
   let isStopped = false;
   const recordRefusal = async ({ actor, what, why, ...from }: Refusal) => {
-    const change = { actor, what: "refused", subject: what, reason: null, before: null, after: { why }, from };
+    const change = { actor, what: "refused", subject: what, reason: why, before: null, after: { why }, from };
     await new Changes(store).add(change);
   };
   return {

@@ -5,6 +5,7 @@ import type { Context, MiddlewareHandler } from "hono";
 import { getCookie } from "hono/cookie";
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { cutText } from "../core/plain-text.ts";
 import type { Access } from "./access.ts";
 import { AccessDenied, type Caller, checkScope, localCaller } from "./identity.ts";
 import { WebError } from "./problem.ts";
@@ -65,8 +66,10 @@ export function recordRefusals({ clock, log, recordRefusal }: AdmissionParts): M
     const actor = caller ?? nameOf(c);
     if (!isChange && (denial === undefined || told.take(actor) > 0)) return;
     const { method, path } = c.req;
+    const of = c.req.query("of") ?? "";
     const why = c.get("problem")?.detail ?? "it needs a token or a session";
-    const refusal = { what: `${method} ${path}`, why, address: addressOf(c), requestId: c.get("requestId") };
+    const what = `${method} ${path}${of === "" ? "" : ` of ${cutText(of, 100)}`}`;
+    const refusal = { what, why, address: addressOf(c), requestId: c.get("requestId") };
     const isKept = isChange || denied.take(actor) === 0;
     // All strangers together: none of them has a name that could be believed.
     if (isKept && recorded.take(caller ?? "") === 0) await recordRefusal({ actor, ...refusal });

@@ -372,6 +372,9 @@ describe("a change is refused, and the attempt recorded", () => {
     const all = { target: "all", reason: "x" };
     expect((await post("/pauses", { target: "policy:invoices", reason: "x" }, { by: reader.token })).status).toBe(403);
     expect(lastRefusal()).toMatchObject({ actor: "reader", what: "POST /api/v1/pauses" });
+    const [headers, body] = [{ authorization: `Bearer ${reader.token}` }, new URLSearchParams({ reason: "x" })];
+    expect((await web.ask("/pause?of=policy:invoices", { method: "POST", headers, body })).status).toBe(403);
+    expect(lastRefusal()?.what).toBe("POST /pause of policy:invoices");
     for (const target of ["all", "service:main", "label:team=finance"]) {
       expect((await post("/pauses", { target, reason: "x" })).status).toBe(403);
       expect(lastRefusal()?.why).toContain("needs admin");
