@@ -159,7 +159,10 @@ async function looseStory(
   const stories = await readTaskStories(tasks, places);
   const slots = policy === undefined ? undefined : slotsUpTo(policy, nowMs);
   const why = change === undefined ? "" : describeReason(change);
-  const by = change === undefined ? "; by whom is not recorded" : ` (${change.what}) by ${change.actor}`;
+  const by =
+    change === undefined
+      ? `; the newest ${changesReadMax} changes do not say by whom`
+      : ` (${change.what}) by ${change.actor}`;
   return {
     policy: name,
     owner: policy?.owner ?? null,
