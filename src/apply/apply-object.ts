@@ -371,7 +371,7 @@ export type PutFailure = "field" | "changed" | "wants-etag" | "missing" | "not-d
 
 /** Source: service-interface §7; 412, 422 and 428 are not documented and mean what HTTP says. */
 export function readPutFailure({ status, kind, sent }: ServiceError): PutFailure {
-  const known = status === undefined ? undefined : byStatus[status];
+  const known = status === undefined || kind === "contract" ? undefined : byStatus[status];
   if (known !== undefined) return known;
   if (sent === "no") return "not-done";
   return kind === "server" || kind === "answer-lost" || kind === "contract" || kind === "cancelled"

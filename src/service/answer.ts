@@ -2,8 +2,9 @@
 // turns into a ServiceError of kind `contract`. Pure.
 import type { z } from "zod";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
-import { type Answer, isPage, WrongShape } from "./call.ts";
+import { type Answer, WrongShape } from "./call.ts";
 import { type Identity, identitiesSchema } from "./entities.ts";
+import { isPage } from "./error-body.ts";
 
 /** The most items of one page; the interface speaks of 100. Source: service-interface §8. */
 const itemsPerPageMax = 10_000;
@@ -77,7 +78,7 @@ export function readDeletion(answer: Answer): DeleteResult {
 
 /** Checks the answer to run and activate: any 2xx is a success, except a proxy's login page. */
 export function readNothing(answer: Answer): void {
-  if (isPage(answer)) {
+  if (isPage(answer.headers.contentType, answer.text)) {
     throw new WrongShape("the body is an HTML page: a proxy or a login page answered instead of the service");
   }
   if (answer.status !== 204 && looksLikeError(answer.text)) throw new WrongShape("the body is an error object");

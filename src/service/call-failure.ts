@@ -3,7 +3,7 @@
 import { formatDuration } from "../core/duration.ts";
 import type { ErrorKind } from "../core/errors.ts";
 import type { Denial, DeniedBy } from "../core/limiter.ts";
-import { errorExcerpt, safeHeader } from "./error-body.ts";
+import { errorExcerpt, isPage, safeHeader } from "./error-body.ts";
 import { documentedStatus, factsOf, type Operation } from "./operations.ts";
 import { ServiceError, type ServiceErrorFields } from "./service-error.ts";
 import { tlsHint } from "./tls-files.ts";
@@ -45,6 +45,17 @@ interface AnswerHead {
   readonly headers: AnswerHeaders;
 }
 
+/**
+ * Whether a 404 may be a proxy's, which has no way to the service: it says nothing of what was
+ * asked for. `text`: undefined when the body was cut.
+ */
+function isWayless({ status, headers, text }: AnswerHead & { readonly text?: string }): boolean {
+  const mayBePage = text === undefined ? /html/i.test(headers.contentType ?? "") : isPage(headers.contentType, text);
+  return status === 404 && (headers.routerError !== undefined || mayBePage);
+}
+
+const wayless = "status 404 with a web page, or from a router, is not the service's word: check baseUrl";
+
 type FailedExchange = Extract<ExchangeResult, { type: "failure" }>;
 
 /** Makes the errors of one call. */
@@ -65,14 +76,15 @@ export class CallFailure {
     const isGood = result.status !== undefined && result.status >= 200 && result.status < 300;
     if (result.type === "answer") {
       if (isGood) return result;
-      throw this.#status(result, errorExcerpt(result.text, this.#token));
+      throw this.#status(result, errorExcerpt(result.text, this.#token), isWayless(result));
     }
     const { status, headers } = result;
-    // A body that was cut or too long does not make such a success unknown.
-    const wantsNothing = factsOf(this.#call.operation).answer === "nothing";
-    if (status !== undefined && isGood && wantsNothing) return { status, headers, text: "" };
+    // A cut or too long body does not make such a success unknown, unless it may be a page.
+    const isSuccess = factsOf(this.#call.operation).answer === "nothing" && !/html/i.test(headers.contentType ?? "");
+    if (status !== undefined && isGood && isSuccess) return { status, headers, text: "" };
     if (result.failure === "aborted") throw this.cancelled(result.sent);
-    if (status !== undefined && !isGood) throw this.#status({ status, headers }, undefined);
+    if (status !== undefined && !isGood)
+      throw this.#status({ status, headers }, undefined, isWayless({ status, headers }));
     throw this.#lost(result);
   }
 
@@ -99,7 +111,8 @@ export class CallFailure {
     return this.#error({ kind, sent: "no", problem: `no usable token: ${error.message}`, status });
   }
 
-  #status(head: AnswerHead, answer: string | undefined): ServiceError {
+  #status(head: AnswerHead, answer: string | undefined, isProxys: boolean): ServiceError {
+    if (isProxys) return this.#error({ kind: "contract", sent: "maybe", problem: wayless }, head);
     const { status, headers } = head;
     const retryAfterMs = parseRetryAfter(headers, this.#nowMs);
     const problem = `the service answered with status ${status}${noAnswerOf(status)}`;
@@ -130,7 +143,8 @@ export class CallFailure {
       ...fields,
       status,
       correlationId: safeHeader(head?.headers.correlationId, this.#token),
-      documented: status === undefined ? undefined : documentedStatus(this.#call.operation, status),
+      documented:
+        status === undefined || fields.kind === "contract" ? undefined : documentedStatus(this.#call.operation, status),
     });
   }
 }

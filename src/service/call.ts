@@ -15,6 +15,7 @@ import {
 } from "../core/limiter.ts";
 import { notedLengthMin } from "../core/secrets.ts";
 import { CallFailure } from "./call-failure.ts";
+import { isPage } from "./error-body.ts";
 import { factsOf, type Operation } from "./operations.ts";
 import { isUnderBase, type ServiceBase } from "./request-url.ts";
 import { ServiceError } from "./service-error.ts";
@@ -44,14 +45,6 @@ export interface Answer {
   readonly status: number;
   readonly headers: AnswerHeaders;
   readonly text: string;
-}
-
-/** Whether a web page came instead of data: a proxy answered, not the service. */
-export function isPage({ headers, text }: Answer): boolean {
-  return (
-    /^\s*(text\/html|application\/xhtml\+xml)\b/i.test(headers.contentType ?? "") ||
-    /^\s*<(!doctype|html)\b/i.test(text)
-  );
 }
 
 /** The answer breaks the interface; becomes a ServiceError of kind `contract`. */
@@ -317,7 +310,7 @@ async function judged<T>(
     return value;
   } catch (error) {
     if (answer !== undefined && error instanceof WrongShape) {
-      await permit?.release(isPage(answer) ? failedEnding : goodEnding);
+      await permit?.release(isPage(answer.headers.contentType, answer.text) ? failedEnding : goodEnding);
       throw failure.contract(error.message, answer);
     }
     await permit?.release(error instanceof ServiceError ? endingOf(error) : noEnding);
@@ -325,10 +318,13 @@ async function judged<T>(
   }
 }
 
-/** A status that ends no request, as a redirect, is a proxy's: the service did not answer. */
+/**
+ * A status that ends no request, as a redirect, is a proxy's: the service did not answer. A page
+ * with 404 may be its own, and about one object.
+ */
 function endingOf(error: ServiceError): ExchangeEnding {
   const { kind, status = 200 } = error;
-  return kind === "contract" && (status < 200 || status >= 300) ? failedEnding : error;
+  return kind === "contract" && (status < 200 || (status >= 300 && status !== 404)) ? failedEnding : error;
 }
 
 /** The headers of one request. Source: service-interface §4, §5; the rest is HTTP and OData. */

@@ -1,5 +1,5 @@
-// Extracts what may be quoted from an error answer: code and message, short and masked. Never fails
-// on a body, never quotes HTML or plain text.
+// Reads bodies that are no data: what may be quoted from an error answer, code and message, short
+// and masked, and whether it is a web page. Never fails on a body, never quotes HTML or plain text.
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { cutText } from "../core/plain-text.ts";
 import { notedLengthMin, withoutKnownSecrets, withoutSecretShapes } from "../core/secrets.ts";
@@ -27,6 +27,13 @@ export function errorExcerpt(body: string, token: string): string | undefined {
   return text === ""
     ? undefined
     : cutText(escapeControls(scrub(text.slice(0, scrubLengthMax), token)), excerptLengthMax);
+}
+
+/** Whether a web page came instead of data: a proxy answered, not the service. */
+export function isPage(contentType: string | undefined, text: string): boolean {
+  // Some frameworks call each text HTML, also an empty one.
+  const isMarkup = /^\s*(text\/html|application\/xhtml\+xml)\b/i.test(contentType ?? "") && text.includes("<");
+  return isMarkup || /^\s*<(!doctype|html)\b/i.test(text);
 }
 
 /** A header value that is safe to show: at most 100 printable ASCII characters. */

@@ -43,6 +43,8 @@ export interface AnswerHeaders {
   readonly date: string | undefined;
   readonly correlationId: string | undefined;
   readonly etag: string | undefined;
+  /** Set by the router of Cloud Foundry where it answers itself. */
+  readonly routerError: string | undefined;
 }
 
 /** The result of an exchange. */
@@ -347,5 +349,6 @@ function toHeaders(response: Pick<PlainResponse, "headers"> | undefined): Answer
     date: first("date"),
     correlationId: first("x-correlation-id") ?? first("request-id") ?? first("x-request-id"),
     etag: first("etag"),
+    routerError: first("x-cf-routererror"),
   };
 }

@@ -115,7 +115,8 @@ async function read(task: Task, service: SyncService | undefined, predicate: Eff
     if (!(error instanceof ServiceError)) throw error;
     const { kind, deniedBy, retryAfterMs = 0, status = 0, message: why } = error;
     if (kind === "cancelled") return { is: "stopped" };
-    if (predicate.isShownBy(status)) return { is: "effect", status };
+    // A proxy that has no way to the service says nothing of the sync job.
+    if (kind !== "contract" && predicate.isShownBy(status)) return { is: "effect", status };
     const limitedForMs = isOwnLimit(deniedBy) ? retryAfterMs : undefined;
     return { is: "unreadable", why, limitedForMs };
   }

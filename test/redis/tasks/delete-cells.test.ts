@@ -80,6 +80,7 @@ describe("a guard", () => {
     ["401", status(401), "not-started direct no-access"],
     ["500", status(500), "not-started direct server-error"],
     ["no answer", reset, "not-started direct answer-lost"],
+    ["a proxy's 404", status(404, "<html>Not Found</html>"), "not-started direct bad-answer"],
     ["429", status(429, "", { "retry-after": "7" }), "snooze"],
   ])("that reads %s sends nothing", async (_what, answer, becomes) => {
     const { asked, step, task, journal } = await fixture({ reads: [answer], deletes: [status(200, "true")] });
@@ -167,6 +168,17 @@ describe("a deletion whose answer got lost", () => {
     expect(deletesOf(asked)).toBe(1);
     // The guard; then after about 1, 2, 4 and 8 s, and when it could not go any more.
     expect(asked.length - 1).toBeLessThanOrEqual(7);
+  });
+
+  it("is not taken for gone where a proxy has no way to the service", async () => {
+    const page = status(404, "<html>Not Found</html>", { "content-type": "text/html" });
+    const router = status(404, "no such route", { "x-cf-routererror": "unknown_route" });
+    for (const away of [page, router]) {
+      const { through } = await fixture({ reads: [there, away, there], deletes: [reset] });
+      expect(told(await through())).toBe("failed direct still-there");
+      const refused = await fixture({ reads: [there], deletes: [away] });
+      expect(told(await refused.through())).toBe("failed direct still-there");
+    }
   });
 
   it("is looked at repeatedly before it is called not deleted: the service may be slow", async () => {

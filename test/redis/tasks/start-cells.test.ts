@@ -82,6 +82,12 @@ const cells: readonly (readonly [what: string, answer: Answer, becomes: string])
   ["200, then cut in its body", cutAfter("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"), accepted],
   ["200, then cut after its body", cutAfter("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfull"), accepted],
   ["a login page", (response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>"), verifies],
+  ["half a login page", cutAfter("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 99\r\n\r\n"), verifies],
+  [
+    "a text that is called HTML",
+    (response) => response.writeHead(200, { "content-type": "text/html" }).end("ok"),
+    accepted,
+  ],
   ["200 with an error object", (response) => response.end('{"error":{"code":"1"}}'), verifies],
   ["200 with an error text", (response) => response.end('{"error":"no"}'), verifies],
   ["302", status(302, { location: "/login" }), verifies],
