@@ -2,6 +2,7 @@
 // sent, and after a failed request that may be repeated. It sleeps without an attempt, or ends as
 // missed when its start-by time passes meanwhile.
 import { systemClock } from "../core/clock.ts";
+import { parseObjectName } from "../core/declared-object.ts";
 import { type Denial, isDenied, isOwnLimit, type Permit, resourceKey } from "../core/limiter.ts";
 import type { Task } from "../model/task.ts";
 import { complete, retry, snooze } from "../model/verdict.ts";
@@ -55,9 +56,11 @@ async function probe(task: Task, deps: Pick<Configuration, "service">): Promise<
   const query = inRepository(task);
   try {
     const service = deps.service(task.service);
-    // The target of an apply task is a name, not an id.
-    if (task.kind === "apply") await service?.count("GetJobMasks", query);
-    else await service?.getSyncJobById(task.target, query);
+    // The target of an apply task is a name. Only sync jobs and masks can be read.
+    const declared = task.kind === "apply" ? parseObjectName(task.target) : undefined;
+    if (declared === undefined) await service?.getSyncJobById(task.target, query);
+    else if (declared.kind === "syncJob") await service?.getSyncJobById(declared.id, query);
+    else await service?.getJobMasks(query);
   } catch (error) {
     // The limiter has noted what the error says about the service.
     if (!(error instanceof ServiceError)) throw error;

@@ -4,14 +4,17 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { DeclaredObject } from "../../../src/core/declared-object.ts";
+import type { Denial } from "../../../src/core/limiter.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { stepApply } from "../../../src/tasks/apply.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
+import { status as answers } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
+import { steppedTask } from "../../support/stepped-task.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
@@ -81,6 +84,8 @@ function partsOver(service: SyncService, stopping: AbortSignal): ProcessDependen
   });
 }
 
+const first = { attempt: 1, attemptsMax: 8, signal: new AbortController().signal };
+
 const status = (code: number, headers: Record<string, string> = {}): Answer => {
   return (response) => response.writeHead(code, headers).end();
 };
@@ -99,6 +104,12 @@ const rows: readonly (readonly [what: string, answer: Answer, look: string, put:
   ["401", status(401), "end failed no-access, 0 PUT", "end failed no-access, 1 PUT"],
   ["403", status(403), "end failed no-access, 0 PUT", "end failed no-access, 1 PUT"],
   ["404", status(404), "end failed no-target, 0 PUT", "end failed no-target, 1 PUT"],
+  [
+    "a proxy's 404",
+    (response) => response.writeHead(404).end("<!doctype html>"),
+    "end failed bad-answer, 0 PUT",
+    "end unknown bad-answer, 2 PUT",
+  ],
   ["409", status(409), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],
   ["412", status(412), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],
   ["422", status(422), "end failed refused, 0 PUT", "end failed read-only-field, 1 PUT"],
@@ -189,4 +200,17 @@ describe("what becomes of an apply task", () => {
     const precondition = await step("PUT", status(428));
     expect(precondition.result).toMatchObject({ ending: { detail: expect.stringContaining("If-Match") } });
   });
+});
+
+it("an apply task probes an open breaker by a read that its own work needs", async () => {
+  const probed = async (target: string) => {
+    const denials: Denial[] = [{ deniedBy: "breaker", waitMs: 0 }];
+    const by = (task: Task, deps: ProcessDependencies) => stepApply(task, deps, first);
+    const deps = { policy: () => testPolicy({ action: { kind: "apply", objects: [object] } }) };
+    const read = { reads: [answers(403)], writes: [], deps: { ...deps, denialOf: async () => denials.pop() } };
+    const { urls, step } = await steppedTask(store, { task: { kind: "apply", target }, by, ...read });
+    await step();
+    return urls[0]?.split("?")[0];
+  };
+  expect(await probed("syncJob-42")).toBe("/odata/syncjobs(42)");
 });
