@@ -8,7 +8,7 @@ import { toPlainText } from "../core/plain-text.ts";
 import { noteSecret } from "../core/secrets.ts";
 import type { Notice } from "../model/notice.ts";
 import { parseRetryAfter } from "../service/call-failure.ts";
-import { defaultTimeouts } from "../service/service-options.ts";
+import { defaultTimeouts, timeoutsWithin } from "../service/service-options.ts";
 import { tlsHint } from "../service/tls-files.ts";
 import { readBounded } from "../service/token.ts";
 import { type ExchangeResult, Transport } from "../service/transport.ts";
@@ -45,7 +45,7 @@ export function createWebhook(settings: WebhookSettings, clock: Pick<Clock, "now
         headers: { ...headersOf(notice, { text, keys, nowMs: clock.nowMs() }), "content-type": contentType },
         body: text,
         isDedicated: false,
-        timeouts: { ...defaultTimeouts, requestMs: settings.timeoutMs },
+        timeouts: { ...defaultTimeouts, ...timeoutsWithin(settings.timeoutMs) },
         bodyBytesMax: answerBytesMax,
         signal,
       });

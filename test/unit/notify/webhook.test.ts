@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { WebhookSettings } from "../../../src/config/policy-set.ts";
 import { withoutSecrets } from "../../../src/core/secrets.ts";
 import type { Receipt } from "../../../src/notify/sink.ts";
@@ -73,6 +73,16 @@ describe("a webhook", () => {
       datacontenttype: "application/json",
       data: { status: "failed", taskId: "n1", title: "nightly: failed", policy: "nightly", service: "main" },
     });
+  });
+
+  it("waits for a slow answer as long as its time-out says", async () => {
+    hook.answer = () => ({ status: 200, afterMs: 45_000 });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const delivering = deliver({ timeoutMs: 60_000 });
+    await hook.until(() => hook.received.length === 1);
+    vi.advanceTimersByTime(45_000);
+    expect(await delivering).toEqual({ type: "taken", status: 200 });
   });
 
   it("signs with a changed secret at once, and with the old one while it is there", async () => {
