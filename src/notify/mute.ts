@@ -30,7 +30,9 @@ export function waitingField({ sink, notice }: AddressedNotice): string {
 }
 
 /** What a notice is about: an end stands for its beginning, and for nothing else. */
-function matterOf({ kind, data: { before } }: Notice): string {
+function matterOf({ kind, data: { before, target } }: Notice): string {
+  // One sync job's says nothing of another one's.
+  if (kind === "drift" || kind === "unusual") return `${kind}/${String(target)}`;
   if (kind === "recovered" && (before === "late" || before === "stale")) return before;
   if (kind === "recovered" || kind === "removed") return "failing";
   return kind === "service-up" ? "service-down" : kind;

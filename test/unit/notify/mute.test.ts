@@ -68,6 +68,16 @@ describe("mute timing", () => {
     expect(fixture.published().toSorted()).toEqual(["ops failing a", "ops failing b", "ops unusual b"]);
   });
 
+  it("keeps the unusual runs of two sync jobs apart", async () => {
+    const fixture = quietFixture();
+    fixture.policies = [notifiedPolicy("a", [{ ...silentRule, unusual: true }], { kind: "run", syncJobs: [42, 43] })];
+    await fixture.after(10 * hourMs);
+    for (const target of ["42", "43"]) fixture.ended("a", { target, unusual: ["duration"], usualMs: 1_000 });
+    await fixture.after(60_000);
+    await fixture.after(8 * hourMs);
+    expect(fixture.published()).toEqual(["ops unusual a", "ops unusual a"]);
+  });
+
   it("keeps drift, outcomes and deadlines apart: they end no failure", async () => {
     const fixture = quietFixture();
     const rule = { ...changeRule, every: true };
