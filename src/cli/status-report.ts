@@ -3,7 +3,7 @@
 import { formatRoughly } from "../core/duration.ts";
 import { showInstant, showNear, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
-import { weightOf } from "../model/outcome.ts";
+import { isGood, weightOf } from "../model/outcome.ts";
 import {
   countHealths,
   type DetailedLine,
@@ -138,7 +138,8 @@ function policiesToText(
 function toRow(line: DetailedLine, nowMs: number, colours: boolean): string[] {
   const { policy, health, worst, usualMs, nextMs } = line;
   const state = paint(needsPerson[health] ? "red" : health === "ok" ? "green" : "gray", health, colours);
-  const isRow = worst !== undefined && worst.inARow > 1 && weightOf(worst.last) === worst.weight;
+  const isOfRow = worst !== undefined && (worst.weight === "bad" || isGood[worst.last.status]);
+  const isRow = isOfRow && worst.inARow > 1 && weightOf(worst.last) === worst.weight;
   const last = worst === undefined ? "" : `${showStatus(worst.last, colours)}${isRow ? ` ×${worst.inARow}` : ""}`;
   return [
     state,

@@ -175,7 +175,7 @@ function sinkItems({ sinks, digests, nowMs }: Status): AttentionItem[] {
   const undelivered = failed.map(({ digest, atMs, sink, reason }) => ({
     ...{ ...none, about: "sink" as const, name: sink, state: "digest failed", sinceMs: atMs },
     what: `the digest ${digest} was not delivered: ${reason}`,
-    nextStep: `Mend the receiver, then \`syncline failed replay --sink ${sink}\``,
+    nextStep: `Mend the receiver, then \`syncline failed replay --sink ${sink} --yes\``,
   }));
   const stuck = sinks
     .filter((sink) => isStuck(sink, nowMs))
@@ -236,8 +236,9 @@ export function sinceOf(line: PolicyLine): number | undefined {
   if (health === "late") return late?.sinceMs;
   if (health === "missed") return missedMs ?? worst?.last.slotMs;
   if (health === "conflicts" && open !== undefined) return open.sinceMs;
-  // Since when it is bad or well; conflicts and what waits count from the last outcome.
-  return health === "blocked" || health === "conflicts" ? worst?.last.finishedMs : worst?.sinceMs;
+  // Since when it is bad or well. What needs a person and is no failed run, such as conflicts or an
+  // unmet expectation, counts from the last outcome.
+  return needsPerson[health] && worst?.weight !== "bad" ? worst?.last.finishedMs : worst?.sinceMs;
 }
 
 /** What a policy's health means and who knows of it, in one sentence without its name. */

@@ -141,8 +141,10 @@ async function readEnds(
   const slotOf = (id: string) => parseTaskId(id)?.slotMs ?? 0;
   const places = all.filter(({ id }) => slotOf(id) >= span.fromMs);
   const ends = (await history.read(places)).flatMap((outcome) => {
-    const { target, slot, finishedAt } = outcome;
-    return weightOf(outcome) === "good" ? [{ target, slotMs: Date.parse(slot), endedMs: Date.parse(finishedAt) }] : [];
+    const { target, slot, finishedAt, status } = outcome;
+    // A poll whose expectation is not met did its work, and has not ended well.
+    const endedWell = weightOf(outcome) === "good" && status !== "failed";
+    return endedWell ? [{ target, slotMs: Date.parse(slot), endedMs: Date.parse(finishedAt) }] : [];
   });
   const named = async () =>
     (await namedByNewest(

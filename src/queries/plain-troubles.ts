@@ -109,7 +109,7 @@ function happened(line: PolicyLine, clock: PlainClock): string {
         return `${describeOpen(open, policy.service)}${since}, counted ${whenOf(open.atMs, clock)}: these records differ until they are settled`;
       return `ran${at}, and left new conflicts: these records differ until they are settled`;
     default:
-      return endOf(line, (worst?.inARow ?? 1) > 1 ? since : at);
+      return endOf(line, badInARow(worst) > 1 ? since : at);
   }
 }
 
@@ -123,11 +123,16 @@ function besides({ health, late, open, policy }: PolicyLine, clock: PlainClock):
   return words.join("");
 }
 
+/** How many bad ends in a row there are. Without a bad weight the row is that of good ends. */
+function badInARow(worst: PolicyLine["worst"]): number {
+  return worst?.weight === "bad" ? worst.inARow : 1;
+}
+
 function endOf(line: PolicyLine, when = ""): string {
   const { worst, isOfSeveral } = line;
   const what = plainEnd(worst?.last.status ?? "failed");
   const job = isOfSeveral && worst?.last.kind === "run" ? ` (sync job ${worst.target})` : "";
-  const again = worst !== undefined && worst.inARow > 1 ? `, ${worst.inARow} times in a row` : "";
+  const again = badInARow(worst) > 1 ? `, ${badInARow(worst)} times in a row` : "";
   return `${what}${job}${again}${when}${reasonOf(line)}`;
 }
 

@@ -274,3 +274,18 @@ describe("syncline digest says in plain words", () => {
     expect(lines[0]).toMatch(/\. Known to \S+: mended tomorrow https:/);
   });
 });
+
+it("a digest counts no good ends before an unmet expectation, or a cancelled run", async () => {
+  const policies = ["watch", "cut"].map((name) => testPolicy({ name, schedule: undefined }));
+  const { store, nowMs, digest } = await installation("row", policies);
+  for (const policy of ["watch", "cut"])
+    for (const day of [2, 3])
+      await ended(store, policy, { taskId: `${policy}__run__42__${day}` }, nowMs - day * 24 * hourMs);
+  await ended(store, "watch", { status: "failed", reason: "expectation-not-met" }, nowMs);
+  await ended(store, "cut", { status: "unknown", reason: "cancelled", evidence: "none" }, nowMs);
+  const ago = `(\\w{3} )?${clockOf(nowMs - 60_000)}`;
+  expect((await digest()).lines).toEqual([
+    expect.stringMatching(new RegExp(`^watch: failed (at|on) ${ago}: a list is not`)),
+    expect.stringMatching(new RegExp(`^cut: not known since ${ago} whether`)),
+  ]);
+});

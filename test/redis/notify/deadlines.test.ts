@@ -115,6 +115,15 @@ const started: SlotRecord = { slotMs, state: "started", detail: "", kind: "run",
 const told = () => [...new Map(delivered.map(({ id, kind, title }) => [id, `${kind} ${title}`])).values()];
 
 describe("a deadline", () => {
+  it("is late by an expectation that is not met", async () => {
+    await look("20T12:00");
+    await record(started);
+    await end("42", "21T02:40");
+    await end("43", "21T02:41", { status: "failed", reason: "expectation-not-met" });
+    await look("21T06:01");
+    expect(told()).toEqual(["late nightly: late for 06:00 UTC: sync job 43 failed (expectation-not-met)"]);
+  });
+
   it("that every sync job met tells no sink, also when it is judged much later", async () => {
     await look("20T12:00");
     await record(started);
