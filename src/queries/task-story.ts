@@ -71,8 +71,11 @@ export async function readTaskStories(tasks: readonly StoryTask[], places: Story
     (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((planned) => planned.tasks.map(({ id }) => id)),
   );
   const stories: TaskStory[] = [];
+  // Of a run by hand both the task over masks and those that replace it may be named.
+  const told = new Set<string>();
   for (const task of tasks) {
-    const into = (await places.journal.fannedOutInto(task.id)) ?? [task.id];
+    const into = ((await places.journal.fannedOutInto(task.id)) ?? [task.id]).filter((id) => !told.has(id));
+    for (const id of into) told.add(id);
     const parts = into.map((id) => ({ ...task, id, target: targetOf(id), isUnqueued: planned.has(id) }));
     for (const batch of batchesOf(parts.slice(0, tasksMax - stories.length), 50))
       stories.push(...(await Promise.all(batch.map((part) => taskStory(part, places)))));

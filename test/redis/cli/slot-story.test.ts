@@ -1,15 +1,20 @@
 import { expect, it, onTestFinished } from "vitest";
 import { storyText } from "../../../src/cli/explain.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
+import { taskId } from "../../../src/model/task.ts";
 import { taskStores } from "../../../src/queries/audit-policy.ts";
 import { readRunningOf } from "../../../src/queries/running.ts";
-import { readSlotStory, readStoryOfTask } from "../../../src/queries/slot-story.ts";
+import { readHandStory, readSlotStory, readStoryOfTask } from "../../../src/queries/slot-story.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf, toRecords } from "../../../src/schedule/slot-tasks.ts";
+import { Changes } from "../../../src/store/changes.ts";
+import { History } from "../../../src/store/history.ts";
 import { leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { openStore } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
 import { setOf } from "../../support/kept-set.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 
@@ -64,4 +69,23 @@ it("finds a task in the queue of the service that its policy had before", async 
   );
   expect(story?.tasks).toMatchObject([{ isInFlight: true, queue: "waiting", waitsFor: "other" }]);
   expect(await readRunningOf({ store, set }, policy)).toMatchObject([{ service: "main" }]);
+});
+
+it("tells each task of a run by hand over masks once", async () => {
+  const { store, producer } = await parts();
+  const policy = testPolicy({ name: "masks", action: { kind: "run", fromMasks: {} } });
+  const set = setOf([policy]);
+  const nowMs = Date.now();
+  const [task] = tasksOf(policy, { slotMs: nowMs, origin: "manual", covers: [] });
+  if (task === undefined) throw new Error("one task");
+  const into = ["42", "43"].map((target) => taskId({ ...task, target }));
+  await new StartJournal(store).noteFannedOut(task.id, into);
+  await new Changes(store).add({
+    ...{ actor: "ana", what: "run", subject: "policy masks", before: null, after: { tasks: [task.id] }, reason: null },
+  });
+  for (const id of into)
+    await new History(store).record(testOutcome({ taskId: id, policy: "masks", origin: "manual" }));
+  const places = { ...taskStores({ store, producer, set }), set };
+  const story = await readHandStory(policy, { afterMs: 0, nowMs }, places);
+  expect(story?.tasks.map((one) => one.taskId)).toEqual(into);
 });
