@@ -49,14 +49,11 @@ export function timeLineToText({ line, range, timezone, count }: ToldLine, scree
   );
   const listed = rows.filter(({ policy }) => !folded.has(policy.name));
   const cutAt = listed[count];
-  const hidden =
-    cutAt === undefined
-      ? []
-      : [...clashing].filter((row) => row.slotMs >= cutAt.slotMs && !folded.has(row.policy.name));
+  const hidden = listed.slice(count).filter((row) => clashing.has(row));
   const unknown = rows.filter(({ policy }) => untimed.has(policy.name) && policy.action.kind === "run");
   const names = someNames([...new Set(unknown.map(({ policy }) => policy.name))]);
   const zone = timezone === "UTC" ? undefined : timezone;
-  const from = ({ slotMs }: SlotRow) => showClock(slotMs, zone, range.fromMs);
+  const clockOf = (instantMs: number) => showClock(instantMs, zone, range.fromMs);
   return [
     `${title} of ${counted(byPolicy.size, "policy", "policies")}.`,
     ...running.slice(0, runningShownMax).map((run) => runningWords(run, zone, range.fromMs)),
@@ -73,14 +70,14 @@ export function timeLineToText({ line, range, timezone, count }: ToldLine, scree
       ],
       screen,
     ),
-    ...(cutAt !== undefined ? [`From ${from(cutAt)} on slots are not shown: --count shows more.`] : []),
-    ...(cutMs === undefined
-      ? []
-      : [`There are too many: those from ${showClock(cutMs, zone, range.fromMs)} on were not looked at.`]),
+    ...(cutAt !== undefined ? [`From ${clockOf(cutAt.plannedMs)} on slots are not shown: --count shows more.`] : []),
+    ...(cutMs === undefined ? [] : [`There are too many: those from ${clockOf(cutMs)} on were not looked at.`]),
     clashing.size === 0
       ? "No runs of one sync job meet."
       : `${counted(clashing.size, "slot meets", "slots meet")} a run of the same sync job.`,
-    ...hidden.slice(0, hiddenMax).map((row) => `  ${from(row)} ${row.policy.name}: ${expectedWords(row, line, zone)}`),
+    ...hidden
+      .slice(0, hiddenMax)
+      .map((row) => `  ${clockOf(row.slotMs)} ${row.policy.name}: ${expectedWords(row, line, zone)}`),
     ...(late.size === 0 ? [] : [`${counted(late.size, "slot ends", "slots end")} after the deadline of its policy.`]),
     ...(names === "" ? [] : [`But it is not known how long these take: ${names}. --duration POLICY=20m assumes it.`]),
   ].join("\n");
@@ -137,7 +134,7 @@ export function timeLineToJson({ line, range, timezone, count }: ToldLine): obje
     from: toIso(range.fromMs),
     to: toIso(range.toMs),
     timezone,
-    cutAt: toIso(rows[count]?.slotMs ?? cutMs),
+    cutAt: toIso(rows[count]?.plannedMs ?? cutMs),
     slots: slotsOf({ ...line, rows: rows.slice(0, count) }),
     durationsUnknown: [...untimed],
     running: runningOf(line),

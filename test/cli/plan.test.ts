@@ -121,6 +121,10 @@ describe("the plan of a night", () => {
     expect(cut).toContain("8 slots of 8 policies.");
     expect(cut).toContain("From 21:00 CET on slots are not shown: --count shows more.\n2 slots meet a run of the same");
     expect(cut).toContain("\n  21:00 CET late: sync job 43 waits 30m for another run (overlap: queue)\n");
+    // The next row is that of a follower, by when it begins; its slot is 20:00.
+    expect(await plan(...night, "--count", "3")).toMatch(
+      /From 21:\d\d CET on slots are not shown: --count shows more\.\n2 slots meet a run of the same sync job\.\n(?! )/,
+    );
     await keepPolicies(
       store,
       `${policies}\n  - { name: dense, service: main, run: { syncJobs: [7] }, schedule: { every: 1m } }`,
