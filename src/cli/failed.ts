@@ -125,22 +125,27 @@ async function connect(options: RedisOptions, io: CommandIo, use: (connections: 
 }
 
 async function showList({ store, queues }: Connections, options: ListOptions, io: CommandIo): Promise<void> {
-  const { names, sink, corrected, limit, ids } = options;
+  const { sink, corrected, limit, ids } = options;
   const all = await readFailed(store, queues);
   const policies = await policiesOf(options, store, io);
   const group = policies === undefined && sink === undefined ? { all: true as const } : { policies, sink };
-  const { meant: shown } = selectFailed(all, { ids: [], ...group, corrected });
+  const { meant } = selectFailed(all, { ids: [], ...group, corrected });
+  const shown = meant.toSorted((a, b) => failedMsOf(b) - failedMsOf(a));
   if (shown.length === 0) await checkKnown(store, options);
-  if (options.json) return io.out(JSON.stringify(shown.slice(0, limit)));
-  if (shown.length === 0) io.err(describeEmpty(all, { ...group, corrected }));
+  if (options.json) io.out(JSON.stringify(shown.slice(0, limit)));
+  else if (shown.length === 0) io.err(describeEmpty(all, { ...group, corrected }));
   else io.out(failedTable(shown.slice(0, limit), ids === true, io));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
   const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
   const isCut = read.length === failedMax;
   const fromMs = isCut ? Date.parse(read.at(-1)?.finishedAt ?? "") : Number.NEGATIVE_INFINITY;
-  if (sink === undefined) await reportReach(new History(store), { fromMs, isCut }, names[0], io);
+  if (sink === undefined) await reportReach(new History(store), { fromMs, isCut }, policies, io);
   for (const { name, dropped } of await new SinkStore(store).all())
     if (dropped > 0) io.err(`${dropped} notices for ${name} were dropped: its queue was full`);
+}
+
+function failedMsOf(item: FailedItem): number {
+  return item.type === "task" ? Date.parse(item.outcome.finishedAt) : item.failedAtMs;
 }
 
 /** The names of the policies that are meant; undefined: all, also those that are gone. */

@@ -79,7 +79,7 @@ export function historyCommand(io: CommandIo): Command {
         const found = await findOutcomes(history, { policies, span, filter, limit: options.limit });
         if (found.outcomes.length === 0) await checkKnown(policy, options, { store, set });
         show(found.outcomes, { policy, zoneOf: zones.of, options }, io);
-        await reportReach(history, found.reach, policy, io);
+        await reportReach(history, found.reach, policies && new Set(policies), io);
         if (found.outcomes.length === 0 && set === undefined)
           io.err(`no process has run under the prefix ${options.prefix}: check --prefix and --redis-url`);
       }),
@@ -211,19 +211,24 @@ function show(outcomes: readonly Outcome[], { policy, zoneOf, options }: History
   if (outcomes.length === limit) io.err(`only the newest ${limit}; --limit shows more`);
 }
 
-/** Says which outcomes since an instant are no longer kept, and that the reading was cut there. */
+/**
+ * Says which outcomes since an instant are no longer kept, and that the reading was cut there.
+ * `policies`: those that are meant; undefined: all.
+ */
 export async function reportReach(
   history: History,
   reach: { readonly fromMs: number; readonly isCut: boolean },
-  policy: string | undefined,
+  policies: ReadonlySet<string> | undefined,
   io: CommandIo,
 ): Promise<void> {
   if (reach.isCut)
     io.err(`only the newest ${outcomesReadMax} outcomes were looked at, back to ${showInstant(reach.fromMs)}`);
-  const kept = policy === undefined ? [...(await history.keptSince()).values()] : [await history.keptSinceMs(policy)];
+  if (policies?.size === 0) return;
+  const kept = policies ? await history.keptSinceOf([...policies]) : (await history.keptSince()).values().toArray();
   const dropped = kept.flatMap((sinceMs) => (sinceMs !== undefined && sinceMs > reach.fromMs ? [sinceMs] : []));
   if (dropped.length === 0) return;
-  const whose = policy ?? (dropped.length === 1 ? "one policy" : `${dropped.length} policies`);
+  const [one] = policies?.size === 1 ? policies : [];
+  const whose = one ?? (dropped.length === 1 ? "one policy" : `${dropped.length} policies`);
   const sinceMs = dropped.reduce((latest, one) => Math.max(latest, one));
   io.err(`older outcomes of ${whose} are no longer kept: all are here since ${showInstant(sinceMs)}`);
 }

@@ -56,6 +56,7 @@ describe("syncline failed, tasks", () => {
     const failed = await ended(prefix, { target: "2", status: "missed" });
     expect(await listed(prefix)).toEqual([failed]);
     expect(await listed(prefix, "--corrected")).toEqual([failed, mended]);
+    expect((await json(prefix, "failed", "list", "--corrected", "-n", "1")).err).toContain("and 1 more: --limit");
     const { out } = await fixture.command(prefix, "failed", "list", "nightly");
     expect(out).toMatch(/missed +nightly +sync job 2, slot 02:\d\dZ +400$/);
     expect(out).not.toContain(failed);
@@ -95,6 +96,9 @@ describe("syncline failed, tasks", () => {
     expect(await listed(prefix)).toEqual([kept]);
     const { err } = await fixture.command(prefix, "failed", "list");
     expect(err).toContain("older outcomes of one policy are no longer kept");
+    const toldOf = async (...names: string[]) => (await fixture.command(prefix, "failed", "list", ...names)).err;
+    expect(await toldOf("masks", "nightly")).toContain("older outcomes of one policy are no longer kept");
+    expect(await toldOf("masks")).not.toContain("no longer kept");
   });
 
   it("does one over by a new task by hand, once, and records who did it and why", async () => {

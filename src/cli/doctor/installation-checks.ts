@@ -122,7 +122,7 @@ function judgeSinks({ sinks, nowMs }: Status): readonly Finding[] {
       findings.push(warning(`${waiting} notices wait, the first for ${minutes}`, cure));
     }
     if (failed > 0) {
-      const cure = `\`syncline failed list\` shows them, \`syncline failed replay --sink ${sink}\` sends them again`;
+      const cure = `\`syncline failed list\` shows them, \`syncline failed replay --sink ${sink} --yes\` sends them again`;
       findings.push(warning(`${failed} notices are in its failed list`, cure));
     }
     if (dropped > 0) {
