@@ -15,7 +15,6 @@ import { type AppliedRecord, type FieldChange, type FieldRefusal, noRecord } fro
 import { ServiceError } from "../service/client.ts";
 import type { ApplyDependencies } from "./apply-dependencies.ts";
 import { type FieldDifference, type Knowledge, knownValue } from "./differences.ts";
-
 import { etagOf, type Inspection, inspect, putFields } from "./inspect.ts";
 
 const byStatus: Readonly<Partial<Record<number, PutFailure>>> = {
@@ -57,23 +56,24 @@ type FoundInspection = Extract<Inspection, { readonly state: "found" }>;
 /** Applies one object, one caller at a time. A failure of the service becomes a result. */
 export async function applyObject(object: DeclaredObject, deps: ApplyDependencies): Promise<ApplyResult> {
   const { memory, place, by } = deps;
+  // What this caller did at an earlier attempt counts as its own.
+  const before = async () => ownOf(await memory.record(place, object), by);
   const holder = await memory.hold(place, object, by);
-  if (holder !== by) return { end: "busy", holder, ...(await doneBefore(object, deps)) };
+  if (holder !== by) return { end: "busy", holder, ...(await before()) };
   try {
     return await new ApplyRun(object, deps).toTheEnd();
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    return { end: "failed", error, ...(await doneBefore(object, deps)) };
+    return { end: "failed", error, ...(await before()) };
   } finally {
     // Without Redis the hold ends by itself.
     await memory.letGo(place, object, by).catch(() => {});
   }
 }
 
-/** What this caller changed at an earlier attempt, and whether it may have changed more. */
-async function doneBefore(object: DeclaredObject, { memory, place, by }: ApplyDependencies) {
-  const kept = await memory.record(place, object);
-  return { isSent: kept.sent.some((one) => one.by === by), changes: kept.by === by ? kept.changed : [] };
+/** What a caller has changed, and whether it may have changed more. */
+function ownOf({ sent, changed, by: last }: AppliedRecord, by: string) {
+  return { isSent: sent.some((one) => one.by === by), changes: last === by ? changed : [] };
 }
 
 class ApplyRun {
@@ -98,33 +98,27 @@ class ApplyRun {
     this.#deps = deps;
   }
 
-  /** What this caller changed so far. */
-  changes(): readonly FieldChange[] {
-    return this.#record.by === this.#deps.by ? this.#record.changed : [];
-  }
-
   /** @throws ServiceError when the object cannot be read. */
   async toTheEnd(): Promise<ApplyResult> {
+    const { memory, place, by } = this.#deps;
     for (let round = 1; round <= roundsMax; round += 1) {
       if (round > 1) {
         // A round may outlast the hold: another caller may have taken the object.
-        const other = await this.#deps.memory.hold(this.#deps.place, this.#object, this.#deps.by);
-        if (other !== this.#deps.by) return this.#busy(other);
+        const other = await memory.hold(place, this.#object, by);
+        if (other !== by) return { end: "busy", holder: other, ...ownOf(this.#record, by) };
       }
-      const look = await inspect(this.#object, this.#deps, {
-        isFresh: round > 1,
-        isStale: this.#isStale,
-      });
-      this.#record = takeOver(look.record, this.#deps.by);
+      const look = await inspect(this.#object, this.#deps, { isFresh: round > 1, isStale: this.#isStale });
+      // An earlier caller has published its own changes.
+      this.#record = look.record.by === by ? look.record : { ...look.record, by, changed: [] };
       this.#kept = JSON.stringify(look.record);
-      if (look.state === "missing") return { end: "missing", detail: look.detail, changes: this.changes() };
+      if (look.state === "missing") return { end: "missing", detail: look.detail, changes: this.#record.changed };
       this.#record = noteInspection(this.#object, look.knowledge, this.#record);
       const open = await this.#openOf(look);
       if (open.length === 0) return await this.#done(look);
       const holder = look.syncJobId === undefined ? undefined : await this.#deps.holder(look.syncJobId);
       if (holder !== undefined) {
         await this.#keep();
-        return this.#busy(holder);
+        return { end: "busy", holder, ...ownOf(this.#record, by) };
       }
       const ended = await this.#put(this.#batchOf(open, look), look);
       if (ended !== undefined) return ended;
@@ -132,9 +126,7 @@ class ApplyRun {
     throw new Error(`${roundsMax} rounds did not bring an object to an end`);
   }
 
-  /**
-   * The fields that may still be sent. One that stayed the same after a success counts as ignored.
-   */
+  /** The fields still to send. One that stayed the same after a success counts as ignored. */
   async #openOf({ differences }: FoundInspection): Promise<readonly FieldDifference[]> {
     for (const { field, before, after, block } of differences) {
       const taken = this.#taken.get(field);
@@ -149,16 +141,11 @@ class ApplyRun {
     return differences.filter(({ field, block }) => block === undefined && !this.#taken.has(field));
   }
 
-  #busy(holder: string): ApplyResult {
-    const isSent = this.#record.sent.some(({ by }) => by === this.#deps.by);
-    return { end: "busy", holder, isSent, changes: this.changes() };
-  }
-
   async #done({ differences }: FoundInspection): Promise<ApplyResult> {
     await this.#keep();
     const howOf = (field: string) => (this.#ignored.has(field) ? "ignored" : "altered");
     const blocked = differences.map((one) => ({ ...one, block: one.block ?? { how: howOf(one.field), said: "" } }));
-    return { end: "done", blocked, changes: this.changes() };
+    return { end: "done", blocked, changes: this.#record.changed };
   }
 
   /** The fields of the next PUT. Fields that were refused without a reason go last, one by one. */
@@ -221,7 +208,7 @@ class ApplyRun {
       this.#isReadAgain = true;
       return undefined;
     }
-    const told = { changes: this.changes() };
+    const told = { changes: this.#record.changed };
     if (failure === "missing") return { end: "missing", detail: error.message, ...told };
     if (failure === "changed" || failure === "wants-etag")
       return { end: "precondition", detail: error.message, ...told };
@@ -231,10 +218,8 @@ class ApplyRun {
 
   /** Finds and remembers the refused field, or has the fields sent one by one. */
   async #blame({ answer }: ServiceError, changes: readonly FieldChange[]): Promise<void> {
-    const { field, isReadOnly, said } = findBlame(
-      changes.map((change) => change.field),
-      answer,
-    );
+    const names = changes.map((change) => change.field);
+    const { field, isReadOnly, said } = findBlame(names, answer);
     const change = changes.find((one) => one.field === field);
     if (change === undefined) {
       this.#isSingly = true;
@@ -278,11 +263,6 @@ function fieldsOf(entity: Readonly<Record<string, unknown>>): Readonly<Record<st
   );
 }
 
-/** The record as this caller continues it. An earlier caller has published its own changes. */
-function takeOver(record: AppliedRecord, by: string): AppliedRecord {
-  return record.by === by ? record : { ...record, by, changed: [] };
-}
-
 /** Notes what an inspection shows: matching fields are applied, matching sent ones changed. */
 function noteInspection(object: DeclaredObject, knowledge: Knowledge, record: AppliedRecord): AppliedRecord {
   const applied = { ...record.applied };
@@ -312,11 +292,6 @@ function noteSent(record: AppliedRecord, changes: readonly FieldChange[], by: st
   return { ...record, sent: lastOfEach([...record.sent, ...changes.map((change) => ({ ...change, by }))]) };
 }
 
-/** Notes that these fields were surely not changed. */
-function withoutSent(record: AppliedRecord, changes: readonly FieldChange[]): AppliedRecord {
-  return { ...record, sent: record.sent.filter(({ field }) => !isAmong(field, changes)) };
-}
-
 /** Notes a success: the values it shows count; where it shows none, the sent ones do. */
 function noteTaken(
   record: AppliedRecord,
@@ -335,7 +310,8 @@ function noteTaken(
   // A field missing in the answer: drop the older value that would contradict it.
   const before = Object.entries(record.returned).filter(([field]) => !isAmong(field, changes));
   return {
-    ...withoutSent(record, changes),
+    ...record,
+    sent: record.sent.filter(({ field }) => !isAmong(field, changes)),
     applied,
     changed: lastOfEach([...record.changed, ...taken, ...altered]),
     returned: Object.fromEntries([...before, ...cut]),

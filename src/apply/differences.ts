@@ -107,13 +107,11 @@ export function describeBlock({ field, after, before, block }: FieldDifference):
 
 /** The changes in one line; empty without changes. */
 export function describeChanges(changes: readonly FieldChange[]): string {
-  const [drifted, applied] = [true, false].map((isDrift) =>
-    changes.filter((change) => change.isDrift === isDrift).map(tellChange),
-  );
-  return [
-    ...(drifted === undefined || drifted.length === 0 ? [] : [`changed by hand and set again: ${drifted.join(", ")}`]),
-    ...(applied === undefined || applied.length === 0 ? [] : [`set ${applied.join(", ")}`]),
-  ].join("; ");
+  const told = (words: string, wanted: readonly FieldChange[]) =>
+    wanted.length === 0 ? [] : [`${words} ${wanted.map(tellChange).join(", ")}`];
+  const drifted = changes.filter(({ isDrift }) => isDrift);
+  const applied = changes.filter(({ isDrift }) => !isDrift);
+  return [...told("changed by hand and set again:", drifted), ...told("set", applied)].join("; ");
 }
 
 /** Why an object that requires a version cannot be changed, and what to do. */
