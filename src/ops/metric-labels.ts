@@ -86,29 +86,3 @@ export function shownLabel(label: LabelName): string {
 export function isNameLabel(label: LabelName): label is keyof typeof namesMax {
   return label in namesMax;
 }
-
-/** The names of one kind that have series of their own. */
-export class LabelNames {
-  readonly #names = new Set<string>();
-  readonly #max: number;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** Adds names in order, as far as there is room. Returns the new ones. */
-  takeIn(names: Iterable<string>): string[] {
-    const fresh: string[] = [];
-    for (const name of names) {
-      if (this.#names.size >= this.#max) break;
-      if (this.#names.has(name)) continue;
-      this.#names.add(name);
-      fresh.push(name);
-    }
-    return fresh;
-  }
-
-  has(name: string): boolean {
-    return this.#names.has(name);
-  }
-}

@@ -8,7 +8,6 @@ import {
   isNameLabel,
   isOpenLabel,
   type LabelName,
-  LabelNames,
   namesMax,
   otherValue,
   shownLabel,
@@ -55,11 +54,7 @@ export class Metrics {
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
-  readonly #names = {
-    policy: new LabelNames(namesMax.policy),
-    service: new LabelNames(namesMax.service),
-    sink: new LabelNames(namesMax.sink),
-  };
+  readonly #names = { policy: new Set<string>(), service: new Set<string>(), sink: new Set<string>() };
   readonly #patience: ScrapePatience;
   #source: GaugeSource | undefined;
   #reading: Promise<void> | undefined;
@@ -67,11 +62,9 @@ export class Metrics {
 
   constructor(patience: Partial<ScrapePatience> = {}) {
     this.#patience = { ...defaultPatience, ...patience };
-    for (const [name, facts] of tableRows()) this.#register(name, facts);
-    this.#bear(
-      tableRows().filter(([, { labels }]) => !labels.some(isNameLabel)),
-      {},
-    );
+    for (const [name, facts] of tableRows) this.#register(name, facts);
+    const unnamed = tableRows.filter(([, { labels }]) => !labels.some(isNameLabel));
+    this.#bear(unnamed, {});
     const eventLoopMonitoringPrecision = lagMeasuredEveryMs;
     collectDefaultMetrics({ register: this.#registry, prefix: "syncline_", eventLoopMonitoringPrecision });
     for (const name of misnamed) this.#registry.removeSingleMetric(name);
@@ -99,18 +92,21 @@ export class Metrics {
   takeInSet({ services, sinks, policies }: NamedSet): void {
     this.takeIn("service", services.keys());
     this.takeIn("sink", sinks.keys());
-    this.takeIn(
-      "policy",
-      policies.map(({ name }) => name),
-    );
+    const names = policies.map(({ name }) => name);
+    this.takeIn("policy", names);
   }
 
   /** Gives names series of their own, first come first served, as far as there is room. */
   takeIn(label: keyof typeof namesMax, names: Iterable<string>): void {
-    const rows = tableRows().filter(([, { labels }]) => labels.includes(label));
-    const all = [...names];
-    for (const name of this.#names[label].takeIn(all)) this.#bear(rows, { [label]: name });
-    if (all.some((name) => !this.knows(label, name))) this.#bear(rows, { [label]: otherValue });
+    const rows = tableRows.filter(([, { labels }]) => labels.includes(label));
+    const known = this.#names[label];
+    for (const name of new Set(names).difference(known)) {
+      // All names without room share one series.
+      const isFull = known.size >= namesMax[label];
+      this.#bear(rows, { [label]: isFull ? otherValue : name });
+      if (isFull) return;
+      known.add(name);
+    }
   }
 
   /** Whether a name has series of its own. */
@@ -143,7 +139,7 @@ export class Metrics {
     const gauge = this.#gauges.get(name);
     gauge?.reset();
     // The library reports 0 for a gauge without labels that was never set.
-    if (tableFacts(name).labels.length === 0) gauge?.remove();
+    if (metricTable[name].labels.length === 0) gauge?.remove();
   }
 
   #register(name: string, { type, help, labels, buckets }: MetricFacts): void {
@@ -204,18 +200,9 @@ export class Metrics {
   }
 }
 
-/** The table's rows. */
-function tableRows(): (readonly [MetricName, MetricFacts])[] {
-  return Object.keys(metricTable)
-    .filter((name) => name in metricTable)
-    .map((name) => [name as MetricName, tableFacts(name as MetricName)] as const);
-}
+const tableRows = Object.entries<MetricFacts>(metricTable) as [MetricName, MetricFacts][];
 
-function tableFacts(name: MetricName): MetricFacts {
-  return metricTable[name];
-}
-
-const sharedGauges = tableRows().flatMap(([name, { type, scope }]) =>
+const sharedGauges = tableRows.flatMap(([name, { type, scope }]) =>
   type === "gauge" && scope === "shared" ? [name as NameOf<"gauge">] : [],
 );
 
