@@ -55,9 +55,9 @@ export async function readApiRequest(operation: Operation, options: ApiOptions, 
   };
 }
 
-/** Whether a request is for a list, so that it may be walked and counted. */
-function isListRequest(request: ApiRequest): request is ApiRequest & { readonly operation: ListOperation } {
-  return factsOf(request.operation).answer === "list";
+/** Whether an operation gives a list, which may be walked and counted. */
+function isList(operation: Operation): operation is ListOperation {
+  return factsOf(operation).answer === "list";
 }
 
 function readKey(operation: Operation, facts: OperationFacts, options: ApiOptions): string {
@@ -116,21 +116,17 @@ async function readBody(path: string, io: CommandIo): Promise<JsonObject> {
   return body;
 }
 
-type AnyPage = Page<JsonObject>;
-
 type Result =
   | { readonly type: "json"; readonly value: unknown }
-  | { readonly type: "page"; readonly page: AnyPage }
   | { readonly type: "done"; readonly what: string }
   | { readonly type: "deletion"; readonly isDeleted: boolean };
 
 type Invoke = (service: SyncService, request: ApiRequest, signal: AbortSignal) => Promise<Result>;
 
 const json = (value: unknown): Result => ({ type: "json", value });
-const ofPage = (page: AnyPage): Result => ({ type: "page", page });
 
-/** A total table: an operation without an entry does not compile. */
-const invocations: Readonly<Record<Operation, Invoke>> = {
+/** What gives no list. A total table: an operation without an entry does not compile. */
+const invocations: Readonly<Record<Exclude<Operation, ListOperation>, Invoke>> = {
   GetSyncJobById: async (service, r, signal) => json(await service.getSyncJobById(r.key, r, { signal })),
   UpdateSyncJobById: async (service, r, signal) => json(await service.updateSyncJobById(r.key, r.body, r, { signal })),
   DeleteSyncJobById: async (service, r, signal) => {
@@ -147,47 +143,38 @@ const invocations: Readonly<Record<Operation, Invoke>> = {
   },
   UpdateEcmDocumentMaskById: async (service, r, signal) =>
     json(await service.updateEcmDocumentMaskById(r.key, r.body, r, { signal })),
-  GetJobMasks: async (service, r, signal) => ofPage(await service.getJobMasks(r, { signal })),
   UpdateDriveSyncTargetById: async (service, r, signal) =>
     json(await service.updateDriveSyncTargetById(r.key, r.body, r, { signal })),
   UpdateSiteSyncTargetById: async (service, r, signal) =>
     json(await service.updateSiteSyncTargetById(r.key, r.body, r, { signal })),
-  GetApprovals: async (service, r, signal) => ofPage(await service.getApprovals(r, { signal })),
   GetIdentityById: async (service, r, signal) => {
     const query = { repository: r.repository ?? "", select: r.select, expand: r.expand };
     return json({ value: await service.getIdentityById(r.key, query, { signal }) });
   },
-  GetTriggers: async (service, r, signal) => ofPage(await service.getTriggers(r, { signal })),
-  GetAuthActivities: async (service, r, signal) => ofPage(await service.getAuthActivities(r, { signal })),
-  GetActivities: async (service, r, signal) => ofPage(await service.getActivities(r, { signal })),
-  GetConflictDetails: async (service, r, signal) => ofPage(await service.getConflictDetails(r, { signal })),
 };
 
 /** Makes the request and prints its answer. @throws ServiceError */
 export async function callOperation(service: SyncService, request: ApiRequest, io: CommandIo): Promise<ExitCode> {
-  if (isListRequest(request)) {
-    if (request.count) {
-      io.out(String(await service.count(request.operation, request, { signal: io.signal })));
-      return 0;
-    }
-    if (request.all) {
-      for await (const page of service.pages(request.operation, request, { signal: io.signal })) {
-        for (const item of page.items) io.out(safeJson(item));
-      }
-      return 0;
-    }
+  const { operation } = request;
+  const { signal } = io;
+  const write = (value: unknown) => io.out(safeJson(value, request.json ? 0 : 2));
+  if (!isList(operation)) return print(await invocations[operation](service, request, signal), request, write, io);
+  if (request.count) {
+    io.out(String(await service.count(operation, request, { signal })));
+    return 0;
   }
-  return print(await invocations[request.operation](service, request, io.signal), request, io);
+  for await (const page of service.pages(operation, request, { signal })) {
+    if (!request.all) return printPage(page, write, io);
+    for (const item of page.items) io.out(safeJson(item));
+  }
+  return 0;
 }
 
-function print(result: Result, request: ApiRequest, io: CommandIo): ExitCode {
-  const write = (value: unknown) => io.out(safeJson(value, request.json ? 0 : 2));
+function print(result: Result, request: ApiRequest, write: (value: unknown) => void, io: CommandIo): ExitCode {
   switch (result.type) {
     case "json":
       write(result.value);
       return 0;
-    case "page":
-      return printPage(result.page, write, io);
     case "done":
       if (request.json) write({ operation: request.operation, key: toKey(request.key), status: "accepted" });
       else io.out(result.what);
@@ -200,7 +187,7 @@ function print(result: Result, request: ApiRequest, io: CommandIo): ExitCode {
   }
 }
 
-function printPage(page: AnyPage, write: (value: unknown) => void, io: CommandIo): ExitCode {
+function printPage(page: Page<JsonObject>, write: (value: unknown) => void, io: CommandIo): ExitCode {
   // Shows only that there is more: a link's query may open it without a token. --all reads on.
   const link = page.nextLink === undefined ? {} : { "@odata.nextLink": page.nextLink.replace(/\?.*$/s, "?[…]") };
   write({ value: page.items, ...link });
