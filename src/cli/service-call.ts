@@ -1,21 +1,22 @@
 // Connects commands to a service, closes the connection, and explains a call that failed.
 
 import { createService } from "../app/create-service.ts";
+import type { ServiceSettings } from "../config/policy-set.ts";
 import type { ErrorKind } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import type { CommandIo, ExitCode } from "./command-io.ts";
 import { findService, loadPoliciesOrThrow } from "./shared-options.ts";
 
-/** The client of a service in a policy file, and its name. @throws UsageError without one. */
+/** The client of a service in a policy file, and its settings. @throws UsageError without one. */
 export async function connectTo(
   config: string,
   service: string | undefined,
   io: CommandIo,
-): Promise<{ readonly client: SyncService; readonly name: string }> {
+): Promise<{ readonly client: SyncService; readonly name: string; readonly settings: ServiceSettings }> {
   const settings = findService(await loadPoliciesOrThrow(config, io), service);
   const client = createService(settings, { variables: io.settings.variables, log: silentLog });
-  return { client, name: settings.name };
+  return { client, name: settings.name, settings };
 }
 
 /** Runs `use` with a client; a failure of its service is printed and sets the exit code. */

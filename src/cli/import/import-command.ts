@@ -2,16 +2,14 @@
 // and crontabs that start its sync jobs today. Changes nothing.
 import { basename } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
-import { createService } from "../../app/create-service.ts";
 import { policyLimits } from "../../config/rules/policy-limits.ts";
 import { parseDocuments } from "../../config/yaml/parse-yaml.ts";
 import { UsageError } from "../../core/errors.ts";
-import { silentLog } from "../../core/event-log.ts";
 import { counted } from "../../core/plain-text.ts";
 import { checkCron } from "../../schedule/cron-pattern.ts";
 import { escapeControls } from "../../service/error-body.ts";
 import { type CommandIo, readInputFile } from "../command-io.ts";
-import { withService } from "../service-call.ts";
+import { connectTo, withService } from "../service-call.ts";
 import {
   findService,
   loadPoliciesOrThrow,
@@ -72,8 +70,7 @@ async function importService(options: ImportOptions, io: CommandIo): Promise<voi
   const { config, repository, policiesOnly, runs } = options;
   if (config === undefined)
     throw new UsageError("say what to import: --config PATH of a service, --cron-jobs FILE or --crontab FILE");
-  const settings = findService(await loadPoliciesOrThrow(config, io), options.service);
-  const client = createService(settings, { variables: io.settings.variables, log: silentLog });
+  const { client, settings } = await connectTo(config, options.service, io);
   await withService(client, io, async (service) => {
     const found = await readExisting(service, repository, io).finally(() => io.progress?.(""));
     const form = { as: runs === true ? "run" : "apply", withSettings: policiesOnly !== true } as const;
