@@ -3,8 +3,7 @@ import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { deletionByHand } from "../model/task.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
-import type { RedisTarget, Store } from "../store/redis.ts";
-import { withStore } from "./shared-options.ts";
+import type { Store } from "../store/redis.ts";
 
 /** A policy that names a deleted sync job. */
 export interface DeletedTarget {
@@ -34,11 +33,6 @@ export async function findDeletedTargets(
       return note === undefined ? [] : [{ policy, syncJob, atMs: note.atMs, by: note.policy }];
     }),
   );
-}
-
-/** The same, connecting to Redis first. @throws OutOfReachError */
-export async function readDeleted(policies: readonly Policy[], target: RedisTarget): Promise<readonly DeletedTarget[]> {
-  return withStore(target, (store) => findDeletedTargets({ policies }, store));
 }
 
 /** What is wrong, in words. */

@@ -13,7 +13,7 @@ import { type DstDay, dstDays } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
-import { cureOf, type DeletedTarget, readDeleted, tellDeleted } from "./deleted-targets.ts";
+import { cureOf, type DeletedTarget, findDeletedTargets, tellDeleted } from "./deleted-targets.ts";
 import {
   type AssumptionOptions,
   isDurationGiven,
@@ -34,6 +34,7 @@ import {
   redisTarget,
   refuseIgnoredOptions,
   type SetOptions,
+  withStore,
 } from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
 import { parseRange, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
@@ -159,7 +160,9 @@ async function showNext(options: PlanOptions, set: PolicySet, io: CommandIo): Pr
     peaks: typeof options.peaks === "number" ? options.peaks : peaksByDefault,
     requests: wanted.requests,
   };
-  const deleted = options.deleted ? await readDeleted(policies, redisTarget(options, io)) : undefined;
+  const deleted = options.deleted
+    ? await withStore(redisTarget(options, io), (store) => findDeletedTargets({ policies }, store))
+    : undefined;
   const byName = new Map(set.policies.map((policy) => [policy.name, policy]));
   const plans = policies.map((policy) => ({
     policy,

@@ -30,17 +30,15 @@ import {
   findPolicy,
   findService,
   loadPoliciesOf,
-  policySetFor,
   type ReasonOption,
   reasonOption,
   redisCommand,
-  redisTarget,
   refuseIgnoredOptions,
   type SetOptions,
   serviceOption,
   syncJobArgument,
+  withPolicies,
   withProducer,
-  withStore,
 } from "./shared-options.ts";
 import { wideOption } from "./table.ts";
 
@@ -82,16 +80,11 @@ export function runCommand(io: CommandIo): Command {
     .action(async (name: string | undefined, options: RunOptions, chosen: Command) => {
       if (options.wait !== true) refuseIgnoredOptions(chosen, ["timeout"], "without --wait");
       if (options.syncJob === undefined) refuseIgnoredOptions(chosen, ["service", "repository"], "without --sync-job");
-      const redis = redisTarget(options, io);
-      await withStore(redis, async (store) => {
-        const set = await policySetFor(options, store, io);
+      await withPolicies(options, io, async ({ set, store, target: redis }) => {
         const queue = chooseRun(name, options, set);
         const by = byHand(io, options);
-        const busy = await readTasksInFlight(
-          store,
-          [...set.services.keys()],
-          (policy) => policy === (name ?? runByHand),
-        );
+        const isMeant = (policy: string) => policy === (name ?? runByHand);
+        const busy = await readTasksInFlight(store, [...set.services.keys()], isMeant);
         const queued = await withProducer(redis, (producer) => queue({ store, producer, by }));
         const context = { set, redis, store, options, io };
         const ids = queued.tasks.map(({ id }) => id);
@@ -119,15 +112,13 @@ export function tellBusy(
   isSkipped: boolean,
   io: CommandIo,
 ): void {
-  const targets = new Set(queued.map(({ target, service }) => JSON.stringify([service, target])));
-  const same = before.filter(({ task }) => targets.has(JSON.stringify([task.service, task.target])));
-  if (same.length === 0) return;
-  const ids = someNames(
-    same.map(({ task }) => task.id),
-    "`syncline running --ids`",
-  );
+  const keyOf = ({ service, target }: Pick<Task, "service" | "target">) => JSON.stringify([service, target]);
+  const targets = new Set(queued.map(keyOf));
+  const ids = before.flatMap(({ task }) => (targets.has(keyOf(task)) ? [task.id] : []));
+  if (ids.length === 0) return;
+  const shown = someNames(ids, "`syncline running --ids`");
   const then = isSkipped ? "; while they go on, these are skipped (overlap: skip)" : "";
-  io.err(`in flight before these: ${ids}${then}; \`syncline running\` says what they wait for`);
+  io.err(`in flight before these: ${shown}${then}; \`syncline running\` says what they wait for`);
 }
 
 /** What is meant: a policy, or one sync job. @throws UsageError for neither, or for both. */
@@ -241,15 +232,16 @@ class StandIn {
 async function waitAndReport(
   tasks: readonly Task[],
   standIn: Pick<StandIn, "look">,
-  { set, store, options, io }: HandContext,
+  context: HandContext,
 ): Promise<void> {
+  const { set, store, options, io } = context;
   const zoneOf = (name: string) => policyOf(set, name).timezone;
   const progress = createProgress(set, store, io);
   const show: ShowProgress = async (open, outcomes) => {
     await progress(open, outcomes);
     if (open.length > 0) await standIn.look();
   };
-  const { outcomes, open } = await waitForOutcomes(tasks, store, { timeoutMs: options.timeout, io, show });
+  const { outcomes, open } = await waitForOutcomes(tasks, context, show);
   io.progress?.("");
   if (options.json) io.out(JSON.stringify(outcomes));
   else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { zoneOf }));
@@ -270,17 +262,11 @@ function describeOpen(open: readonly Task[], isStopped: boolean): string {
   return `${why}; ${what}\nlook again: syncline explain ${first}\nstop it: syncline cancel ${first}`;
 }
 
-interface Wait {
-  readonly timeoutMs: number;
-  readonly io: Pick<CommandIo, "signal" | "err" | "progress">;
-  readonly show: ShowProgress;
-}
-
 /** The outcomes of tasks of one policy, and the tasks that have none in time, over outages. */
-async function waitForOutcomes(tasks: readonly Task[], store: Store, { timeoutMs, io, show }: Wait) {
+async function waitForOutcomes(tasks: readonly Task[], { store, options, io }: HandContext, show: ShowProgress) {
   const history = new History(store);
   const journal = new StartJournal(store);
-  const deadlineMs = systemClock.monotonicMs() + timeoutMs;
+  const deadlineMs = systemClock.monotonicMs() + options.timeout;
   const outcomes: Outcome[] = [];
   const open = new Map(tasks.map((task) => [task.id, task]));
   const look = async () => {

@@ -134,17 +134,12 @@ export function syncJobArgument(text: string): number {
   return Number(text);
 }
 
-/** Parses a text of 1 to `max` characters. */
-function textArgument(max: number): (text: string) => string {
-  return (text) => {
-    if (text.trim() === "" || text.length > max) throw new InvalidArgumentError(`write 1 to ${max} characters`);
-    return text;
-  };
-}
-
 /** `--reason TEXT`: why a person acts, for the record of changes. */
 export function reasonOption(description = "why; stands in the record of changes", max = reasonCharactersMax): Option {
-  return new Option("--reason <text>", description).argParser(textArgument(max));
+  return new Option("--reason <text>", description).argParser((text) => {
+    if (text.trim() === "" || text.length > max) throw new InvalidArgumentError(`write 1 to ${max} characters`);
+    return text;
+  });
 }
 
 /** The value of `--reason`. */

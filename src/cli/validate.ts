@@ -2,7 +2,6 @@
 // likely mistakes. Each path is a set of its own, as `syncline serve PATH` would load it. Starts
 // nothing.
 import { Command } from "commander";
-import { loadPolicies } from "../config/load-policies.ts";
 import type { EventCalendar, Policy, PolicySet } from "../config/policy-set.ts";
 import { formatProblem, type Problem } from "../config/problem.ts";
 import { systemClock } from "../core/clock.ts";
@@ -11,7 +10,7 @@ import { UsageError } from "../core/errors.ts";
 import { counted } from "../core/plain-text.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import type { CommandIo } from "./command-io.ts";
-import { configVariable, policyChecks } from "./shared-options.ts";
+import { configVariable, loadPoliciesOf } from "./shared-options.ts";
 
 /** A fixed "now", so that the same file gives the same warnings every day. */
 const judgedFromMs = Date.UTC(2026, 0, 1);
@@ -47,7 +46,7 @@ async function validateAll(paths: readonly string[], io: CommandIo) {
   const files = new Set<string>();
   let [policies, services] = [0, 0];
   for (const path of paths) {
-    const loaded = await loadPolicies(path, { variables: io.settings.variables, checks: policyChecks });
+    const loaded = await loadPoliciesOf(path, io);
     for (const file of loaded.ok ? loaded.set.files : loaded.files) files.add(file);
     if (loaded.ok) {
       policies += loaded.set.policies.length;
