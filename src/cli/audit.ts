@@ -69,7 +69,7 @@ export function auditCommand(io: CommandIo): Command {
         );
         const hasScheduler = (await readPresence(store)).schedulers > 0;
         const isWhole = reports.length === wanted.length;
-        show(reports, { json: options.json === true, isWhole }, io);
+        show(reports, isWhole, options, io);
         if (!isWhole) {
           io.err(`stopped before its end: ${reports.length} of ${wanted.length} policies were looked at`);
           io.exitCode = 1;
@@ -92,11 +92,7 @@ function auditedSpan(
   return { fromMs, toMs };
 }
 
-function show(
-  reports: readonly AuditReport[],
-  { json, isWhole }: { readonly json: boolean; readonly isWhole: boolean },
-  io: CommandIo,
-): void {
+function show(reports: readonly AuditReport[], isWhole: boolean, { json }: AuditOptions, io: CommandIo): void {
   const off = reports.reduce((sum, { findings }) => sum + findings.length, 0);
   if (json) {
     const shown = reports.flatMap(({ policy, findings }) =>

@@ -221,12 +221,8 @@ async function act(
   showResults(name, results, notListed, { json: options.json === true, io });
   const again = done.flatMap(({ item, into }) => (item.type === "task" && into !== undefined ? item.outcome : []));
   const skips = new Set(set?.policies.filter(isSkippedBeside).map(({ name }) => name));
-  tellBusy(
-    before.tasks,
-    again,
-    again.some(({ policy }) => skips.has(policy)),
-    io,
-  );
+  const isSkipped = again.some(({ policy }) => skips.has(policy));
+  tellBusy(before.tasks, again, isSkipped, io);
   if (ids.length === 0 && results.length === 0) io.err(describeEmpty(items, { policies, sink, all, corrected }));
   if (name === "replay" && done.length > 0 && (await readPresence(connections.store)).workers === 0)
     io.err("no worker is alive: what is queued starts when one does");

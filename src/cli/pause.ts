@@ -81,7 +81,8 @@ export function pauseCommand(io: CommandIo): Command {
         const known = set ?? (await findRunningSet(store))?.set;
         const policies = known?.policies.filter((one) => isAbout(subject, one));
         const timezone = timezoneFor(undefined, policies);
-        const untilMs = untilOf(options, { nowMs: await redisTimeMs(store), timezone });
+        const now = { nowMs: await redisTimeMs(store), timezone, side: "future" } as const;
+        const untilMs = options.until === undefined ? null : parseTime(options.until, "--until", now);
         const paused = await pause(subject, untilMs, { store, set, by: byHand(io, options) });
         if (options.json) return io.out(JSON.stringify(paused));
         io.out(`${showSubject(paused)} paused ${showUntil(paused, timezone)}: ${paused.note}`);
@@ -108,10 +109,6 @@ function pausesTable(pauses: readonly Pause[], screen: Screen): string {
     pause.note,
   ]);
   return toTable(["paused", "since", "until", "by", "reason"], rows, screen, { leaveOut: ["since"] });
-}
-
-function untilOf({ until }: PauseOptions, now: { readonly nowMs: number; readonly timezone: string }): number | null {
-  return until === undefined ? null : parseTime(until, "--until", { ...now, side: "future" });
 }
 
 /** A command about one policy, one service, one label, or all. */
@@ -193,10 +190,7 @@ export function resumeCommand(io: CommandIo): Command {
           io.err(`stopped: not caught up, so run them by hand: ${someNames(left)}`);
           io.exitCode = 1;
         }
-        if (options.json) {
-          io.out(JSON.stringify({ v: 1, ...done, left }));
-          return;
-        }
+        if (options.json) return io.out(JSON.stringify({ v: 1, ...done, left }));
         show(subject, { ...resumed, isCatchingUp: options.catchUp === true }, io);
         if (resumed.ended.length > 0) for (const line of describeMissingRoles(await readPresence(store))) io.err(line);
       });

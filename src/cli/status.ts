@@ -90,7 +90,7 @@ interface Parts {
 async function showStatus(options: StatusOptions, { store, target, io }: Parts): Promise<void> {
   const set = chosenSet(await policySetFor(options, store, io), options);
   const { at } = options;
-  if (at !== undefined) return showStatusAt(set.policies, { ...options, at }, { store, io });
+  if (at !== undefined) return showStatusAt(at, set.policies, options, { store, io });
   const status = await readStatus(set, store, target);
   const lines = await readPolicyLines(set.policies, store, status);
   const shown = await withSlots(options.json ? lines : lines.slice(0, options.limit), store, status.nowMs);
@@ -128,10 +128,11 @@ async function repeat(show: () => Promise<void>, io: CommandIo): Promise<void> {
 }
 
 /** Judges the policies and prints it; exit code 1 when one had not succeeded. */
-export async function showStatusAt(
+async function showStatusAt(
+  at: string,
   policies: readonly Policy[],
-  { at, limit, json }: { readonly at: string; readonly limit: number; readonly json?: true },
-  { store, io }: { readonly store: Store; readonly io: CommandIo },
+  { limit, json }: StatusOptions,
+  { store, io }: Omit<Parts, "target">,
 ): Promise<void> {
   const spans = spansOf(at, await redisTimeMs(store));
   const found = await readStatusAt(policies, spans, store);
@@ -139,7 +140,8 @@ export async function showStatusAt(
   io.exitCode = behind.length === 0 ? 0 : 1;
   if (json) return io.out(toJson(found));
   io.out(sumOf(found));
-  if (behind.length > 0) io.out(toTable(["not succeeded", "why"], behind.slice(0, limit).map(toRow), io));
+  const rows = behind.slice(0, limit).map(({ policy, why }) => [policy.name, why]);
+  if (rows.length > 0) io.out(toTable(["not succeeded", "why"], rows, io));
   if (behind.length > limit) io.out(`and ${behind.length - limit} more: --limit shows more, --json all`);
 }
 
@@ -174,10 +176,6 @@ function sumOf(found: readonly PolicyAt[]): string {
   const named = shown.length <= zonesNamedMax ? shown : ofDays;
   const when = `${named.join(", ")}${named.length === shown.length ? "" : " and the same time in other zones"}`;
   return `at ${when}, since the midnight before: ${good} of ${counted(due, "policy", "policies")} due had succeeded${others}${later}`;
-}
-
-function toRow({ policy, why }: PolicyAt): string[] {
-  return [policy.name, why];
 }
 
 function toJson(found: readonly PolicyAt[]): string {
