@@ -12,7 +12,7 @@ import { MaskCache } from "../apply/mask-cache.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { readOutcomeLimits } from "../config/settings.ts";
-import { watchPolicies } from "../config/watch-policies.ts";
+import { PolicyWatch } from "../config/watch-policies.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "../core/component.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
@@ -154,7 +154,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   };
   const noteRejected: SetKeeper["noteRejected"] = (why) => keeper.noteRejected(why);
   if (watch !== undefined)
-    components.push(watchPolicies({ ...watch, variables, current: set, adopt, noteRejected, log }));
+    components.push(new PolicyWatch({ ...watch, variables, current: set, adopt, noteRejected, log }));
   const stop = async () => {
     // From here on nothing starts. Connections close even when a component fails to stop.
     stopping.abort();

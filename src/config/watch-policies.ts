@@ -52,12 +52,8 @@ const unreadMsMax = 300_000;
 /** Changes of the same moment may have the same times: the newest must be so old. */
 const settledMs = 10_000;
 
-/** Makes the hot reload. */
-export function watchPolicies(options: WatchOptions): Component {
-  return new PolicyWatch(options);
-}
-
-class PolicyWatch implements Component {
+/** The hot reload. */
+export class PolicyWatch implements Component {
   readonly name = "policy watch";
   readonly #options: WatchOptions;
   readonly #clock: Clock;

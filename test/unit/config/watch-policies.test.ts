@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { policyChecks } from "../../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
-import { readUnmoved, type WatchOptions, watchPolicies } from "../../../src/config/watch-policies.ts";
+import { PolicyWatch, readUnmoved, type WatchOptions } from "../../../src/config/watch-policies.ts";
 import { nextTurn, systemClock } from "../../../src/core/clock.ts";
 import type { Component } from "../../../src/core/component.ts";
 import type { EventFields } from "../../../src/core/event-log.ts";
@@ -41,7 +41,7 @@ async function start(path: string, { adopt, ...options }: Partial<WatchOptions> 
     events.push({ ...fields, event });
     wake();
   };
-  watch = watchPolicies({
+  watch = new PolicyWatch({
     ...loading,
     path,
     current: loaded.set,
