@@ -5,8 +5,6 @@ import { UsageError } from "../core/errors.ts";
 
 /** The environment's settings. Command-line options win over them. */
 export interface Settings {
-  /** `REDIS_URL`, e.g. `redis://localhost:6379`. */
-  readonly redisUrl: string | undefined;
   /** `SYNCLINE_TOKEN`: the bearer token for `syncline api --base-url`. */
   readonly token: string | undefined;
   /** `SYNCLINE_LOG_LEVEL`: debug, info, warn, error or silent; default info. */
@@ -21,7 +19,6 @@ export interface Settings {
 export function readSettings(variables: Readonly<Record<string, string | undefined>> = process.env): Settings {
   const filled = (name: string) => (variables[name] === "" ? undefined : variables[name]);
   return {
-    redisUrl: filled("REDIS_URL"),
     token: filled("SYNCLINE_TOKEN"),
     logLevel: filled("SYNCLINE_LOG_LEVEL") ?? "info",
     noColor: filled("NO_COLOR") !== undefined,

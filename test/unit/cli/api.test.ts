@@ -29,7 +29,6 @@ async function run(
     err: (line) => err.push(line),
     colours: false,
     settings: {
-      redisUrl: undefined,
       token: "token" in given ? given.token : canary,
       logLevel: "info",
       noColor: true,
