@@ -13,7 +13,7 @@ interface NamedPolicy {
 
 interface ChainFile {
   readonly file: CheckedFile;
-  /** By name; of two with one name, the first. */
+  /** By name; of two with one name, the last. */
   readonly policies: ReadonlyMap<string, NamedPolicy>;
 }
 
@@ -43,12 +43,7 @@ export function checkChains(files: readonly CheckedFile[], isWhole: boolean): vo
 
 function policiesOf({ draft }: CheckedFile): ChainFile["policies"] {
   const entries = (draft.policies ?? []).map((policy, index) => [policy.name ?? "", { policy, index }] as const);
-  return new Map(
-    entries
-      .toReversed()
-      .filter(([name]) => name !== "")
-      .toReversed(),
-  );
+  return new Map(entries.filter(([name]) => name !== ""));
 }
 
 function absent(wanted: string, one: ChainFile, all: readonly ChainFile[], isWhole: boolean): Finding | undefined {

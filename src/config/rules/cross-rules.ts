@@ -87,17 +87,13 @@ function checkDoubles(files: readonly CheckedFile[]): void {
   for (const { yaml, draft, report } of files) {
     const check = (what: string, name: string, path: Path) => {
       const known = first.get(`${what} ${name}`);
-      const hint = what === "default" ? "set it in one file only" : "give one of them another name";
       if (known === undefined) first.set(`${what} ${name}`, { yaml, path });
-      else
-        report(
-          path,
-          `the ${what} "${name}" is there twice: first in ${known.yaml.file}:${known.yaml.lineOf(known.path)}`,
-          {
-            hint,
-            place: what === "policy" ? "value" : "key",
-          },
-        );
+      else {
+        const where = `${known.yaml.file}:${known.yaml.lineOf(known.path)}`;
+        const hint = what === "default" ? "set it in one file only" : "give one of them another name";
+        const place = what === "policy" ? "value" : "key";
+        report(path, `the ${what} "${name}" is there twice: first in ${where}`, { hint, place });
+      }
     };
     for (const name of Object.keys(draft.services ?? {})) check("service", name, ["services", name]);
     for (const name of Object.keys(draft.sinks ?? {})) check("sink", name, ["sinks", name]);
@@ -198,10 +194,8 @@ function tooMany(files: readonly CheckedFile[]): Problem[] {
     calendars: policyLimits.calendarsMax,
   };
   return Object.entries(limits).flatMap(([what, most]) => {
-    const total = files.reduce(
-      (sum, { draft }) => sum + Object.keys(draft[what as keyof typeof limits] ?? []).length,
-      0,
-    );
+    const countIn = ({ draft }: CheckedFile) => Object.keys(draft[what as keyof typeof limits] ?? []).length;
+    const total = files.reduce((sum, file) => sum + countIn(file), 0);
     const file = files.at(-1)?.yaml.file ?? "";
     const hint = "split them over two installations";
     return total > most ? [problemOfFile(file, `${total} ${what} in all: ${most} is the most`, hint)] : [];

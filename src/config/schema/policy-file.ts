@@ -1,6 +1,7 @@
 // The whole of a policy file: what each key may hold. The rules check which keys go together.
 // policies.schema.json and docs/policies.md are made from it.
 import { z } from "zod";
+import { parseWallText } from "../../core/duration.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
 import { actionFields } from "./action.ts";
 import { behaviourFields } from "./follow.ts";
@@ -38,6 +39,7 @@ const blackoutItemSchema = z.union([blackoutSchema, z.string().regex(namePattern
 });
 
 const holiday = "a holiday is a date that exists, such as 2026-12-25, or the name of a calendar";
+const isDate = (text: string) => parseWallText(`${text}T00:00`) !== undefined;
 
 const holidaySchema = z
   .string(unlessMissing(holiday))
@@ -169,10 +171,3 @@ export type PolicyFileDraft = z.infer<typeof policyDraftSchema>;
 export type PolicyDraft = NonNullable<PolicyFileDraft["policies"]>[number];
 /** The defaults as written. */
 export type DefaultsInput = z.infer<typeof defaultsSchema>;
-
-/** Whether a text is a date of the calendar. */
-function isDate(text: string): boolean {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
-  const instantMs = Date.parse(`${text}T00:00:00Z`);
-  return !Number.isNaN(instantMs) && new Date(instantMs).toISOString().startsWith(text);
-}
