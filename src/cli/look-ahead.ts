@@ -3,7 +3,7 @@
 
 import { type Command, InvalidArgumentError } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
-import { formatDuration, parseDuration } from "../core/duration.ts";
+import { durationPattern, formatDuration, parseDuration } from "../core/duration.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import type { KnownAhead } from "../queries/time-line.ts";
 import type { Assumptions, DurationRange, PerPolicy } from "../simulate/assumptions.ts";
@@ -149,11 +149,7 @@ function durationRange(text: string): DurationRange {
 }
 
 function toMs(text: string): number {
-  try {
-    return parseDuration(text);
-  } catch {
-    return Number.NaN;
-  }
+  return durationPattern.test(text) ? parseDuration(text) : Number.NaN;
 }
 
 function maskJobs(text: string): number {

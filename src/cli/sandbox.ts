@@ -3,7 +3,7 @@
 
 import { pid } from "node:process";
 import { Command } from "commander";
-import { parseDuration } from "../core/duration.ts";
+import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { defined } from "../core/json.ts";
 import { describeUnknownWord, findWord } from "../core/nearest-word.ts";
@@ -118,11 +118,8 @@ function readMissingStatus(text: string): 400 | 404 {
 
 function readRunTime(text: string): readonly [number, number] {
   const [shortest = "", longest = shortest, ...rest] = text.split("..");
-  try {
-    if (rest.length === 0) return [parseDuration(shortest), parseDuration(longest)];
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-  }
+  if (rest.length === 0 && durationPattern.test(shortest) && durationPattern.test(longest))
+    return [parseDuration(shortest), parseDuration(longest)];
   throw new UsageError(`--run-time: "${text}" is not a range of durations; write 1s..4s, or 500ms`);
 }
 

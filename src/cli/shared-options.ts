@@ -7,7 +7,7 @@ import { chainOf, type Policy, type PolicySet, type ServiceSettings, type SinkSe
 import { formatProblem, type Problem } from "../config/problem.ts";
 import { hasHashTag, parseRedisAddress, readRedisAccess } from "../config/redis-address.ts";
 import { systemClock } from "../core/clock.ts";
-import { parseDuration } from "../core/duration.ts";
+import { durationPattern, parseDuration } from "../core/duration.ts";
 import { errorText, OutOfReachError, UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { checkExpression } from "../core/expression.ts";
@@ -103,11 +103,8 @@ function problemOfPrefix(text: string): string | undefined {
 /** An option that takes a duration such as 30s and gives milliseconds. */
 export function durationOption(flags: string, description: string, byDefault: string): Option {
   return new Option(flags, description).default(parseDuration(byDefault), byDefault).argParser((text) => {
-    try {
-      return parseDuration(text);
-    } catch {
-      throw new InvalidArgumentError("write a duration such as 30s, 10m or 2h");
-    }
+    if (durationPattern.test(text)) return parseDuration(text);
+    throw new InvalidArgumentError("write a duration such as 30s, 10m or 2h");
   });
 }
 
