@@ -54,8 +54,7 @@ function exitCodeOf(inspected: readonly InspectedItem[]): ExitCode {
 }
 
 async function readOnlyFields(items: readonly DeclaredItem[]) {
-  const memories = new Map<string, Pick<DeclaredMemory, "readOnly">>();
-  for (const { parts } of items) memories.set(parts.place.service, parts.memory);
+  const memories = new Map(items.map(({ parts }) => [parts.place.service, parts.memory]));
   const found = [];
   for (const [service, memory] of memories) {
     for (const kind of ["syncJob", "docMask", "driveTarget", "siteTarget"] as const) {

@@ -5,7 +5,7 @@ import { systemClock } from "../core/clock.ts";
 import { csvLine } from "../core/csv.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
-import { defined, isJsonObject } from "../core/json.ts";
+import { defined, type JsonObject } from "../core/json.ts";
 import { someNames } from "../core/plain-text.ts";
 import { operationOf } from "../feeds/service-list.ts";
 import { type Feed, type ListName, listNames } from "../model/feed.ts";
@@ -239,17 +239,16 @@ async function writePages(service: SyncService, list: ListName, flags: ExportFla
     );
 }
 
-function columnsOf(items: readonly unknown[]): string[] {
-  const names = new Set(items.flatMap((item) => (isJsonObject(item) ? Object.keys(item) : [])));
-  return [...names].slice(0, columnsMax);
+function columnsOf(items: readonly JsonObject[]): string[] {
+  return [...new Set(items.flatMap((item) => Object.keys(item)))].slice(0, columnsMax);
 }
 
-function cellsOf(item: unknown, columns: readonly string[]): unknown[] {
-  return columns.map((name) => (isJsonObject(item) && Object.hasOwn(item, name) ? item[name] : undefined));
+function cellsOf(item: JsonObject, columns: readonly string[]): unknown[] {
+  return columns.map((name) => (Object.hasOwn(item, name) ? item[name] : undefined));
 }
 
-function fieldsBeside(item: unknown, columns: readonly string[]): number {
-  return isJsonObject(item) ? Object.keys(item).filter((name) => !columns.includes(name)).length : 0;
+function fieldsBeside(item: JsonObject, columns: readonly string[]): number {
+  return Object.keys(item).filter((name) => !columns.includes(name)).length;
 }
 
 /** An item's facts by column; null where not known. Instants as ISO 8601 in UTC. */

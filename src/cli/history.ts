@@ -77,10 +77,12 @@ export function historyCommand(io: CommandIo): Command {
         const span = parsePast(options, { nowMs: await redisTimeMs(store), timezone: zones.timezone });
         const filter = { ...options, statuses: options.status };
         const found = await findOutcomes(history, { policies, span, filter, limit: options.limit });
-        if (found.outcomes.length === 0) await checkKnown(policy, options, { store, set });
+        const isEmpty = found.outcomes.length === 0;
+        if (isEmpty && policy !== undefined) await checkKnownPolicy(policy, store);
+        if (isEmpty && options.service !== undefined && set !== undefined) findService(set, options.service);
         show(found.outcomes, { policy, zoneOf: zones.of, options }, io);
         await reportReach(history, found.reach, policies && new Set(policies), io);
-        if (found.outcomes.length === 0 && set === undefined)
+        if (isEmpty && set === undefined)
           io.err(`no process has run under the prefix ${options.prefix}: check --prefix and --redis-url`);
       }),
     );
@@ -164,16 +166,6 @@ function coversOf({ covers, coveredSlots = [] }: Outcome): string {
   const [first] = coveredSlots;
   const since = first === undefined || coveredSlots.length < covers ? "" : ` since ${showInstant(Date.parse(first))}`;
   return `for ${counted(covers, "older slot")}${since} as well; `;
-}
-
-/** @throws UsageError about a policy or service of which nothing is known. */
-async function checkKnown(
-  policy: string | undefined,
-  { service }: HistoryOptions,
-  { store, set }: { readonly store: Store; readonly set: PolicySet | undefined },
-): Promise<void> {
-  if (policy !== undefined) await checkKnownPolicy(policy, store);
-  if (service !== undefined && set !== undefined) findService(set, service);
 }
 
 /** @throws UsageError about an unknown policy: a typo must not look like an empty history. */
