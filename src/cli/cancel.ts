@@ -87,11 +87,11 @@ async function findTask(
   if (!name.includes("__")) {
     const { tasks, isCut } = await readTasksInFlight(store, names, (policy) => policy === name);
     const [first] = tasks;
-    if (first === undefined) await checkKnownPolicy(name, store);
-    const none = isCut
-      ? `no task of a policy ${name} is among ${tasksLookedThrough}: name it by its id`
-      : `no task of a policy ${name} is in flight: see \`syncline running\``;
-    if (first === undefined) throw new UsageError(none);
+    if (first === undefined) {
+      await checkKnownPolicy(name, store);
+      if (isCut) throw new UsageError(`no task of a policy ${name} is among ${tasksLookedThrough}: name it by its id`);
+      throw new UsageError(`no task of a policy ${name} is in flight: see \`syncline running\``);
+    }
     if (tasks.length === 1 && !isCut) return first.task;
     const ids = tasks.map(({ task }) => `${task.id} (${targetWords(task)})`);
     throw new UsageError(

@@ -78,7 +78,7 @@ export function feedCommand(io: CommandIo): Command {
     .option("--json", "print one JSON object a line")
     .addHelpText("after", tailExamples)
     .action((list: ListName, flags: TailFlags) =>
-      withFeeds(list, flags, io, (feeds, feed) => tailFeed(feeds, { feed, flags, io })),
+      withFeeds(list, flags, io, (feeds, feed) => tailFeed(feeds, feed, flags, io)),
     );
   const exporting = redisCommand("export")
     .description("print all items of a list")
@@ -94,7 +94,7 @@ export function feedCommand(io: CommandIo): Command {
     .action((list: ListName, flags: ExportFlags, chosen: Command) => {
       if (flags.live) return exportLive(list, flags, io);
       refuseIgnoredOptions(chosen, ["config"], "without --live");
-      return withFeeds(list, flags, io, (feeds, feed) => exportFacts(feeds, { feed, flags, io }));
+      return withFeeds(list, flags, io, (feeds, feed) => exportFacts(feeds, feed, flags, io));
     });
   const command = new Command("feed");
   for (const one of [tail, exporting]) {
@@ -107,13 +107,7 @@ export function feedCommand(io: CommandIo): Command {
   return command;
 }
 
-interface Job<Flags> {
-  readonly feed: Feed;
-  readonly flags: Flags;
-  readonly io: CommandIo;
-}
-
-async function tailFeed(feeds: FeedStore, { feed, flags, io }: Job<TailFlags>): Promise<void> {
+async function tailFeed(feeds: FeedStore, feed: Feed, flags: TailFlags, io: CommandIo): Promise<void> {
   const show = (items: readonly SeenItem[]) => {
     for (const item of items) io.out(flags.json ? safeJson(toFactRow(item)) : toFactLine(item));
   };
@@ -135,7 +129,7 @@ async function tailFeed(feeds: FeedStore, { feed, flags, io }: Job<TailFlags>): 
   }
 }
 
-async function exportFacts(feeds: FeedStore, { feed, flags, io }: Job<ExportFlags>): Promise<void> {
+async function exportFacts(feeds: FeedStore, feed: Feed, flags: ExportFlags, io: CommandIo): Promise<void> {
   const known = await feeds.discoveredSince(feed, 0);
   if (known.length === 0) await explainNothing(feeds, feed, io);
   const isCsv = flags.format === "csv";

@@ -86,14 +86,8 @@ export function simulateCommand(io: CommandIo): Command {
       const policies = policiesAbout(set, names);
       const timezone = timezoneFor(options.timezone, policies);
       const time = toVirtualTime(options, set, timezone);
-      const report = await run(policies, {
-        set,
-        time,
-        timezone,
-        options,
-        io,
-        assumptions: toAssumptions(options, set, known?.usualMs),
-      });
+      const assumptions = toAssumptions(options, set, known?.usualMs);
+      const report = await run(policies, { set, time, timezone, options, io, assumptions });
       if (report === undefined) {
         io.err("stopped before its end");
         io.exitCode = 1;
