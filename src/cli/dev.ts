@@ -5,7 +5,7 @@ import { resolve as resolvePath } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { createService } from "../app/create-service.ts";
-import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { type Policy, type PolicySet, zoneOfSlots } from "../config/policy-set.ts";
 import type { Settings } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { errorText, OutOfReachError } from "../core/errors.ts";
@@ -130,8 +130,7 @@ function welcome(set: PolicySet, environment: Readonly<Record<string, string>>, 
 function nextSlot(policy: Policy): string {
   const slotMs = nextOpen(policy, createSlotSource(policy), systemClock.nowMs() + readyWithinMs);
   if (slotMs === undefined) return policy.after === undefined ? "only by hand" : `after ${policy.after.policy}`;
-  const { schedule } = policy;
-  return showBoth(slotMs, schedule === undefined || schedule.kind === "every" ? "UTC" : schedule.timezone);
+  return showBoth(slotMs, zoneOfSlots(policy));
 }
 
 /** What a person types in another terminal to look at this Syncline. */

@@ -3,7 +3,7 @@
 // --requests the load (plan-load.ts), --state declared objects.
 
 import type { Command } from "commander";
-import { chainOf, type Policy, type PolicySet } from "../config/policy-set.ts";
+import { chainOf, type Policy, type PolicySet, zoneOfSlots } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
@@ -236,7 +236,7 @@ function toJson({ policy, slots, dstDays, expectedMs, deleted }: PolicyPlan): ob
     kind: policy.action.kind,
     service: policy.service,
     repository: policy.repository ?? null,
-    timezone: zoneOf(policy),
+    timezone: zoneOfSlots(policy),
     ...(policy.after === undefined
       ? {}
       : {
@@ -257,7 +257,7 @@ function toText(plans: readonly PolicyPlan[], screen: Screen): string {
     return slots.map((slotMs, index) => {
       const closed = closedAt(slotMs);
       const name = index === 0 ? [policy.name, policy.action.kind] : ["", ""];
-      const times = [showInstant(slotMs, zoneOf(policy)), showInstant(slotMs)];
+      const times = [showInstant(slotMs, zoneOfSlots(policy)), showInstant(slotMs)];
       return [...name, ...times, ...(closed === undefined ? [] : [`skipped: ${describeSkip(closed)}`])];
     });
   });
@@ -271,10 +271,6 @@ function whenElse({ after, schedule }: Policy): string {
   if (schedule?.kind === "once") return `never: its one time (${schedule.at}) is over, or the clocks leave it out`;
   if (after === undefined) return schedule === undefined ? "only by hand" : "never again";
   return `after ${after.policy} (${after.on.join(", ")}), within ${formatDuration(after.withinMs)} of its slot`;
-}
-
-function zoneOf({ schedule }: Policy): string {
-  return schedule === undefined || schedule.kind === "every" ? "UTC" : schedule.timezone;
 }
 
 /** The dates of the 12 months after an instant on which a clock change affects a policy's slots. */

@@ -132,6 +132,11 @@ export function scheduleOf({ schedule, after }: Pick<Policy, "schedule" | "after
   return after?.root.schedule ?? schedule;
 }
 
+/** The zone of a policy's own slots: UTC for an interval, and without a schedule. */
+export function zoneOfSlots({ schedule }: Pick<Policy, "schedule">): string {
+  return schedule === undefined || schedule.kind === "every" ? "UTC" : schedule.timezone;
+}
+
 /** A policy and those that it follows, directly or not, the first of the chain last. */
 export function chainOf(policy: Policy, byName: ReadonlyMap<string, Policy>): Policy[] {
   const before = policy.after && byName.get(policy.after.policy);

@@ -2,7 +2,7 @@
 // and chains of the policies; processes, owners, pauses, breakers, lists, deleted sync jobs and
 // sinks. Pure.
 import { versions } from "node:process";
-import type { Policy, PolicySet } from "../../config/policy-set.ts";
+import { type Policy, type PolicySet, zoneOfSlots } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { showInstant } from "../../core/instant.ts";
 import { counted, someNames } from "../../core/plain-text.ts";
@@ -163,9 +163,7 @@ export function checkPolicies(set: PolicySet, slots: readonly NextSlot[], nowMs:
 
 /** Loading refuses unknown zones. This shows which version of the zone rules Node has. */
 function checkZones({ policies }: PolicySet): Finding {
-  const zones = policies.flatMap(({ schedule }) =>
-    schedule === undefined || schedule.kind === "every" ? ["UTC"] : [schedule.timezone],
-  );
+  const zones = policies.map(zoneOfSlots);
   const rules = `known to this Node, by the rules of tzdata ${versions["tz"] ?? "(no version)"}`;
   return findingFor("zones").ok(`${firstOf([...new Set(zones)].sort())}: ${rules}`);
 }
