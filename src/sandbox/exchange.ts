@@ -95,7 +95,7 @@ function recordEffect(
   const key = request.headers["idempotency-key"];
   const idempotencyKey = typeof key === "string" ? key.slice(0, 256) : null;
   const atMs = context.world.settings.clock.nowMs();
-  return context.ledger.record({ operation, effect: reply.effect, atMs, idempotencyKey });
+  return context.ledger.record({ operation, ...reply.effect, atMs, idempotencyKey });
 }
 
 async function sendReply(

@@ -4,16 +4,12 @@ import type { OperationName } from "./address.ts";
 import type { Effect } from "./reply.ts";
 
 /** One change. A refused request has no entry. */
-export interface LedgerEntry {
+export interface LedgerEntry extends Effect {
   /** 1 for the first change. */
   readonly number: number;
   readonly operation: OperationName;
-  readonly key: string;
-  readonly repository: string;
   /** When it happened, in milliseconds since 1970-01-01 UTC. */
   readonly atMs: number;
-  /** For RunSyncJob the number of this sync job's run, from 1; else null. */
-  readonly runNumber: number | null;
   /** The `Idempotency-Key` header, recorded only. */
   readonly idempotencyKey: string | null;
   /** `500`: answered 500 all the same; `lost`: the answer was not sent, or only in part. */
@@ -40,15 +36,9 @@ export class Ledger {
   }
 
   /** Records a change, as `lost` until the returned function is called. */
-  record(what: {
-    readonly operation: OperationName;
-    readonly effect: Effect;
-    readonly atMs: number;
-    readonly idempotencyKey: string | null;
-  }): SetAnswered {
-    const { operation, effect, atMs, idempotencyKey } = what;
+  record(what: Omit<LedgerEntry, "number" | "answered">): SetAnswered {
     const index = this.#entries.length;
-    const entry: LedgerEntry = { number: index + 1, operation, ...effect, atMs, idempotencyKey, answered: "lost" };
+    const entry: LedgerEntry = { number: index + 1, ...what, answered: "lost" };
     this.#entries.push(entry);
     return (answered) => {
       this.#entries[index] = { ...entry, answered };
