@@ -6,367 +6,339 @@ import { policyHealths } from "../../queries/policy-lines.ts";
 
 const instant = z.iso.datetime();
 
-/** A pause or quarantine. */
-export const pauseSchema = z
-  .object({
-    scope: z.enum(["policy", "service", "label", "all"]),
-    name: z.string(),
-    note: z.string(),
-    actor: z.string(),
-    since: instant,
-    until: instant.nullable(),
-    isQuarantine: z.boolean(),
-  })
-  .meta({ id: "Pause" });
+/** An object under a name: openapi.ts describes it once, and refers to it. */
+function named(id: string, shape: z.ZodRawShape): z.ZodObject {
+  return z.object(shape).meta({ id });
+}
 
-const lastSchema = z
-  .object({
-    taskId: z.string(),
-    target: z.string(),
-    status: outcomeSchema.shape.status,
-    evidence: outcomeSchema.shape.evidence,
-    confidence: z.string().nullable(),
-    reason: z.string(),
-    slot: instant,
-    finished: instant,
-  })
-  .meta({ id: "LastOutcome" });
+/** A pause or quarantine. */
+export const pauseSchema = named("Pause", {
+  scope: z.enum(["policy", "service", "label", "all"]),
+  name: z.string(),
+  note: z.string(),
+  actor: z.string(),
+  since: instant,
+  until: instant.nullable(),
+  isQuarantine: z.boolean(),
+});
+
+const lastSchema = named("LastOutcome", {
+  taskId: z.string(),
+  target: z.string(),
+  status: outcomeSchema.shape.status,
+  evidence: outcomeSchema.shape.evidence,
+  confidence: z.string().nullable(),
+  reason: z.string(),
+  slot: instant,
+  finished: instant,
+});
 
 /** Who knows of what is wrong with a policy, and what they say of it. */
-export const acknowledgedSchema = z
-  .object({ actor: z.string(), note: z.string(), since: instant })
-  .meta({ id: "Acknowledged" });
+export const acknowledgedSchema = named("Acknowledged", { actor: z.string(), note: z.string(), since: instant });
 
 /** A policy as it is now. */
-export const policySchema = z
-  .object({
-    name: z.string(),
-    service: z.string(),
-    repository: z.string().nullable(),
-    kind: z.string(),
-    targets: z.array(z.string()).nullable(),
-    labels: z.record(z.string(), z.string()),
-    owner: z.string().nullable(),
-    health: z.enum(policyHealths),
-    needsPerson: z.boolean(),
-    acknowledged: acknowledgedSchema.nullable(),
-    since: instant.nullable(),
-    inARow: z.int(),
-    last: lastSchema.nullable(),
-    lastGood: instant.nullable(),
-    usualDurationMs: z.number().nullable(),
-    unusual: z.string().nullable(),
-    next: instant.nullable(),
-    late: z.object({ deadline: instant, since: instant, why: z.string() }).nullable(),
-    openConflicts: z.int(),
-    pause: pauseSchema.nullable(),
-    file: z.string(),
-    line: z.int(),
-  })
-  .meta({ id: "Policy" });
+export const policySchema = named("Policy", {
+  name: z.string(),
+  service: z.string(),
+  repository: z.string().nullable(),
+  kind: z.string(),
+  targets: z.array(z.string()).nullable(),
+  labels: z.record(z.string(), z.string()),
+  owner: z.string().nullable(),
+  health: z.enum(policyHealths),
+  needsPerson: z.boolean(),
+  acknowledged: acknowledgedSchema.nullable(),
+  since: instant.nullable(),
+  inARow: z.int(),
+  last: lastSchema.nullable(),
+  lastGood: instant.nullable(),
+  usualDurationMs: z.number().nullable(),
+  unusual: z.string().nullable(),
+  next: instant.nullable(),
+  late: z.object({ deadline: instant, since: instant, why: z.string() }).nullable(),
+  openConflicts: z.int(),
+  pause: pauseSchema.nullable(),
+  file: z.string(),
+  line: z.int(),
+});
 
 /** A slot and what became of it. */
-export const slotSchema = z
-  .object({ slot: instant, ending: z.string(), durationMs: z.number().nullable(), note: z.string() })
-  .meta({ id: "Slot" });
+export const slotSchema = named("Slot", {
+  slot: instant,
+  ending: z.string(),
+  durationMs: z.number().nullable(),
+  note: z.string(),
+});
 
 /** A policy with its newest slots. */
-export const policyDetailSchema = z
-  .object({ policy: policySchema, slots: z.array(slotSchema) })
-  .meta({ id: "PolicyDetail" });
+export const policyDetailSchema = named("PolicyDetail", { policy: policySchema, slots: z.array(slotSchema) });
 
 /** What a policy did on a day. Durations are those of runs that ended well. */
-export const daySchema = z
-  .object({
-    date: z.iso.date(),
-    statuses: z.record(z.string(), z.int()),
-    skippedSlots: z.int(),
-    missedSlots: z.int(),
-    newConflicts: z.int(),
-    longestMs: z.number().nullable(),
-    medianMs: z.number().nullable(),
-    p95Ms: z.number().nullable(),
-  })
-  .meta({ id: "Day" });
+export const daySchema = named("Day", {
+  date: z.iso.date(),
+  statuses: z.record(z.string(), z.int()),
+  skippedSlots: z.int(),
+  missedSlots: z.int(),
+  newConflicts: z.int(),
+  longestMs: z.number().nullable(),
+  medianMs: z.number().nullable(),
+  p95Ms: z.number().nullable(),
+});
 
 /** A slot ahead. `closed`: what will skip it. `dst`: what clocks do. */
-export const comingSlotSchema = z
-  .object({ slot: instant, closed: z.string().nullable(), dst: z.string().nullable() })
-  .meta({ id: "ComingSlot" });
+export const comingSlotSchema = named("ComingSlot", {
+  slot: instant,
+  closed: z.string().nullable(),
+  dst: z.string().nullable(),
+});
 
-const taskStorySchema = z
-  .object({
-    taskId: z.string(),
-    name: z.string(),
-    target: z.string(),
-    journal: z.string(),
-    queue: z.string().nullable(),
-    due: instant,
-    queued: instant.nullable(),
-    sent: instant.nullable(),
-    sentAgain: instant.nullable(),
-    answered: instant.nullable(),
-    confirmed: instant.nullable(),
-    finished: instant.nullable(),
-    outcome: z
-      .object({
-        status: outcomeSchema.shape.status,
-        evidence: outcomeSchema.shape.evidence,
-        reason: z.string(),
-        detail: z.string(),
-        confidence: z.string().optional(),
-        sends: z.int().optional(),
-      })
-      .nullable(),
-    isInFlight: z.boolean(),
-    droppedUpTo: instant.nullable(),
-    waitsFor: z.string().nullable(),
-    lost: z.string().nullable(),
-  })
-  .meta({ id: "TaskStory" });
+const taskStorySchema = named("TaskStory", {
+  taskId: z.string(),
+  name: z.string(),
+  target: z.string(),
+  journal: z.string(),
+  queue: z.string().nullable(),
+  due: instant,
+  queued: instant.nullable(),
+  sent: instant.nullable(),
+  sentAgain: instant.nullable(),
+  answered: instant.nullable(),
+  confirmed: instant.nullable(),
+  finished: instant.nullable(),
+  outcome: z
+    .object({
+      status: outcomeSchema.shape.status,
+      evidence: outcomeSchema.shape.evidence,
+      reason: z.string(),
+      detail: z.string(),
+      confidence: z.string().optional(),
+      sends: z.int().optional(),
+    })
+    .nullable(),
+  isInFlight: z.boolean(),
+  droppedUpTo: instant.nullable(),
+  waitsFor: z.string().nullable(),
+  lost: z.string().nullable(),
+});
 
 /** What became of a slot and its tasks. */
-export const storySchema = z
-  .object({
-    policy: z.string(),
-    origin: outcomeSchema.shape.origin,
-    isSlot: z.boolean(),
-    reasons: z.array(z.string()),
-    previous: instant.nullable(),
-    next: instant.nullable(),
-    slot: instant.nullable(),
-    verdict: z.string(),
-    covers: z.array(instant),
-    tasks: z.array(taskStorySchema),
-    held: z.string().nullable(),
-  })
-  .meta({ id: "SlotStory" });
+export const storySchema = named("SlotStory", {
+  policy: z.string(),
+  origin: outcomeSchema.shape.origin,
+  isSlot: z.boolean(),
+  reasons: z.array(z.string()),
+  previous: instant.nullable(),
+  next: instant.nullable(),
+  slot: instant.nullable(),
+  verdict: z.string(),
+  covers: z.array(instant),
+  tasks: z.array(taskStorySchema),
+  held: z.string().nullable(),
+});
 
 /** How a task ended. */
 export const outcomeAnswerSchema = outcomeSchema.meta({ id: "Outcome" });
 
 /** A task that was started by hand. */
-export const handRunSchema = z
-  .object({
-    id: z.string(),
-    policy: z.string(),
-    kind: outcomeSchema.shape.kind,
-    target: z.string(),
-    given: instant,
-    actor: z.string().nullable(),
-    reason: z.string().nullable(),
-    outcome: outcomeAnswerSchema.nullable(),
-  })
-  .meta({ id: "HandRun" });
+export const handRunSchema = named("HandRun", {
+  id: z.string(),
+  policy: z.string(),
+  kind: outcomeSchema.shape.kind,
+  target: z.string(),
+  given: instant,
+  actor: z.string().nullable(),
+  reason: z.string().nullable(),
+  outcome: outcomeAnswerSchema.nullable(),
+});
 
 /** What needs a person. */
-export const attentionSchema = z
-  .object({
-    about: z.enum(["installation", "service", "sink", "list", "policy"]),
-    name: z.string(),
-    state: z.string(),
-    what: z.string(),
-    since: instant.nullable(),
-    lastGood: instant.nullable(),
-    slot: instant.nullable(),
-    acknowledged: acknowledgedSchema.nullable(),
-    policies: z.array(z.string()),
-    policiesCount: z.int(),
-    owner: z.string().nullable(),
-    healsByItself: z.boolean(),
-    nextStep: z.string(),
-  })
-  .meta({ id: "Attention" });
+export const attentionSchema = named("Attention", {
+  about: z.enum(["installation", "service", "sink", "list", "policy"]),
+  name: z.string(),
+  state: z.string(),
+  what: z.string(),
+  since: instant.nullable(),
+  lastGood: instant.nullable(),
+  slot: instant.nullable(),
+  acknowledged: acknowledgedSchema.nullable(),
+  policies: z.array(z.string()),
+  policiesCount: z.int(),
+  owner: z.string().nullable(),
+  healsByItself: z.boolean(),
+  nextStep: z.string(),
+});
 
 /** A service as the limiter knows it. */
-export const serviceSchema = z
-  .object({
-    name: z.string(),
-    baseUrl: z.string(),
-    breaker: z.enum(["closed", "open"]),
-    openSince: instant.nullable(),
-    nextProbe: instant.nullable(),
-    failures: z.int(),
-    lastFailure: z.string().nullable(),
-    throttledUntil: instant.nullable(),
-    inFlight: z.int().meta({ description: "counted only where limits.concurrency is set; else 0" }),
-    policies: z.int(),
-  })
-  .meta({ id: "Service" });
+export const serviceSchema = named("Service", {
+  name: z.string(),
+  baseUrl: z.string(),
+  breaker: z.enum(["closed", "open"]),
+  openSince: instant.nullable(),
+  nextProbe: instant.nullable(),
+  failures: z.int(),
+  lastFailure: z.string().nullable(),
+  throttledUntil: instant.nullable(),
+  inFlight: z.int().meta({ description: "counted only where limits.concurrency is set; else 0" }),
+  policies: z.int(),
+});
 
 /** A service with its policies, worst first. */
-export const serviceDetailSchema = z
-  .object({
-    service: serviceSchema,
-    policies: z.array(z.object({ name: z.string(), health: z.enum(policyHealths) })),
-  })
-  .meta({ id: "ServiceDetail" });
+export const serviceDetailSchema = named("ServiceDetail", {
+  service: serviceSchema,
+  policies: z.array(z.object({ name: z.string(), health: z.enum(policyHealths) })),
+});
 
 /** A receiver of notices. */
-export const sinkSchema = z
-  .object({ sink: z.string(), waiting: z.int(), oldest: instant.nullable(), failed: z.int(), dropped: z.int() })
-  .meta({ id: "Sink" });
+export const sinkSchema = named("Sink", {
+  sink: z.string(),
+  waiting: z.int(),
+  oldest: instant.nullable(),
+  failed: z.int(),
+  dropped: z.int(),
+});
 
 /** Who asks. `services` null: all. */
-export const callerSchema = z
-  .object({
-    ...{ name: z.string(), scope: z.string(), services: z.array(z.string()).nullable() },
-    labels: z.record(z.string(), z.string()).nullable(),
-  })
-  .meta({ id: "Caller" });
+export const callerSchema = named("Caller", {
+  ...{ name: z.string(), scope: z.string(), services: z.array(z.string()).nullable() },
+  labels: z.record(z.string(), z.string()).nullable(),
+});
 
 /** A followed list. */
-export const feedSchema = z
-  .object({
-    service: z.string(),
-    repository: z.string().nullable(),
-    list: z.string(),
-    items: z.int(),
-    newSinceYesterday: z.int(),
-    lastRead: instant.nullable(),
-    tookMs: z.number().nullable(),
-    lastReadWhole: instant.nullable(),
-    readWholeBecause: z.string().nullable(),
-    failingSince: instant.nullable(),
-    failure: z.string().nullable(),
-    fieldsChanged: instant.nullable(),
-    fieldChanges: z.string().nullable(),
-  })
-  .meta({ id: "Feed" });
+export const feedSchema = named("Feed", {
+  service: z.string(),
+  repository: z.string().nullable(),
+  list: z.string(),
+  items: z.int(),
+  newSinceYesterday: z.int(),
+  lastRead: instant.nullable(),
+  tookMs: z.number().nullable(),
+  lastReadWhole: instant.nullable(),
+  readWholeBecause: z.string().nullable(),
+  failingSince: instant.nullable(),
+  failure: z.string().nullable(),
+  fieldsChanged: instant.nullable(),
+  fieldChanges: z.string().nullable(),
+});
 
 /** An item of a list, as the mapping reads it. */
-export const feedItemSchema = z
-  .object({
-    id: z.string(),
-    firstSeen: instant.nullable(),
-    syncJobId: z.string().optional(),
-    started: instant.nullable(),
-    finished: z.boolean().optional(),
-    succeeded: z.boolean().optional(),
-    label: z.string().optional(),
-  })
-  .meta({ id: "FeedItem" });
+export const feedItemSchema = named("FeedItem", {
+  id: z.string(),
+  firstSeen: instant.nullable(),
+  syncJobId: z.string().optional(),
+  started: instant.nullable(),
+  finished: z.boolean().optional(),
+  succeeded: z.boolean().optional(),
+  label: z.string().optional(),
+});
 
 /** What is open of a sync job. `syncJobId` null: of items that name none. */
-export const openSchema = z
-  .object({
-    service: z.string(),
-    repository: z.string().nullable(),
-    syncJobId: z.string().nullable(),
-    open: z.int(),
-    newSinceYesterday: z.int(),
-    oldestSinceAtLeast: instant.nullable(),
-    counted: instant,
-  })
-  .meta({ id: "Open" });
+export const openSchema = named("Open", {
+  service: z.string(),
+  repository: z.string().nullable(),
+  syncJobId: z.string().nullable(),
+  open: z.int(),
+  newSinceYesterday: z.int(),
+  oldestSinceAtLeast: instant.nullable(),
+  counted: instant,
+});
 
 /** The audit of a policy; without slots, `notes` say why. */
-export const auditSchema = z
-  .object({
-    policy: z.string(),
-    after: instant.nullable().optional(),
-    to: instant.nullable().optional(),
-    slots: z.int(),
-    recorded: z.int().optional(),
-    pending: z.int().optional(),
-    waiting: z.int().optional(),
-    states: z.record(z.string(), z.int()).optional(),
-    outcomesKeptSince: instant.nullable().optional(),
-    missed: z.array(z.object({ slot: instant.nullable(), why: z.string() })).optional(),
-    inFlight: z.int().optional(),
-    off: z.int().optional(),
-    notes: z.array(z.string()),
-    findings: z.array(z.object({ slot: instant, problem: z.string(), taskId: z.string().nullable() })),
-  })
-  .meta({ id: "Audit" });
+export const auditSchema = named("Audit", {
+  policy: z.string(),
+  after: instant.nullable().optional(),
+  to: instant.nullable().optional(),
+  slots: z.int(),
+  recorded: z.int().optional(),
+  pending: z.int().optional(),
+  waiting: z.int().optional(),
+  states: z.record(z.string(), z.int()).optional(),
+  outcomesKeptSince: instant.nullable().optional(),
+  missed: z.array(z.object({ slot: instant.nullable(), why: z.string() })).optional(),
+  inFlight: z.int().optional(),
+  off: z.int().optional(),
+  notes: z.array(z.string()),
+  findings: z.array(z.object({ slot: instant, problem: z.string(), taskId: z.string().nullable() })),
+});
 
 /** A declared object, and how it was applied last; null: never. */
-export const declaredSchema = z
-  .object({
-    policy: z.string(),
-    service: z.string(),
-    repository: z.string().nullable(),
-    object: z.string(),
-    last: z.object({ status: z.string(), reason: z.string(), finished: instant }).nullable(),
-  })
-  .meta({ id: "Declared" });
+export const declaredSchema = named("Declared", {
+  policy: z.string(),
+  service: z.string(),
+  repository: z.string().nullable(),
+  object: z.string(),
+  last: z.object({ status: z.string(), reason: z.string(), finished: instant }).nullable(),
+});
 
 /** An entry of the failed list that is a task. */
-export const failedSchema = z
-  .object({ id: z.string(), isCorrected: z.boolean(), outcome: outcomeAnswerSchema })
-  .meta({ id: "FailedTask" });
+export const failedSchema = named("FailedTask", {
+  id: z.string(),
+  isCorrected: z.boolean(),
+  outcome: outcomeAnswerSchema,
+});
 
 /** A change by hand. */
-export const changeSchema = z
-  .object({
-    at: instant,
-    actor: z.string(),
-    what: z.string(),
-    subject: z.string(),
-    reason: z.string().nullable(),
-    before: z.unknown(),
-    after: z.unknown(),
-    isBegun: z.literal(true).optional().meta({ description: "it was begun, and its end is not known" }),
-    from: z.object({ address: z.string(), requestId: z.string() }).optional(),
-  })
-  .meta({ id: "Change" });
+export const changeSchema = named("Change", {
+  at: instant,
+  actor: z.string(),
+  what: z.string(),
+  subject: z.string(),
+  reason: z.string().nullable(),
+  before: z.unknown(),
+  after: z.unknown(),
+  isBegun: z.literal(true).optional().meta({ description: "it was begun, and its end is not known" }),
+  from: z.object({ address: z.string(), requestId: z.string() }).optional(),
+});
 
 const hiddenWhenNarrowed = "empty for a caller who is held to services";
 
 /** Which policies are in force, and what each process runs. */
-export const configSchema = z
-  .object({
-    version: z.string(),
-    hash: z.string(),
-    files: z.array(z.string()).meta({ description: hiddenWhenNarrowed }),
-    policies: z.int(),
-    services: z.array(z.string()),
-    processes: z.array(
-      z.object({
-        where: z.string(),
-        roles: z.array(z.string()),
-        version: z.string(),
-        hash: z.string(),
-        since: instant,
-        rejected: z
-          .object({
-            since: instant,
-            where: z.string().meta({ description: hiddenWhenNarrowed }),
-            message: z.string().meta({ description: hiddenWhenNarrowed }),
-          })
-          .nullable(),
-      }),
-    ),
-  })
-  .meta({ id: "Config" });
+export const configSchema = named("Config", {
+  version: z.string(),
+  hash: z.string(),
+  files: z.array(z.string()).meta({ description: hiddenWhenNarrowed }),
+  policies: z.int(),
+  services: z.array(z.string()),
+  processes: z.array(
+    z.object({
+      where: z.string(),
+      roles: z.array(z.string()),
+      version: z.string(),
+      hash: z.string(),
+      since: instant,
+      rejected: z
+        .object({
+          since: instant,
+          where: z.string().meta({ description: hiddenWhenNarrowed }),
+          message: z.string().meta({ description: hiddenWhenNarrowed }),
+        })
+        .nullable(),
+    }),
+  ),
+});
 
 /** What a start has put into the queue. `workers`: how many were alive for it. */
-export const startedSchema = z.object({ tasks: z.array(z.string()), workers: z.int() }).meta({ id: "Started" });
+export const startedSchema = named("Started", { tasks: z.array(z.string()), workers: z.int() });
 
 /** What became of entries of the failed list. `into`: the new task. */
-export const failedListResultSchema = z
-  .object({
-    done: z.array(z.object({ id: z.string(), into: z.string().optional() })),
-    left: z.array(z.object({ id: z.string(), why: z.string() })),
-  })
-  .meta({ id: "FailedListResult" });
+export const failedListResultSchema = named("FailedListResult", {
+  done: z.array(z.object({ id: z.string(), into: z.string().optional() })),
+  left: z.array(z.object({ id: z.string(), why: z.string() })),
+});
 
 /** What is wrong with policy files. `line`: 0 for what is about a whole file. */
-export const validatedSchema = z
-  .object({
-    ok: z.boolean(),
-    policies: z.int(),
-    problems: z.array(
-      z.object({
-        file: z.string(),
-        line: z.int(),
-        column: z.int(),
-        message: z.string(),
-        hint: z.string().nullable(),
-      }),
-    ),
-  })
-  .meta({ id: "Validated" });
+export const validatedSchema = named("Validated", {
+  ok: z.boolean(),
+  policies: z.int(),
+  problems: z.array(
+    z.object({
+      file: z.string(),
+      line: z.int(),
+      column: z.int(),
+      message: z.string(),
+      hint: z.string().nullable(),
+    }),
+  ),
+});
 
 const stretchShape = { slots: z.int(), away: z.int(), meets: z.int(), requests: z.int() };
 
@@ -374,63 +346,59 @@ const stretchShape = { slots: z.int(), away: z.int(), meets: z.int(), requests: 
  * What is planned. `away`: will not start; `meets`: tasks that meet a run of their sync job;
  * `slots`: the first ones; `cutAt`, `countedUntil`: from when on slots, and numbers, are left out.
  */
-export const planSchema = z
-  .object({
-    from: instant,
-    to: instant,
-    cutAt: instant.nullable(),
-    countedUntil: instant.nullable(),
-    services: z.array(
-      z.object({
-        service: z.string(),
-        policies: z.int(),
-        ...stretchShape,
-        hours: z.array(z.object({ from: instant, ...stretchShape })),
-      }),
-    ),
-    peaks: z.array(z.object({ from: instant, starts: z.int(), policies: z.array(z.string()) })),
-    slots: z.array(
-      z.object({
-        policy: z.string(),
-        service: z.string(),
-        timezone: z.string(),
-        slot: instant,
-        begins: instant.nullable(),
-        ends: instant.nullable(),
-        state: z.string(),
-        detail: z.string(),
-        kind: z.string(),
-        targets: z.array(z.string()).nullable(),
-        clashes: z.array(
-          z.object({ target: z.string(), what: z.string(), by: z.string().optional(), waitMs: z.number() }),
-        ),
-        meetsRunning: z.array(z.string()),
-        deadlineMissed: instant.nullable(),
-      }),
-    ),
-    durationsUnknown: z.array(z.string()),
-    running: z.array(
-      z.object({
-        taskId: z.string(),
-        policy: z.string(),
-        target: z.string(),
-        sent: instant,
-        usualMs: z.number(),
-        endsAbout: instant,
-      }),
-    ),
-  })
-  .meta({ id: "Plan" });
+export const planSchema = named("Plan", {
+  from: instant,
+  to: instant,
+  cutAt: instant.nullable(),
+  countedUntil: instant.nullable(),
+  services: z.array(
+    z.object({
+      service: z.string(),
+      policies: z.int(),
+      ...stretchShape,
+      hours: z.array(z.object({ from: instant, ...stretchShape })),
+    }),
+  ),
+  peaks: z.array(z.object({ from: instant, starts: z.int(), policies: z.array(z.string()) })),
+  slots: z.array(
+    z.object({
+      policy: z.string(),
+      service: z.string(),
+      timezone: z.string(),
+      slot: instant,
+      begins: instant.nullable(),
+      ends: instant.nullable(),
+      state: z.string(),
+      detail: z.string(),
+      kind: z.string(),
+      targets: z.array(z.string()).nullable(),
+      clashes: z.array(
+        z.object({ target: z.string(), what: z.string(), by: z.string().optional(), waitMs: z.number() }),
+      ),
+      meetsRunning: z.array(z.string()),
+      deadlineMissed: instant.nullable(),
+    }),
+  ),
+  durationsUnknown: z.array(z.string()),
+  running: z.array(
+    z.object({
+      taskId: z.string(),
+      policy: z.string(),
+      target: z.string(),
+      sent: instant,
+      usualMs: z.number(),
+      endsAbout: instant,
+    }),
+  ),
+});
 
 /** A problem, as RFC 9457 has it. */
-export const problemSchema = z
-  .object({
-    type: z.string(),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string(),
-    hint: z.string().optional(),
-    instance: z.string(),
-    errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
-  })
-  .meta({ id: "Problem" });
+export const problemSchema = named("Problem", {
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  hint: z.string().optional(),
+  instance: z.string(),
+  errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
+});
