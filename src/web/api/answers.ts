@@ -18,7 +18,7 @@ type ServiceStatus = Status["services"][number];
 /** A pause as the API has it. */
 export function toPauseAnswer({ scope, name, note, actor, sinceMs, untilMs, cause }: Pause) {
   const until = toIso(untilMs ?? undefined);
-  return { scope, name, note, actor, since: toIso(sinceMs) ?? "", until, isQuarantine: cause === "quarantine" };
+  return { scope, name, note, actor, since: toIso(sinceMs), until, isQuarantine: cause === "quarantine" };
 }
 
 /** A policy as the API has it. */
@@ -46,13 +46,12 @@ export function toPolicyAnswer(line: PolicyLine) {
 
 function toLastAnswer({ target, last }: NonNullable<PolicyLine["worst"]>) {
   const { taskId, status, evidence, confidence = null, reason, slotMs, finishedMs } = last;
-  const [slot, finished] = [toIso(slotMs) ?? "", toIso(finishedMs) ?? ""];
-  return { taskId, target, status, evidence, confidence, reason, slot, finished };
+  return { taskId, target, status, evidence, confidence, reason, slot: toIso(slotMs), finished: toIso(finishedMs) };
 }
 
 /** A slot as the API has it. */
 export function toSlotAnswer({ slotMs, ending, durationMs, note }: EndedSlot) {
-  return { slot: toIso(slotMs) ?? "", ending, durationMs: durationMs ?? null, note };
+  return { slot: toIso(slotMs), ending, durationMs: durationMs ?? null, note };
 }
 
 /** A day as the API has it. */

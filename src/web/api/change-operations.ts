@@ -262,12 +262,6 @@ async function validate({ load }: Acting, { files, variables }: { readonly files
   const options = { ...load, variables, readsFiles: false };
   const loaded = await checkPolicyFiles("the request", { texts, files: names, problems: [] }, options);
   if (loaded.ok) return { ok: true, policies: loaded.set.policies.length, problems: [] };
-  const problems = loaded.problems.map(({ file, line, column, message, hint = null }) => ({
-    file,
-    line,
-    column,
-    message,
-    hint,
-  }));
+  const problems = loaded.problems.map((one) => ({ ...one, hint: one.hint ?? null }));
   return { ok: false, policies: 0, problems };
 }

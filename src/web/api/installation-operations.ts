@@ -106,15 +106,12 @@ async function readConfig({ context, cache }: OperationRequest): Promise<unknown
   const { isNarrowed } = context.view;
   const files = isNarrowed ? [] : context.set.files;
   const processes = status.config.replicas.map(({ sinceMs, rejected, where, roles, version: its, hash: runs }) => ({
-    ...{ where, roles, version: its, hash: runs, since: toIso(sinceMs) ?? "" },
-    rejected:
-      rejected === null
-        ? null
-        : {
-            since: toIso(rejected.sinceMs) ?? "",
-            where: isNarrowed ? "" : rejected.where,
-            message: isNarrowed ? "" : rejected.message,
-          },
+    ...{ where, roles, version: its, hash: runs, since: toIso(sinceMs) },
+    rejected: rejected && {
+      since: toIso(rejected.sinceMs),
+      where: isNarrowed ? "" : rejected.where,
+      message: isNarrowed ? "" : rejected.message,
+    },
   }));
   return { version, hash, files, policies: policies.length, services: [...services.keys()], processes };
 }
