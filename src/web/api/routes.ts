@@ -24,10 +24,12 @@ const lineForms = {
 /** Policy files to check are the largest. */
 const bodyBytesMax = 1_048_576;
 
+const pathOf = ({ path }: ParameterSchemas) => `/api/v1${path.replaceAll(/\{(\w+)\}/g, ":$1")}`;
+
 /** Adds `/api/v1`. */
 export function addApi(app: Hono<WebEnv>, cache: AnswerCache): void {
   for (const operation of operations) {
-    app.get(`/api/v1${operation.path.replaceAll(/\{(\w+)\}/g, ":$1")}`, async (c) => {
+    app.get(pathOf(operation), async (c) => {
       const caller = c.get("caller") ?? localCaller;
       if (!operation.isOfPolicies) checkWhole(caller);
       const given = { ...readPath(c, operation), ...readQuery(c, operation) };
@@ -43,18 +45,12 @@ export function addApi(app: Hono<WebEnv>, cache: AnswerCache): void {
     });
   }
   for (const operation of changeOperations) {
-    const limit = limitBody(bodyBytesMax);
-    app.on(
-      operation.method.toUpperCase(),
-      `/api/v1${operation.path.replaceAll(/\{(\w+)\}/g, ":$1")}`,
-      limit,
-      async (c) => {
-        const acting = { ...c.get("acting"), key: operation.isKeyed ? readKey(c) : "" };
-        checkScope(acting.caller, operation.needs);
-        const given = { ...readPath(c, operation), ...readQuery(c, operation), ...(await readBody(c, operation)) };
-        return c.json(operation.answer.parse(await operation.act(acting, given)));
-      },
-    );
+    app.on(operation.method.toUpperCase(), pathOf(operation), limitBody(bodyBytesMax), async (c) => {
+      const acting = { ...c.get("acting"), key: operation.isKeyed ? readKey(c) : "" };
+      checkScope(acting.caller, operation.needs);
+      const given = { ...readPath(c, operation), ...readQuery(c, operation), ...(await readBody(c, operation)) };
+      return c.json(operation.answer.parse(await operation.act(acting, given)));
+    });
   }
   const description = new Representation(JSON.stringify(describeApi(), undefined, 2), "application/json");
   app.get("/api/v1/openapi.json", (c) => send(c, description));
