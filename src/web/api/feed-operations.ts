@@ -55,10 +55,7 @@ export const feedOperations: readonly ApiOperation[] = [
     summary: "The newest items of a list as the mapping reads them; repository `~`: the service's default",
     in: z.strictObject({
       service: nameOf.service,
-      repository: z
-        .string()
-        .max(200)
-        .meta({ examples: ["HR"] }),
+      repository: nameOf.repository,
       list: z.enum(listNames),
     }),
     query: z.strictObject({ limit: pages.limit }),
@@ -88,12 +85,5 @@ function openOperation(path: string, name: string, summary: string, list: ListNa
       listsLeftOut: leftOut.filter((one) => one.list === list).length,
     };
   };
-  return operation({
-    path,
-    name,
-    summary,
-    answer: ofLists(schemas.openSchema),
-    isList: true,
-    read,
-  });
+  return operation({ path, name, summary, answer: ofLists(schemas.openSchema), isList: true, read });
 }

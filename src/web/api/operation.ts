@@ -47,20 +47,17 @@ export const pages = {
 };
 
 /** Names in paths and queries, with what the description shows of them. */
-export const nameOf: Readonly<Record<"policy" | "service" | "task", z.ZodString>> = {
-  policy: z
-    .string()
-    .max(200)
-    .meta({ examples: ["invoices"] }),
-  service: z
-    .string()
-    .max(200)
-    .meta({ examples: ["main"] }),
-  task: z
-    .string()
-    .max(250)
-    .meta({ examples: ["invoices__run__42__m1795228200123"] }),
+export const nameOf = {
+  policy: text(200, "invoices"),
+  service: text(200, "main"),
+  repository: text(200, "HR"),
+  task: text(250, "invoices__run__42__m1795228200123"),
 };
+
+function text(charactersMax: number, example: string): z.ZodString {
+  const given = z.string().max(charactersMax);
+  return given.meta({ examples: [example] });
+}
 
 /** The labels that policies must have, `team=hr` or `stage=prod,team=hr`. */
 export const label = z

@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { changesMax } from "../../model/change.ts";
 import { hasLabels } from "../../model/label.ts";
-import { type Outcome, outcomeStatuses } from "../../model/outcome.ts";
+import { outcomeStatuses } from "../../model/outcome.ts";
 import { auditedMax, policiesNamed, readAudits } from "../../queries/audit-policy.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
@@ -32,6 +32,16 @@ import {
 } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
+const outcomeQuery = z.strictObject({
+  ...pages,
+  policy: nameOf.policy.optional(),
+  label,
+  status: z.enum(outcomeStatuses).optional(),
+  service: nameOf.service.optional(),
+  since: instant.optional(),
+  until: instant.optional(),
+});
+
 /** Outcomes, the failed list and changes. */
 export const recordOperations: readonly ApiOperation[] = [
   operation({
@@ -39,15 +49,7 @@ export const recordOperations: readonly ApiOperation[] = [
     name: "listOutcomes",
     summary: "How tasks ended, newest first",
     isOfPolicies: true,
-    query: z.strictObject({
-      ...pages,
-      policy: nameOf.policy.optional(),
-      label,
-      status: z.enum(outcomeStatuses).optional(),
-      service: nameOf.service.optional(),
-      since: instant.optional(),
-      until: instant.optional(),
-    }),
+    query: outcomeQuery,
     answer: listOf(schemas.outcomeAnswerSchema),
     isList: true,
     read: readOutcomePage,
@@ -127,25 +129,7 @@ const cursorPattern = /^(\d{1,16})~(.{1,250})$/s;
 
 async function readOutcomePage(
   { context, cache }: OperationRequest,
-  {
-    policy,
-    label: labels,
-    status,
-    service,
-    since = Number.NEGATIVE_INFINITY,
-    until = Number.POSITIVE_INFINITY,
-    limit,
-    after,
-  }: {
-    readonly policy?: string | undefined;
-    readonly label?: string | undefined;
-    readonly status?: Outcome["status"] | undefined;
-    readonly service?: string | undefined;
-    readonly since?: number | undefined;
-    readonly until?: number | undefined;
-    readonly limit: number;
-    readonly after?: string | undefined;
-  },
+  { policy, label: labels, status, service, limit, after, ...span }: z.output<typeof outcomeQuery>,
 ): Promise<unknown> {
   if (policy !== undefined) policyOf(context, policy);
   const [, atMs, id] = cursorPattern.exec(after ?? "") ?? [];
@@ -155,7 +139,7 @@ async function readOutcomePage(
     label: labels,
     filter: { ...(status && { statuses: new Set([status]) }), ...(service && { service }) },
     limit,
-    span: { fromMs: since, toMs: until },
+    span: { fromMs: span.since ?? Number.NEGATIVE_INFINITY, toMs: span.until ?? Number.POSITIVE_INFINITY },
     after: id === undefined ? undefined : { atMs: Number(atMs), id },
   };
   // To find those that are gone costs Redis more than all else, and they change rarely.
