@@ -117,13 +117,12 @@ export class Evaluation {
     for (const [name, { state, findings }] of judged) {
       const policy = this.world.policy(name);
       if (policy === undefined) continue;
-      const moment = { nowMs: this.world.nowMs, timezone: policy.timezone };
       let sinks = new Set(state.sinks);
       for (const found of findings) {
         const isEnd = found.finding === "ended";
         const notice = isEnd
-          ? lateEndedNotice(policy, found.late, { ...moment, endedWellMs: found.endedWellMs })
-          : lateNotice(policy, found.late, moment);
+          ? lateEndedNotice(policy, found.late, found.endedWellMs)
+          : lateNotice(policy, found.late, this.world.nowMs);
         for (const { sink, late, recovery } of policy.notify ?? []) {
           if (isEnd ? !(recovery && sinks.has(sink)) : !late) continue;
           this.notices.push({ sink, notice });

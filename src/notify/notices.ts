@@ -29,63 +29,47 @@ const policiesNamedMax = 20;
 /** After this a notice of a deadline says how late it is told itself. */
 const reportedLateMs = 300_000;
 
-/** When a deadline is told, and the zone in which people read it. */
-interface LateMoment {
-  readonly nowMs: number;
-  readonly timezone: string;
-}
-
-type NoticePolicy = Pick<Policy, "name" | "service">;
+type NoticePolicy = Pick<Policy, "name" | "service" | "timezone">;
 
 /** How one task ended, for sinks with `every`. */
-export function outcomeNotice({ name, service }: NoticePolicy, outcome: Outcome): Notice {
+export function outcomeNotice(policy: NoticePolicy, outcome: Outcome): Notice {
   const { v: _version, coveredSlots: _covered, detail, ...fields } = outcome;
-  const title = `${name}: ${outcome.status} (${outcome.reason})${targetText(outcome.target)}`;
-  return make("outcome", { policy: name, service, at: outcome.finishedAt, title }, [
-    outcome.taskId,
-    { ...fields, detail: cutText(detail, detailCharactersMax) },
-  ]);
+  const words = `${outcome.status} (${outcome.reason})${targetText(outcome.target)}`;
+  const data = { ...fields, detail: cutText(detail, detailCharactersMax) };
+  return make("outcome", about(policy, outcome.finishedAt, words), [outcome.taskId, data]);
 }
 
 /** A change by hand of a declared object was set back. */
-export function driftNotice({ name, service }: NoticePolicy, outcome: Outcome): Notice {
-  const { taskId, status, reason, target, slot, finishedAt, detail } = outcome;
-  const title = `${name}: drift corrected${targetText(target)}`;
-  return make("drift", { policy: name, service, at: finishedAt, title }, [
-    taskId,
-    { status, reason, target, slot, task: taskId, detail: cutText(detail, detailCharactersMax) },
-  ]);
+export function driftNotice(policy: NoticePolicy, outcome: Outcome): Notice {
+  const words = `drift corrected${targetText(outcome.target)}`;
+  return make("drift", about(policy, outcome.finishedAt, words), [outcome.taskId, endOf(outcome)]);
 }
 
 /** A run ended well, and otherwise than is usual for its sync job. */
-export function unusualNotice({ name, service }: NoticePolicy, outcome: Outcome, findings: readonly Unusual[]): Notice {
-  const { taskId, status, reason, target, slot, finishedAt, detail, durationMs, newConflicts } = outcome;
-  const title = `${name}: unusual run (${unusualWords(findings)})${targetText(target)}`;
+export function unusualNotice(policy: NoticePolicy, outcome: Outcome, findings: readonly Unusual[]): Notice {
+  const { taskId, target, finishedAt, durationMs, activities = null, newConflicts } = outcome;
+  const words = `unusual run (${unusualWords(findings)})${targetText(target)}`;
   const unusual = findings.map((finding) => ({ ...finding }));
-  const figures = { durationMs, activities: outcome.activities ?? null, newConflicts, unusual };
-  return make("unusual", { policy: name, service, at: finishedAt, title }, [
-    taskId,
-    { status, reason, target, slot, task: taskId, detail: cutText(detail, detailCharactersMax), ...figures },
-  ]);
+  const data = { ...endOf(outcome), durationMs, activities, newConflicts, unusual };
+  return make("unusual", about(policy, finishedAt, words), [taskId, data]);
+}
+
+function endOf({ taskId: task, status, reason, target, slot, detail }: Outcome): Notice["data"] {
+  return { status, reason, target, slot, task, detail: cutText(detail, detailCharactersMax) };
 }
 
 /** A run takes unusually long and goes on. */
-export function longRunNotice({ name, service }: NoticePolicy, run: LongRun): Notice {
+export function longRunNotice(policy: NoticePolicy, run: LongRun): Notice {
   const { taskId, target, slotMs, sentAtMs, atMs, usualMs } = run;
   const [took, usual] = [atMs - sentAtMs, usualMs].map((ms) => formatRoughly(ms, Math.round));
-  const title = `${name}: runs for ${took}, usually ${usual}, and goes on${targetText(target)}`;
-  return make("unusual", { policy: name, service, at: toIso(atMs), title }, [
-    `${taskId}/goes-on`,
-    { target, slot: toIso(slotMs), task: taskId, since: toIso(sentAtMs), usualMs },
-  ]);
+  const words = `runs for ${took}, usually ${usual}, and goes on${targetText(target)}`;
+  const data = { target, slot: toIso(slotMs), task: taskId, since: toIso(sentAtMs), usualMs };
+  return make("unusual", about(policy, toIso(atMs), words), [`${taskId}/goes-on`, data]);
 }
 
 /** A missed slot, for sinks with `every`. */
-export function missedNotice({ name, service }: NoticePolicy, brief: Brief): Notice {
-  return make("outcome", { policy: name, service, at: brief.at, title: `${name}: ${brief.detail}` }, [
-    brief.key,
-    dataOf(brief),
-  ]);
+export function missedNotice(policy: NoticePolicy, brief: Brief): Notice {
+  return make("outcome", about(policy, brief.at, brief.detail), [brief.key, dataOf(brief)]);
 }
 
 /** `alert`: the target that the notice describes; `bad`: all of which the sink is notified. */
@@ -98,88 +82,67 @@ interface Failing {
 }
 
 /** A policy fares worse, or fails differently. */
-export function failingNotice({ name, service }: NoticePolicy, { health, alert, bad, at, causeKey }: Failing): Notice {
+export function failingNotice(policy: NoticePolicy, { health, alert, bad, at, causeKey }: Failing): Notice {
   const { brief, inRow, sinceMs } = alert;
   const rows = health === "failing" && inRow > 1 ? `, ${inRow} slots in a row` : "";
   const why = health === "conflicts" ? `${brief.newConflicts ?? 0} new` : brief.reason;
-  const title = `${name}: ${health} (${why})${targetText(brief.target)}${rows}`;
+  const words = `${health} (${why})${targetText(brief.target)}${rows}`;
   const names = bad.filter((target) => target !== "");
   const data = { ...dataOf(brief), state: health, inRow, since: toIso(sinceMs), ...namedTargets(names) };
-  return make("failing", { policy: name, service, at, title }, [`${causeKey}/${health}`, data]);
+  return make("failing", about(policy, at, words), [`${causeKey}/${health}`, data]);
 }
 
 /** A policy is good again, as this ending shows, or had a success again. */
 export function recoveredNotice(
-  { name, service }: NoticePolicy,
+  policy: NoticePolicy,
   { brief, before, sinceMs }: { readonly brief: Brief; readonly before: BadHealth | "stale"; readonly sinceMs: number },
 ): Notice {
   const forMs = Date.parse(brief.at) - sinceMs;
   const after = forMs > 0 ? ` after ${formatRoughly(forMs, Math.round)}` : "";
   const data = { ...dataOf(brief), before, since: toIso(sinceMs) };
-  const title = `${name}: recovered${after} (was ${before})`;
-  return make("recovered", { policy: name, service, at: brief.at, title }, [`${brief.key}/${before}/${sinceMs}`, data]);
+  const words = `recovered${after} (was ${before})`;
+  return make("recovered", about(policy, brief.at, words), [`${brief.key}/${before}/${sinceMs}`, data]);
+}
+
+interface Removed extends Pick<Failing, "alert" | "at" | "causeKey"> {
+  readonly before: NotifiedHealth;
+  readonly targets: readonly string[];
 }
 
 /** The policy no longer names `targets`; the health of `alert`, one of them, is not known. */
-export function removedNotice(
-  { name, service }: NoticePolicy,
-  {
-    alert: { brief },
-    before,
-    targets,
-    at,
-    causeKey,
-  }: {
-    readonly alert: TargetAlertState;
-    readonly before: NotifiedHealth;
-    readonly targets: readonly string[];
-    readonly at: string;
-    readonly causeKey: string;
-  },
-): Notice {
+export function removedNotice(policy: NoticePolicy, { alert, before, targets, at, causeKey }: Removed): Notice {
+  const { brief } = alert;
   const { health, sinceMs } = before;
   const who = subjectOf(brief.target);
-  const title = `${name}: ${who} is not in the policy any more; it is not known to have recovered (was ${health})`;
+  const words = `${who} is not in the policy any more; it is not known to have recovered (was ${health})`;
   const data = { ...dataOf(brief), before: health, since: toIso(sinceMs), ...namedTargets(targets) };
-  return make("removed", { policy: name, service, at, title }, [`${causeKey}/${health}/${sinceMs}`, data]);
+  return make("removed", about(policy, at, words), [`${causeKey}/${health}/${sinceMs}`, data]);
 }
 
 /** A policy had no success for two intervals. */
-export function staleNotice({ name, service }: NoticePolicy, sinceMs: number, nowMs: number): Notice {
-  const title = `${name}: no success for ${formatRoughly(nowMs - sinceMs, Math.round)}, two intervals or more`;
-  return make("stale", { policy: name, service, at: toIso(nowMs), title }, [
-    String(sinceMs),
-    { since: toIso(sinceMs) },
-  ]);
+export function staleNotice(policy: NoticePolicy, sinceMs: number, nowMs: number): Notice {
+  const words = `no success for ${formatRoughly(nowMs - sinceMs, Math.round)}, two intervals or more`;
+  return make("stale", about(policy, toIso(nowMs), words), [String(sinceMs), { since: toIso(sinceMs) }]);
 }
 
 /** A policy missed its deadline. `nowMs`: a notice long after it says so. */
-export function lateNotice(
-  { name, service }: NoticePolicy,
-  { atMs, sinceMs, fromMs, why }: Late,
-  { nowMs, timezone }: LateMoment,
-): Notice {
+export function lateNotice(policy: NoticePolicy, { atMs, sinceMs, fromMs, why }: Late, nowMs: number): Notice {
+  const { timezone } = policy;
   const behindMs = nowMs - atMs;
   const told = behindMs > reportedLateMs ? ` (reported ${formatRoughly(behindMs, Math.round)} after the deadline)` : "";
   const before = sinceMs < atMs ? `, late since ${showClock(sinceMs, timezone, atMs)}` : "";
-  const title = `${name}: late for ${showClock(atMs, timezone, nowMs)}${told}${before}: ${why}`;
+  const words = `late for ${showClock(atMs, timezone, nowMs)}${told}${before}: ${why}`;
   const data = { deadline: toIso(atMs), from: toIso(fromMs), since: toIso(sinceMs), detail: why };
-  return make("late", { policy: name, service, at: toIso(nowMs), title }, [String(atMs), data]);
+  return make("late", about(policy, toIso(nowMs), words), [String(atMs), data]);
 }
 
 /** A policy that was late has ended well. */
-export function lateEndedNotice(
-  { name, service }: NoticePolicy,
-  { atMs, sinceMs }: Late,
-  { endedWellMs, timezone }: Pick<LateMoment, "timezone"> & { readonly endedWellMs: number },
-): Notice {
+export function lateEndedNotice(policy: NoticePolicy, { atMs, sinceMs }: Late, endedWellMs: number): Notice {
   const behind = formatRoughly(endedWellMs - sinceMs, Math.round);
-  const title = `${name}: recovered, ${behind} after its deadline ${showClock(sinceMs, timezone, endedWellMs)} (was late)`;
+  const deadline = showClock(sinceMs, policy.timezone, endedWellMs);
+  const words = `recovered, ${behind} after its deadline ${deadline} (was late)`;
   const data = { before: "late", deadline: toIso(atMs), since: toIso(sinceMs) };
-  return make("recovered", { policy: name, service, at: toIso(endedWellMs), title }, [
-    `late/${sinceMs}/${endedWellMs}`,
-    data,
-  ]);
+  return make("recovered", about(policy, toIso(endedWellMs), words), [`late/${sinceMs}/${endedWellMs}`, data]);
 }
 
 /** A service is down: one notice for all of its policies. */
@@ -212,13 +175,16 @@ export function serviceUpNotice(service: string, state: ServiceAlertState, until
 /** The token of a service expires and cannot be renewed. */
 export function tokenNotice(service: string, expiresAtMs: number, nowMs: number): Notice {
   const title = `the token of service ${service} expires in ${formatRoughly(expiresAtMs - nowMs, Math.round)} and cannot be renewed`;
-  return make("token-expiring", { policy: null, service, at: toIso(nowMs), title }, [
-    String(expiresAtMs),
-    { expiresAt: toIso(expiresAtMs) },
-  ]);
+  const head = { policy: null, service, at: toIso(nowMs), title };
+  return make("token-expiring", head, [String(expiresAtMs), { expiresAt: toIso(expiresAtMs) }]);
 }
 
 type Head = Pick<Notice, "policy" | "service" | "at" | "title">;
+
+/** The title begins with the policy's name. */
+function about({ name, service }: NoticePolicy, at: string, words: string): Head {
+  return { policy: name, service, at, title: `${name}: ${words}` };
+}
 
 /** The id is a hash of the kind and the cause, so a repeated notice has the same id. */
 function make(kind: Notice["kind"], head: Head, [key, data]: readonly [string, Notice["data"]]): Notice {
