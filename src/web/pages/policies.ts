@@ -3,8 +3,7 @@ import { html } from "hono/html";
 import type { Policy } from "../../config/policy-set.ts";
 import { counted } from "../../core/plain-text.ts";
 import type { PauseSubject } from "../../model/pause.ts";
-import type { Attention } from "../../queries/attention.ts";
-import { describePolicy, pauseWords } from "../../queries/attention.ts";
+import { type Attention, describePolicy, pauseWords } from "../../queries/attention.ts";
 import { hasHealth, type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
@@ -100,16 +99,14 @@ export function policiesPage(
   const { q, health, service, label } = filter;
   const rows = shown.map((line) => policyCells(line, strips.get(line.policy.name) ?? [], nowMs));
   const columns = [
-    ...([
-      "health",
-      ["policy", "roomy"],
-      `last ${stripSlots} slots`,
-      ["last outcome", "wide"],
-      "last good",
-      "next",
-    ] as const),
-    ["usually takes", "num"] as const,
-  ];
+    "health",
+    ["policy", "roomy"],
+    `last ${stripSlots} slots`,
+    ["last outcome", "wide"],
+    "last good",
+    "next",
+    ["usually takes", "num"],
+  ] as const;
   const none =
     lines.length === 0
       ? html`There are no policies. <code>syncline plan</code> shows those of a file.`
