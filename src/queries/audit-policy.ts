@@ -224,10 +224,8 @@ async function withoutDropped(tasks: readonly TaskName[], { history, ledger }: T
 }
 
 async function withoutOutcome(tasks: readonly TaskName[], { history }: TaskStores): Promise<TaskName[]> {
-  const ended = await history.withOutcome(
-    tasks[0]?.policy ?? "",
-    tasks.map(({ id }) => id),
-  );
+  const ids = tasks.map(({ id }) => id);
+  const ended = await history.withOutcome(tasks[0]?.policy ?? "", ids);
   return tasks.filter(({ id }) => !ended.has(id));
 }
 

@@ -146,12 +146,9 @@ async function readEnds(
     const endedWell = weightOf(outcome) === "good" && status !== "failed";
     return endedWell ? [{ target, slotMs: Date.parse(slot), endedMs: Date.parse(finishedAt) }] : [];
   });
-  const named = async () =>
-    (await namedByNewest(
-      places.map(({ id }) => id),
-      store,
-    )) ?? [targetFromMasks];
-  return { targets: targetsOf(policy.action) ?? (await named()), ends };
+  const ids = places.map(({ id }) => id);
+  const targets = targetsOf(policy.action) ?? (await namedByNewest(ids, store)) ?? [targetFromMasks];
+  return { targets, ends };
 }
 
 /**

@@ -190,11 +190,8 @@ function groupLines(by: string, lines: readonly PolicyLine[], { policies }: Repo
     return { text, needy, bad: sum("bad") + sum("missed") };
   });
   const sorted = groups.toSorted((a, b) => b.needy - a.needy || b.bad - a.bad || (a.text < b.text ? -1 : 1));
-  return firstOf(
-    sorted.map(({ text }) => text),
-    groupsMax,
-    "more groups",
-  );
+  const texts = sorted.map(({ text }) => text);
+  return firstOf(texts, groupsMax, "more groups");
 }
 
 /** The first lines, and how many are left out. */

@@ -4,8 +4,7 @@
 
 import type { PolicySet } from "../config/policy-set.ts";
 import { createChainSource } from "../schedule/slots.ts";
-import type { Assumptions } from "../simulate/assumptions.ts";
-import { exactly } from "../simulate/assumptions.ts";
+import { type Assumptions, exactly } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
 import { type BusyMinute, MinuteMeter } from "../simulate/load-meter.ts";
 import { RequestMeter } from "../simulate/request-meter.ts";

@@ -265,10 +265,8 @@ export async function readTaskAt(context: QueryContext, id: string): Promise<Slo
 /** Reads them, by policy in the order of the files. */
 export async function readDeclared({ store, set }: QueryContext) {
   const applying = set.policies.filter(({ action }) => action.kind === "apply");
-  const states = await readPolicyStates(
-    store,
-    applying.map(({ name }) => name),
-  );
+  const names = applying.map(({ name }) => name);
+  const states = await readPolicyStates(store, names);
   return applying.flatMap(({ name: policy, service, repository = null, action }) => {
     const ended = new Map(states.get(policy)?.targets.map(({ target, last }) => [target, last]));
     return (targetsOf(action) ?? []).map((object) => {
