@@ -106,10 +106,7 @@ async function planReplay(
   { set, force, atMs }: Pick<ActionParts, "set" | "force"> & { readonly atMs: number },
 ): Promise<Plan> {
   if (replayable[item.outcome.status] === "may-run" && !force)
-    return {
-      item,
-      why: `it ended as ${item.outcome.status}, so it may be at work still: look, then force it`,
-    };
+    return { item, why: `it ended as ${item.outcome.status}, so it may be at work still: look, then force it` };
   const task = toTask(item, set, atMs);
   if (typeof task === "string") return { item, why: task };
   const slotMs = await failed.beginReplay(item.outcome, atMs);
@@ -122,7 +119,7 @@ const changedPolicy = "its policy does something else by now: run the sync job b
 
 /** The new task, or why there is none. */
 function toTask({ outcome }: TaskItem, set: PolicySet | undefined, slotMs: number): Task | string {
-  const { service, repository, target } = outcome;
+  const { service, repository, kind, target } = outcome;
   // Its guard is not kept, and must be the name that the sync job has then.
   if (outcome.policy === deletionByHand)
     return "a deletion by hand is not done over: give it again, with `syncline delete`";
@@ -135,17 +132,10 @@ function toTask({ outcome }: TaskItem, set: PolicySet | undefined, slotMs: numbe
   if (!set?.services.has(service)) return "its service is not configured any more";
   if (policy.service !== service || (policy.repository ?? null) !== repository) return changedPolicy;
   const tasks = tasksOf(policy, { slotMs, origin: "manual", covers: [] });
-  const same = tasks.find(({ kind, target }) => kind === outcome.kind && target === outcome.target);
+  const same = tasks.find((task) => task.kind === kind && task.target === target);
   if (same !== undefined) return same;
   const [masks] = tasks;
-  if (masks === undefined || !isFromMasks(masks) || outcome.kind !== "run") return changedPolicy;
+  if (masks === undefined || !isFromMasks(masks) || kind !== "run") return changedPolicy;
   // One of the sync jobs that the masks named.
-  const identity = {
-    policy: policy.name,
-    kind: outcome.kind,
-    target: outcome.target,
-    slotMs,
-    origin: "manual",
-  } as const;
-  return { ...masks, ...identity, id: taskId(identity) };
+  return { ...masks, target, id: taskId({ ...masks, target }) };
 }
