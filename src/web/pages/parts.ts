@@ -2,9 +2,11 @@
 import { html } from "hono/html";
 import type { Policy, Schedule } from "../../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../../core/duration.ts";
-import { showInstant, showNear } from "../../core/instant.ts";
+import { showInstant } from "../../core/instant.ts";
+import { someNames } from "../../core/plain-text.ts";
 import { type Pause, type PauseSubject, showSubject, subjectKey } from "../../model/pause.ts";
 import { type AttentionItem, mustBeActedOn, whomToAsk } from "../../queries/attention.ts";
+import { plainTime } from "../../queries/plain-troubles.ts";
 import type { PolicyLine } from "../../queries/policy-lines.ts";
 import { actionWords } from "../../queries/task-words.ts";
 import type { Html } from "./marks.ts";
@@ -28,8 +30,7 @@ function agoText(awayMs: number): string {
 
 /** A time of day with its date or weekday, unless it is of today: the page names the zone once. */
 export function clock(instantMs: number, timezone: string, nowMs: number): Html {
-  const minuteMs = Math.floor(instantMs / 60_000) * 60_000;
-  return timeOf(instantMs, showNear(minuteMs, timezone, nowMs).replace(/ \S+$/, ""));
+  return timeOf(instantMs, plainTime(instantMs, { timezone, nowMs }));
 }
 
 function timeOf(instantMs: number, text: string): Html {
@@ -116,10 +117,8 @@ function spreadText({ spreadMs }: Schedule): string {
 export function actionText({ action }: Policy): string {
   if ("fromMasks" in action) return "run the sync jobs of masks";
   if (!("syncJobs" in action)) return actionWords(action);
-  const [first, ...others] = action.syncJobs;
-  const shown = action.syncJobs.slice(0, 5).join(", ");
-  const more = action.syncJobs.length > 5 ? ` and ${action.syncJobs.length - 5} more` : "";
-  return `${action.kind} sync job${others.length === 0 ? "" : "s"} ${first === undefined ? "" : shown}${more}`;
+  const { kind, syncJobs } = action;
+  return `${kind} sync job${syncJobs.length > 1 ? "s" : ""} ${someNames(syncJobs.map(String), undefined, 5)}`;
 }
 
 /** Links to the pages before and after, with the filter of this one. */
