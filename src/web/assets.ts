@@ -18,16 +18,14 @@ function load(name: string, type: string, from: URL = new URL(name, folder)): [s
   return [name, { path: `/assets/${hash}/${name}`, body: new Representation(text, type) }];
 }
 
+const idiomorph = new URL(import.meta.resolve("idiomorph/dist/idiomorph.min.js"));
+
 /** The files by name. */
 export const assets: ReadonlyMap<string, Asset> = new Map([
   load("style.css", "text/css; charset=utf-8"),
   load("live.js", "text/javascript; charset=utf-8"),
   load("icon.svg", "image/svg+xml"),
-  load(
-    "idiomorph.js",
-    "text/javascript; charset=utf-8",
-    new URL(import.meta.resolve("idiomorph/dist/idiomorph.min.js")),
-  ),
+  load("idiomorph.js", "text/javascript; charset=utf-8", idiomorph),
 ]);
 
 /** The address of a file. */
