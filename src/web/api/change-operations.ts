@@ -44,23 +44,17 @@ export interface ChangeOperation {
   readonly act: (acting: KeyedActing, given: Readonly<Record<string, unknown>>) => Promise<unknown>;
 }
 
-type Options<Path extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodObject> = Pick<
-  ChangeOperation,
-  "method" | "path" | "name" | "summary" | "needs"
-> & {
-  readonly in?: Path;
-  readonly query?: Query;
-  readonly body?: Body;
-  readonly answer: z.ZodType;
-  readonly isKeyed?: true;
-  readonly act: (acting: KeyedActing, given: z.output<Path> & z.output<Query> & z.output<Body>) => Promise<unknown>;
-};
-
 const nothing = z.strictObject({});
 
 /** One operation with the types of its parameters. */
 function change<Path extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodObject>(
-  options: Options<Path, Query, Body>,
+  options: Pick<ChangeOperation, "method" | "path" | "name" | "summary" | "needs" | "answer"> & {
+    readonly in?: Path;
+    readonly query?: Query;
+    readonly body?: Body;
+    readonly isKeyed?: true;
+    readonly act: (acting: KeyedActing, given: z.output<Path> & z.output<Query> & z.output<Body>) => Promise<unknown>;
+  },
 ): ChangeOperation {
   const { in: inPath = nothing, query = nothing, body, isKeyed = false, act, ...rest } = options;
   // The routes parse all before they call: what comes in is what the schemas give.

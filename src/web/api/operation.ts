@@ -69,10 +69,9 @@ export const label = z
 
 /** One operation with the types of its parameters. */
 export function operation<Path extends z.ZodObject, Query extends z.ZodObject>(
-  options: Pick<ApiOperation, "path" | "name" | "summary"> & {
+  options: Pick<ApiOperation, "path" | "name" | "summary" | "answer"> & {
     readonly in?: Path;
     readonly query?: Query;
-    readonly answer: z.ZodType;
     readonly isList?: true;
     readonly isOfPolicies?: true;
     readonly read: (request: OperationRequest, given: z.output<Path> & z.output<Query>) => Promise<unknown>;
