@@ -47,14 +47,9 @@ export async function readStatusAt(
       const { name } = policy;
       const slot = slots.get(name);
       const ends = outcomes.get(name) ?? [];
+      const named = targetsOf(policy.action) ?? (await namedInSpan(name, { ends, slot }, store));
       const since = { outcomesSinceMs: keptSince.get(name), slotsSinceMs: ledgerSince.get(name) };
-      const facts = {
-        span,
-        slot,
-        named: targetsOf(policy.action) ?? (await namedInSpan(name, { ends, slot }, store)),
-        lastEnds: [],
-        ...since,
-      };
+      const facts = { span, slot, named, lastEnds: [], ...since };
       const known = { policy, span, ...judge(policy, ends, facts) };
       found.set(name, known);
       if (known.verdict === "not") open.push({ policy, facts });
