@@ -71,12 +71,10 @@ function headersOf(
 }
 
 /** The signing keys, or why there are none. Read for each try: a rotated secret applies at once. */
-export async function readSigningKeys({
-  secretFile,
-  previousSecretFile,
-}: Pick<WebhookSettings, "secretFile" | "previousSecretFile">): Promise<
-  readonly Buffer[] | { readonly reason: string }
-> {
+export async function readSigningKeys(
+  settings: Pick<WebhookSettings, "secretFile" | "previousSecretFile">,
+): Promise<readonly Buffer[] | { readonly reason: string }> {
+  const { secretFile, previousSecretFile } = settings;
   if (secretFile === undefined) return [];
   const key = await readKey(secretFile);
   if ("reason" in key) return key;

@@ -65,13 +65,10 @@ const none = {
 };
 
 /** Reads what needs a person. */
-export async function readAttention({
-  set,
-  store,
-  target,
-  readStates,
-  view = wholeView,
-}: Pick<QueryContext, "set" | "target"> & Partial<Pick<QueryContext, "view">> & StateContext): Promise<Attention> {
+export async function readAttention(
+  context: Pick<QueryContext, "set" | "target"> & Partial<Pick<QueryContext, "view">> & StateContext,
+): Promise<Attention> {
+  const { set, store, target, readStates, view = wholeView } = context;
   const status = await readStatus(set, store, target);
   const { nowMs, services } = status;
   const lines = await readPolicyLines(set.policies, store, { ...status, readStates });

@@ -365,16 +365,10 @@ export function targetHealth({ weight, last }: TargetState): Health | undefined 
 }
 
 function healthOf(
-  {
-    pauses,
-    worst,
-    missedMs,
-    unplannedMs,
-    late,
-    open,
-  }: Omit<PolicyLine, "health" | "troubled" | "acknowledged" | "isBehind">,
+  found: Omit<PolicyLine, "health" | "troubled" | "acknowledged" | "isBehind">,
   isSettled: boolean,
 ): PolicyHealth {
+  const { pauses, worst, missedMs, unplannedMs, late, open } = found;
   if (pauses.some(({ cause }) => cause === "quarantine")) return "quarantined";
   const ended = worst && targetHealth(worst);
   const isLeft = open !== undefined || (ended === "conflicts" && !isSettled);
