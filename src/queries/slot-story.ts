@@ -9,7 +9,7 @@ import type { Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
 import { parseTaskId } from "../model/task.ts";
-import { findTaskInFlight } from "../queue/tasks-in-flight.ts";
+import { findTaskInFlight, readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { describeNoRecord, describeRecord, type SlotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { Changes } from "../store/changes.ts";
@@ -22,7 +22,7 @@ import { describeDeniedBy } from "./service-words.ts";
 import { readTaskStories, type StoryStores, type StoryTask, type TaskStory } from "./task-story.ts";
 
 const changesReadMax = 1_000;
-const outcomesReadMax = 500;
+const outcomesReadMax = 1_000;
 
 /** The story of one slot, or of a run by hand: then `slot` is when it was given. */
 export interface SlotStory {
@@ -109,8 +109,11 @@ export async function readHandStory(
   places: StoryStores,
 ): Promise<SlotStory | undefined> {
   const changes = await new Changes(places.store).newest(changesReadMax);
+  // The record names a hundred tasks. Before the outcomes: what ends in between is found there.
+  const { tasks: open } = await readTasksInFlight(places.store, [policy.service], (name) => name === policy.name);
   const ended = await new History(places.store).newestPlaces(outcomesReadMax, [policy.name]);
-  const byHand = [...changes.flatMap(taskIdsIn), ...ended.map(({ id }) => id)].flatMap((id) => {
+  const known = [...changes.flatMap(taskIdsIn), ...open.map(({ task }) => task.id), ...ended.map(({ id }) => id)];
+  const byHand = known.flatMap((id) => {
     const name = parseTaskId(id);
     return name?.origin === "manual" && name.policy === policy.name ? [{ id, slotMs: name.slotMs }] : [];
   });

@@ -48,7 +48,15 @@ describe("a start whose answer got lost", () => {
 describe("what commands tell", () => {
   const fixture = commandFixture(`
   - { name: quiet, service: main, run: { syncJobs: [2] }, follow: { until: settled, quietFor: 1s, deadline: 60s } }
-  - { name: hourly, service: main, run: { syncJobs: [3] }, schedule: { every: 1h } }`);
+  - { name: hourly, service: main, run: { syncJobs: [3] }, schedule: { every: 1h } }
+  - { name: wide, service: main, run: { syncJobs: [${Array.from({ length: 120 }, (_, index) => index + 1)}] } }`);
+
+  it("of a run by hand of many sync jobs is each task, not only what its record names", async () => {
+    const prefix = `${fixture.redis.prefix}-wide`;
+    await fixture.command(prefix, "run", "wide", "--config", fixture.file());
+    const { out } = await fixture.command(prefix, "explain", "wide", "--config", fixture.file(), "--json");
+    expect(JSON.parse(out).tasks).toHaveLength(120);
+  });
 
   it("of a run by hand is that its end is inferred, where it is", async () => {
     const prefix = `${fixture.redis.prefix}-inferred`;
