@@ -52,6 +52,11 @@ interface CacheEntry extends Reading, Pick<Hold, "outlivesChanges"> {
   renewAtMs: number;
 }
 
+/** A caller waits for it from now on. Each `abort` makes an exception, with its stack. */
+function hurry({ asked }: Reading): void {
+  if (!asked.signal.aborted) asked.abort();
+}
+
 /** Lets others go first, between two parts of a long calculation. */
 type Rest = () => Promise<void>;
 
@@ -101,11 +106,11 @@ export class AnswerCache {
     };
     if (kept !== undefined && nowMs < kept.untilMs) {
       if (nowMs >= kept.renewAtMs) void this.#renew(key, kept, begin(), hold);
-      if (!hold.isBeforehand) kept.asked.abort();
+      if (!hold.isBeforehand) hurry(kept);
       return (await kept.answer) as Answer;
     }
     const fresh = this.#keep(key, begin(), hold);
-    if (!hold.isBeforehand) fresh.asked.abort();
+    if (!hold.isBeforehand) hurry(fresh);
     try {
       const found = (await fresh.answer) as Answer;
       this.#hold(fresh, nowMs, hold);
