@@ -1,8 +1,10 @@
 // What viewers cost Redis, and the starts: web-viewers.ts [--policies 10000] [--seconds 20]
-// [--blocks 4]. Part of `npm run bench`. One Redis; the web server, a worker, the service and the
-// viewers are processes of their own. Single starts come at an even pace, in turn beside nothing,
-// beside 64 viewers and 50 requests a second, and beside the same of a plain server: the role web
-// costs the starts what it costs more than that one, for viewers have machines of their own.
+// [--blocks 4] [--shared]. Part of `npm run bench`. One Redis; the web server, a worker, the
+// service and the viewers are processes of their own. Single starts come at an even pace, in turn
+// beside nothing, beside 64 viewers and 50 requests a second, and beside the same of a plain
+// server. Redis and the workers have one core, the role web and its viewers the other, as if apart;
+// with --shared all take both, and the web server is to be compared with the plain one.
+import { execFileSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,6 +32,7 @@ const { values: given } = parseArgs({
     seconds: { type: "string", default: "20" },
     blocks: { type: "string", default: "4" },
     every: { type: "string", default: "20" },
+    shared: { type: "boolean", default: false },
   },
 });
 const [blockMs, blocks, startEveryMs] = [Number(given.seconds) * 1_000, Number(given.blocks), Number(given.every)];
@@ -50,6 +53,8 @@ const [lines = "", tokens = ""] = files;
 writeFileSync(lines, callers.map(({ line }) => `${line}\n`).join(""));
 writeFileSync(tokens, callers.map(({ token }) => token).join("\n"));
 
+// Children take over the core that this process has when they begin.
+if (!given.shared) bindTo(0);
 const server = await startPrivateRedis();
 const redis = new Redis(server.url);
 const store = await openStore({ url: server.url, prefix: benchPrefix });
@@ -59,11 +64,13 @@ const service = new BenchChild("fake-service.ts", []);
 const baseUrl = `http://127.0.0.1:${(await service.ask("port"))["port"]}`;
 const policy = policyOf(await benchSet({ services: { main: baseUrl }, concurrency: 8 }), "accepted-main");
 const worker = new BenchChild("app-process.ts", [server.url, "8", `main=${baseUrl}`]);
+if (!given.shared) bindTo(1);
 const web = new BenchChild("web-process.ts", [server.url.replace("//", `//${webName}:any@`), given.policies, lines]);
 const webPort = (await web.ask("port"))["port"] ?? 0;
 const plain = new BenchChild("plain-web-process.ts", [`${webPort}`, tokens]);
 const plainPort = (await plain.ask("port"))["port"] ?? 0;
 const viewers = new BenchChild("web-viewers-process.ts", [tokens]);
+if (!given.shared) bindTo(0);
 const producer = new Producer({ url: server.url, prefix: benchPrefix }, silentLog);
 await worker.ask("cpu");
 const addedMs = new Map<string, number>();
@@ -86,6 +93,11 @@ redis.disconnect();
 await server.stop();
 for (const file of files) rmSync(file);
 process.exit(0);
+
+/** Binds this process, and the children that it begins from now on, to one core. */
+function bindTo(core: number): void {
+  execFileSync("taskset", ["--all-tasks", "--cpu-list", "--pid", `${core}`, `${process.pid}`]);
+}
 
 /** What a block cost Redis. `changes`: how many each viewer heard of. */
 interface Watched {
@@ -153,7 +165,7 @@ async function compareStarts(): Promise<void> {
     );
   for (const [kind, latencies] of all) {
     const by = kind === "the web server" ? {} : { by: kind };
-    const goal = { times: 1.1, of: "a plain server" };
+    const goal = { times: 1.1, of: given.shared ? "a plain server" : "nothing" };
     noteFigure({
       ...by,
       what: "p99 of a start beside 64 viewers",
