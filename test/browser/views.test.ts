@@ -37,6 +37,7 @@ describe("the first page", () => {
       /failing\s+invoices sync job 42: failed .*\s+since .* ago last good .* ago/,
     );
     await first.getByRole("link", { name: "Open the run" }).click();
+    await page.waitForLoadState();
     expect(await page.locator("h1").innerText()).toContain("Slot ");
     expect(await page.locator("main").innerText()).toContain("the service said so");
   });
@@ -93,6 +94,7 @@ describe("a new operator", () => {
     const words = /failed ×4\s+invoices\s+main\s+HTTP 500: .*server-error\s.*\d\d:\d\d sync job 42\s.* to .*\d\d:\d\d/s;
     expect(await row.innerText()).toMatch(words);
     await row.getByRole("link", { name: "sync job 42" }).first().click();
+    await page.waitForLoadState();
     expect(await page.locator("main").innerText()).toMatch(/came due.*the start was sent.*evidence\s+direct/s);
   });
 
@@ -100,6 +102,7 @@ describe("a new operator", () => {
     const page = await browser.open("/?");
     await page.getByRole("link", { name: "1 paused" }).click();
     await page.getByRole("link", { name: "suspended" }).click();
+    await page.waitForLoadState();
     expect(await page.locator("main").innerText()).toMatch(/paused by ana@desk since .*, until it is resumed: </);
   });
 

@@ -2,8 +2,9 @@
 // events for and against each.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { findPromtool } from "../../scripts/promtool.mjs";
 import { type AlertCase, alertCases, type Course } from "../support/alert-cases.ts";
 import { chartFolder, type Values } from "../support/chart/helm.ts";
 import {
@@ -15,6 +16,9 @@ import {
   renderRules,
   writeRules,
 } from "../support/chart/play-rules.ts";
+
+// On a fresh machine it is fetched first.
+beforeAll(async () => void (await findPromtool()), 600_000);
 
 const file = join(chartFolder, "files/alerts.yaml");
 const rules: Rule[] = parse(readFileSync(file, "utf8")).groups.flatMap((group: { rules: Rule[] }) => group.rules);

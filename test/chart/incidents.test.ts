@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { findPromtool } from "../../scripts/promtool.mjs";
 import { chartFolder } from "../support/chart/helm.ts";
 import { type Conditions, playCourse, well } from "../support/chart/incident-model.ts";
 import { playRules, type Rule, renderRules, toValues, writeRules } from "../support/chart/play-rules.ts";
@@ -109,6 +110,7 @@ let series: Record<string, string>;
 let files: string[];
 
 beforeAll(async () => {
+  await findPromtool();
   // Those whose pods go have rules of their own, as in a cluster; for the others the file as it is,
   // which is quicker, looks at all at once.
   const own = Object.entries(incidents).flatMap(([, { isGone }], index) => (isGone === true ? [`r${index}`] : []));
@@ -129,7 +131,7 @@ beforeAll(async () => {
     for (const [name, values] of played)
       series[name.replace("{", `{namespace="sync",job="r${index}-syncline",`)] = toValues(values, minutes);
   }
-}, 120_000);
+}, 600_000);
 
 describe("incidents", () => {
   it("each fire once, in time, and resolve; a healthy release fires none", {

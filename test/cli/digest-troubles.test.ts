@@ -34,6 +34,8 @@ async function installation(name: string, policies: readonly ReturnType<typeof t
   const notifications = { ...set.notifications, link: "https://look.example.com/policies/{policy}" };
   await keepPolicySet(store, { ...set, notifications }, "host/1");
   await liveProcess(store);
+  // It ticks once, and must count as alive for longer.
+  await store.redis.zadd(store.key("processes"), Date.now() + 3_600_000, "scheduler+worker/kept");
   const command = (...args: string[]) => runHere([...args, "--prefix", prefix, "--redis-url", redis.url], {});
   const digest = async (): Promise<{ title: string; detail: string; lines: string[] }> =>
     JSON.parse((await command("digest", "--json", "--timezone", timezone)).out);

@@ -54,6 +54,8 @@ const failed = { status: "failed", reason: "refused", evidence: "direct" } as co
 beforeAll(async () => {
   await keepPolicySet(store, set, "host/1");
   await liveProcess(store);
+  // It ticks once, and must count as alive for longer.
+  await store.redis.zadd(store.key("processes"), Date.now() + 3_600_000, "scheduler+worker/kept");
   await ended("well", 9);
   await ended("well", 1);
   await ended("well", 0);
@@ -192,19 +194,19 @@ notifications: { digests: { daily: { at: "07:00", to: [mail, chat] } } }
   });
   await serve.until(({ event }) => event === "serve.ready");
   const key = `${prefix}:notifications:digests`;
-  await expect.poll(() => store.redis.hget(key, "daily"), { timeout: 15_000 }).not.toBeNull();
+  await expect.poll(() => store.redis.hget(key, "daily")).not.toBeNull();
   // As if it had been there two days ago.
   const state = JSON.parse((await store.redis.hget(key, "daily")) ?? "");
   await store.redis.hset(key, "daily", JSON.stringify({ ...state, slotMs: state.slotMs - 2 * 86_400_000 }));
   await serve.until(({ event, kind }) => event === "notice.published" && kind === "digest");
-  await expect.poll(() => mails.length, { timeout: 15_000 }).toBe(1);
+  await expect.poll(() => mails.length).toBe(1);
   expect(mails[0]).toMatchObject({ user: login.user, isSecure: true });
   expect(mails[0]?.raw).toMatch(/^Subject: No trouble: 1 not run yet of 1 policy, due /m);
   const look = (...args: string[]) => runHere([...args, "--prefix", prefix, "--redis-url", target.url], {});
   const [sink] = JSON.parse((await look("sinks", "--json")).out);
   expect(sink).toMatchObject({ sink: "mail", lastDigest: expect.stringMatching(/Z$/) });
   await expect
-    .poll(async () => (await look("status")).out, { timeout: 15_000 })
+    .poll(async () => (await look("status")).out)
     .toMatch(/\ndigest daily, last 20.* UTC to mail, chat \(failed: .*422.*\)$/);
   expect((await look("status")).code).toBe(1);
 });

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -224,12 +224,17 @@ describe("syncline serve", () => {
     const one = new Syncline(["serve", "--config", own, "--prefix", `${redis.prefix}-reload`], environment());
     running.push(one);
     await one.until(({ event }) => event === "serve.ready");
-    await writeFile(own, `${policies(sandbox.baseUrl)}  - { nam: broken }\n`);
+    // In one step: a file that is being written is empty for a moment.
+    const put = async (text: string) => {
+      await writeFile(`${own}.new`, text);
+      await rename(`${own}.new`, own);
+    };
+    await put(`${policies(sandbox.baseUrl)}  - { nam: broken }\n`);
     const rejected = await one.until(({ event }) => event === "config.rejected");
     expect(rejected).toMatchObject({ where: `${own}:13` });
     const queued = one.events.filter(({ event }) => event === "slot.queued").length;
     await one.until(() => one.events.filter(({ event }) => event === "slot.queued").length > queued + 1);
-    await writeFile(own, policies(sandbox.baseUrl).replace("every: 1s", "every: 1h"));
+    await put(policies(sandbox.baseUrl).replace("every: 1s", "every: 1h"));
     expect(await one.until(({ event }) => event === "config.reloaded")).toMatchObject({
       policiesChangedNames: ["often"],
     });

@@ -51,6 +51,8 @@ describe("syncline status", () => {
     );
     await keepSet(store, [...policies, hourly("tail", { schedule: undefined })]);
     await liveProcess(store);
+    // It ticks once, and must count as alive for longer.
+    await store.redis.zadd(store.key("processes"), Date.now() + 3_600_000, "scheduler+worker/kept");
     const marks = names.map((policy) => ({ policy, schedule: "x" }));
     await ledger.openWatermarks(
       marks.filter(({ policy }) => policy !== "late"),

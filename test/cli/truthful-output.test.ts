@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { commandFixture } from "../support/command-fixture.ts";
 import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
-import { syncline } from "../support/processes.ts";
+import { often, syncline } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 
 describe("a start whose answer got lost", () => {
@@ -39,6 +39,8 @@ describe("a start whose answer got lost", () => {
     expect(code).toBe(0);
     one.kill("SIGTERM");
     await one.ended();
+    // At its end it may have had no time to take its name back.
+    await expect.poll(async () => (await explain()).code, often).toBe(1);
     const alone = await explain();
     expect(alone.out).toContain("no scheduler is alive");
     expect(alone.code).toBe(1);

@@ -45,7 +45,6 @@ it("an outcome that Redis forgot, but the queue keeps, is written again unchange
     const kept = await until(
       () => history.outcome({ policy: String(told["policy"]), id: String(told["taskId"]) }),
       (outcome) => outcome !== undefined,
-      5_000,
     );
     expect(kept).toMatchObject({ status: "accepted", reason: "answered", startedAt: told["startedAt"] });
     expect(await history.newest(10)).toHaveLength(1);

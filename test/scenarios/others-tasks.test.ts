@@ -32,6 +32,9 @@ it("a run that was sent is left to a worker with newer policies, while it lives"
   const world = await worldForTest({ policies });
   const store = await openStore(world.target);
   await liveProcess(store, { sinceMs: Date.now() + 60_000 });
+  // It ticks no more, and must count as alive.
+  for (const name of await store.redis.zrange(store.key("processes"), "0", "-1"))
+    await store.redis.zadd(store.key("processes"), Date.now() + 3_600_000, name);
   await keepSet(store, [testPolicy({ name: "theirs" })]);
   const { producer } = await startUnknown(world.target, "main");
   const { delayed } = await until(

@@ -44,7 +44,7 @@ async function runUntil(said: RegExp, args: readonly string[], variables: Readon
 
 describe("run --wait", () => {
   it("tells each change, and ends well without a policy file", async () => {
-    const { target } = await worldForTest({ policies, sandbox: { jobs: 200, runMs: [1_500, 1_500] } });
+    const { target } = await worldForTest({ policies, sandbox: { jobs: 200, runMs: [5_000, 5_000] } });
     const at = ["--prefix", target.prefix, "--redis-url", target.url];
     const { code, out, err } = await runHere(["run", "nightly", "--wait", ...at], {});
     expect({ code, err }).toMatchObject({ code: 0 });
@@ -136,7 +136,7 @@ describe("run --wait", () => {
   });
 
   it("works itself when the last worker ends while its run goes on", async () => {
-    const { app, sandbox, target } = await worldForTest({ policies, sandbox: { runMs: [3_000, 3_000] } });
+    const { app, sandbox, target } = await worldForTest({ policies, sandbox: { runMs: [8_000, 8_000] } });
     const file = join(folderForTest(), "policies.yaml");
     const activity =
       "{ id: item.activityId, syncJobId: item.syncJobId, finished: item.state != 'Running', succeeded: item.state == 'Finished' }";

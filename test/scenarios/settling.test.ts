@@ -26,12 +26,12 @@ describe("conflicts before and after a run", () => {
   });
 
   it("are counted over several pages, too", async () => {
-    const { run } = await worldForTest({ policies: story(5), sandbox: { pageSize: 3, jobs: 25 } });
+    const { run } = await worldForTest({ policies: story(5), sandbox: { pageSize: 3, jobs: 25, activities: 10 } });
     expect(await run("story")).toMatchObject({ newConflicts: 1, goneConflicts: 0, stillConflicts: 1 });
   });
 
   it("are not reported, and never 0, where only an end of the list was read after", async () => {
-    const fixture = { policies: story(5), sandbox: { pageSize: 1, jobs: 25 } };
+    const fixture = { policies: story(5), sandbox: { pageSize: 1, jobs: 25, activities: 10 } };
     const { run } = await worldForTest(fixture);
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "conflicts", newConflicts: 1 });

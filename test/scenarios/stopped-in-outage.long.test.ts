@@ -20,8 +20,8 @@ it("a process that stops in an outage of Redis ends in time and tells what is lo
   front.heal(nowhere);
   const beganMs = performance.now();
   await app.stop();
-  // The five seconds of its drain, and what `serve` gives to the rest (src/cli/serve.ts).
-  expect(performance.now() - beganMs).toBeLessThan(9_000);
+  // About eight seconds of time-outs, each of which a busy machine may notice late.
+  expect(performance.now() - beganMs).toBeLessThan(20_000);
   expect(log.named("start.unwritten")).toMatchObject([{ taskId, what: "answer" }]);
   front.heal(port);
 });

@@ -99,7 +99,10 @@ describe("a Redis that is as it should be", () => {
     const starting = guard.start();
     await guard.stop();
     await starting;
-    expect(await admin.zcard("{guard}:processes")).toBe(0);
+    await until(
+      () => admin.zcard("{guard}:processes"),
+      (count) => count === 0,
+    );
   });
 
   it("is reported to a writer when it is another Redis, not when it was emptied", async () => {

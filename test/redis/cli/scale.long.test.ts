@@ -49,9 +49,13 @@ async function cpuOf({ run }: typeof some, line: string): Promise<number> {
 it.each(["validate FILES", "plan", "plan --to +36h --duration 2h", "plan --requests", "simulate --to +24h"])(
   "`%s` takes CPU in proportion to the policies",
   async (line) => {
-    const few = await cpuOf(some, line);
-    // Four times in proportion, sixteen times where it is quadratic.
-    expect((await cpuOf(many, line)) / few).toBeLessThan(8);
+    const ratios: number[] = [];
+    // Four times in proportion, sixteen times where it is quadratic. A pair may meet another load.
+    for (let round = 0; round < 3 && !ratios.some((ratio) => ratio < 8); round += 1) {
+      const few = await cpuOf(some, line);
+      ratios.push((await cpuOf(many, line)) / few);
+    }
+    expect(Math.min(...ratios)).toBeLessThan(8);
   },
 );
 

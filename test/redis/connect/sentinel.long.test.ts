@@ -101,8 +101,16 @@ describe("Redis behind Sentinels", () => {
       return fixture.log.named("redis.changed").length;
     };
     await until(askAll, () => answers.length > 20);
-    expect(await sentinel.call("SENTINEL", "FAILOVER", "main")).toBe("OK");
-    await until(askAll, (changes) => changes > 0, failoverMs);
+    let orderedAtMs = Number.NEGATIVE_INFINITY;
+    // A Sentinel that stood still in between does nothing for 30 s, and gives its failover up.
+    const failOver = async () => {
+      if (performance.now() - orderedAtMs > 45_000) {
+        orderedAtMs = performance.now();
+        await sentinel.call("SENTINEL", "FAILOVER", "main").catch(() => {});
+      }
+      return askAll();
+    };
+    await until(failOver, (changes) => changes > 0, failoverMs);
     const ends = new Set(await Promise.all(answers));
     ends.delete("in-doubt");
     expect(ends).toEqual(new Set(["permitted"]));

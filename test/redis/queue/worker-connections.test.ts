@@ -156,8 +156,9 @@ describe("a machine whose clock differs from that of Redis", () => {
       ({ length }) => length === 3,
       2_000 + soonMs,
     );
-    expect(second - first).toBeGreaterThanOrEqual(900);
-    expect(third - second).toBeGreaterThanOrEqual(900);
+    // How far ahead the clock is was measured with a trip to Redis.
+    expect(second - first).toBeGreaterThanOrEqual(500);
+    expect(third - second).toBeGreaterThanOrEqual(500);
   });
 });
 

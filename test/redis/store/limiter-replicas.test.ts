@@ -72,7 +72,7 @@ describe("replicas whose policies differ", () => {
     const hasty = await replica("two-leases", { concurrencyMax: 2, leaseMs: 200 });
     expect(isPass(await patient.limiter.acquire(read))).toBe(true);
     expect(isPass(await hasty.limiter.acquire(read))).toBe(true);
-    expect(await patient.keptMs("limiter-exchanges")).toBeGreaterThan(59_000);
+    expect(await patient.keptMs("limiter-exchanges")).toBeGreaterThan(30_000);
     expect(await patient.limiter.acquire(read)).toMatchObject({ deniedBy: "concurrency" });
     await Promise.all([patient.close(), hasty.close()]);
   });
@@ -82,7 +82,7 @@ describe("replicas whose policies differ", () => {
     const fast = await replica("two-rates", { requestsPerSecond: 50 });
     expect(isPass(await slow.limiter.acquire(read))).toBe(true);
     expect(isPass(await fast.limiter.acquire(read))).toBe(true);
-    expect(await slow.keptMs("limiter-sent")).toBeGreaterThan(99_000);
+    expect(await slow.keptMs("limiter-sent")).toBeGreaterThan(50_000);
     expect(await slow.limiter.acquire(read)).toMatchObject({ deniedBy: "rate" });
     await Promise.all([slow.close(), fast.close()]);
   });

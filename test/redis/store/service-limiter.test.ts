@@ -196,13 +196,13 @@ describe("the limits of a service", () => {
   });
 
   it("keep a rate far below one a second, and give those who wait a turn each", async () => {
-    const { one, other, store, close } = await twoLimiters("slow", { requestsPerSecond: 0.5 });
+    const { one, other, store, close } = await twoLimiters("slow", { requestsPerSecond: 0.1 });
     await (await enter(one)).release(good);
     const waits = [];
     for (const limiter of [one, other, one, other]) waits.push((await heldOf(limiter))?.waitMs ?? 0);
     for (const [index, wait] of waits.entries()) {
-      expect(wait).toBeGreaterThan(2_000 * index + 1_000);
-      expect(wait).toBeLessThanOrEqual(2_000 * (index + 1) + 25 + 0.25 * 2_000 * (index + 1));
+      expect(wait).toBeGreaterThan(10_000 * index + 5_000);
+      expect(wait).toBeLessThanOrEqual(10_000 * (index + 1) + 25 + 0.25 * 10_000 * (index + 1));
     }
     const [left] = await store.redis.lrange(store.key("limiter-sent", "slow"), 0, -1);
     expect(Number(left)).toBeGreaterThan(0);
