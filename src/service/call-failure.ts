@@ -49,12 +49,12 @@ interface AnswerHead {
  * Whether a 404 may be a proxy's, which has no way to the service: it says nothing of what was
  * asked for. `text`: undefined when the body was cut.
  */
-function isWayless({ status, headers, text }: AnswerHead & { readonly text?: string }): boolean {
+function isProxyAnswer({ status, headers, text }: AnswerHead & { readonly text?: string }): boolean {
   const mayBePage = text === undefined ? /html/i.test(headers.contentType ?? "") : isPage(headers.contentType, text);
   return status === 404 && (headers.routerError !== undefined || mayBePage);
 }
 
-const wayless = "status 404 with a web page, or from a router, is not the service's word: check baseUrl";
+const proxyProblem = "status 404 with a web page, or from a router, is not the service's word: check baseUrl";
 
 type FailedExchange = Extract<ExchangeResult, { type: "failure" }>;
 
@@ -76,15 +76,15 @@ export class CallFailure {
     const isGood = result.status !== undefined && result.status >= 200 && result.status < 300;
     if (result.type === "answer") {
       if (isGood) return result;
-      throw this.#status(result, errorExcerpt(result.text, this.#token), isWayless(result));
+      throw this.#status(result, errorExcerpt(result.text, this.#token), isProxyAnswer(result));
     }
     const { status, headers } = result;
     // A cut or too long body does not make such a success unknown, unless it may be a page.
-    const isSuccess = factsOf(this.#call.operation).answer === "nothing" && !/html/i.test(headers.contentType ?? "");
-    if (status !== undefined && isGood && isSuccess) return { status, headers, text: "" };
+    const mayBeCut = factsOf(this.#call.operation).answer === "nothing" && !/html/i.test(headers.contentType ?? "");
+    if (status !== undefined && isGood && mayBeCut) return { status, headers, text: "" };
     if (result.failure === "aborted") throw this.cancelled(result.sent);
     if (status !== undefined && !isGood)
-      throw this.#status({ status, headers }, undefined, isWayless({ status, headers }));
+      throw this.#status({ status, headers }, undefined, isProxyAnswer({ status, headers }));
     throw this.#lost(result);
   }
 
@@ -111,8 +111,8 @@ export class CallFailure {
     return this.#error({ kind, sent: "no", problem: `no usable token: ${error.message}`, status });
   }
 
-  #status(head: AnswerHead, answer: string | undefined, isProxys: boolean): ServiceError {
-    if (isProxys) return this.#error({ kind: "contract", sent: "maybe", problem: wayless }, head);
+  #status(head: AnswerHead, answer: string | undefined, isOfProxy: boolean): ServiceError {
+    if (isOfProxy) return this.#error({ kind: "contract", sent: "maybe", problem: proxyProblem }, head);
     const { status, headers } = head;
     const retryAfterMs = parseRetryAfter(headers, this.#nowMs);
     const problem = `the service answered with status ${status}${noAnswerOf(status)}`;
