@@ -16,7 +16,7 @@ import { ServiceLimiter } from "../../src/store/service-limiter.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
 import { runHere } from "../support/commands-here.ts";
-import { liveProcess, setOf } from "../support/kept-set.ts";
+import { keepAlive, liveProcess, setOf } from "../support/kept-set.ts";
 import { testOutcome } from "../support/outcomes.ts";
 import { testPolicy } from "../support/policies.ts";
 import { redisForTest, storeForTest } from "../support/redis.ts";
@@ -34,8 +34,7 @@ async function installation(name: string, policies: readonly ReturnType<typeof t
   const notifications = { ...set.notifications, link: "https://look.example.com/policies/{policy}" };
   await keepPolicySet(store, { ...set, notifications }, "host/1");
   await liveProcess(store);
-  // It ticks once, and must count as alive for longer.
-  await store.redis.zadd(store.key("processes"), Date.now() + 3_600_000, "scheduler+worker/kept");
+  await keepAlive(store);
   const command = (...args: string[]) => runHere([...args, "--prefix", prefix, "--redis-url", redis.url], {});
   const digest = async (): Promise<{ title: string; detail: string; lines: string[] }> =>
     JSON.parse((await command("digest", "--json", "--timezone", timezone)).out);

@@ -11,7 +11,7 @@ import { History } from "../../src/store/history.ts";
 import { keepPolicySet } from "../../src/store/kept-policies.ts";
 import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
-import { liveProcess, setOf } from "../support/kept-set.ts";
+import { keepAlive, liveProcess, setOf } from "../support/kept-set.ts";
 import { login, startMailServer } from "../support/mail-server.ts";
 import { testOutcome } from "../support/outcomes.ts";
 import { testPolicy } from "../support/policies.ts";
@@ -54,8 +54,7 @@ const failed = { status: "failed", reason: "refused", evidence: "direct" } as co
 beforeAll(async () => {
   await keepPolicySet(store, set, "host/1");
   await liveProcess(store);
-  // It ticks once, and must count as alive for longer.
-  await store.redis.zadd(store.key("processes"), Date.now() + 3_600_000, "scheduler+worker/kept");
+  await keepAlive(store);
   await ended("well", 9);
   await ended("well", 1);
   await ended("well", 0);

@@ -8,7 +8,7 @@ import { Pauses, Quarantines } from "../../src/store/pauses.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { runHere } from "../support/commands-here.ts";
-import { keepSet, liveProcess } from "../support/kept-set.ts";
+import { keepAlive, keepSet, liveProcess } from "../support/kept-set.ts";
 import { testOutcome } from "../support/outcomes.ts";
 import { testPolicy } from "../support/policies.ts";
 import { redisForTest, storeForTest } from "../support/redis.ts";
@@ -51,8 +51,7 @@ describe("syncline status", () => {
     );
     await keepSet(store, [...policies, hourly("tail", { schedule: undefined })]);
     await liveProcess(store);
-    // It ticks once, and must count as alive for longer.
-    await store.redis.zadd(store.key("processes"), Date.now() + 3_600_000, "scheduler+worker/kept");
+    await keepAlive(store);
     const marks = names.map((policy) => ({ policy, schedule: "x" }));
     await ledger.openWatermarks(
       marks.filter(({ policy }) => policy !== "late"),

@@ -10,7 +10,7 @@ import { Quarantines } from "../../src/store/pauses.ts";
 import { RedisWatch } from "../../src/store/redis-watch.ts";
 import { ServiceLimiter } from "../../src/store/service-limiter.ts";
 import { commandFixture } from "../support/command-fixture.ts";
-import { setOf } from "../support/kept-set.ts";
+import { keepAlive, setOf } from "../support/kept-set.ts";
 import { testPolicy } from "../support/policies.ts";
 
 const fixture = commandFixture(`
@@ -111,8 +111,7 @@ describe("syncline status", () => {
       // An audit in between says nothing of the cost.
       for (const because of ["audit", "links-not-kept"] as const) await walked(book, because);
       await new RedisWatch(store, { roles: ["scheduler", "worker"] }).check();
-      // It ticks once, and must count as alive for longer.
-      await store.redis.zadd(store.key("processes"), Date.now() + 3_600_000, "scheduler+worker/kept");
+      await keepAlive(store);
     });
     expect((await command("status")).code).toBe(0);
     expect((await command("digest")).out).toMatch(/^No trouble: 1 not run yet of 1 policy, 1 costly list\n/);

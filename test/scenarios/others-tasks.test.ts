@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { ConsumedServices } from "../../src/store/consumed-services.ts";
 import { openStore, type RedisTarget } from "../../src/store/redis.ts";
-import { keepSet, liveProcess } from "../support/kept-set.ts";
+import { keepAlive, keepSet, liveProcess } from "../support/kept-set.ts";
 import { testPolicy } from "../support/policies.ts";
 import { until } from "../support/redis-servers.ts";
 import { startUnknown } from "../support/unknown-start.ts";
@@ -32,9 +32,7 @@ it("a run that was sent is left to a worker with newer policies, while it lives"
   const world = await worldForTest({ policies });
   const store = await openStore(world.target);
   await liveProcess(store, { sinceMs: Date.now() + 60_000 });
-  // It ticks no more, and must count as alive.
-  for (const name of await store.redis.zrange(store.key("processes"), "0", "-1"))
-    await store.redis.zadd(store.key("processes"), Date.now() + 3_600_000, name);
+  await keepAlive(store);
   await keepSet(store, [testPolicy({ name: "theirs" })]);
   const { producer } = await startUnknown(world.target, "main");
   const { delayed } = await until(

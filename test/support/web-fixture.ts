@@ -19,7 +19,7 @@ import type { Refusal } from "../../src/web/admission.ts";
 import { LiveHub } from "../../src/web/live.ts";
 import { createWebApp, type WebParts } from "../../src/web/web-app.ts";
 import { startWebServer } from "../../src/web/web-server.ts";
-import { liveProcess } from "./kept-set.ts";
+import { keepAlive, liveProcess } from "./kept-set.ts";
 import { redisForTest, storeForTest } from "./redis.ts";
 import { type Story, setOfStory, smallStory, writeStory } from "./web-story.ts";
 
@@ -101,10 +101,4 @@ export async function webForTest({
       return `http://127.0.0.1:${server.port}`;
     },
   };
-}
-
-/** The process of the story ticks as long as the tests run. */
-async function keepAlive({ redis, key }: Store): Promise<void> {
-  const [process = ""] = await redis.zrange(key("processes"), "0", "0");
-  await redis.zadd(key("processes"), Date.now() + 3_600_000, process);
 }
