@@ -47,10 +47,11 @@ export function findLoad(question: LoadQuestion): LoadAnswer {
   const showsActive = (service: string) => set.services.get(service)?.syncJob !== undefined;
   const meter = new RequestMeter({ pages, requestMs: assumptions.requestMs, showsActive });
   const peaks = new MinuteMeter(question.peaks);
-  const time = { ...range, outages: [], pauses: [] };
+  // Peaks count both ends of the range, as the time line shows them; requests a day only the later.
+  const time = { ...range, fromMs: range.fromMs - 1, outages: [], pauses: [] };
   for (const event of simulate(policies, { time, assumptions, concurrencyOf: concurrencyIn(set), slotsMax })) {
-    if (question.requests) meter.add(event);
     if (event.event === "planned") addDue(peaks, event, assumptions);
+    else if (question.requests && event.task.slotMs > range.fromMs) meter.add(event);
   }
   return { question, peaks: peaks.busiest(), requests: meter.requests() };
 }

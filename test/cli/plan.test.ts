@@ -77,6 +77,14 @@ describe("the plan of a night", () => {
     ]);
   });
 
+  it("counts the slot of --from among the busiest minutes, as it shows it", async () => {
+    await keepPolicies(store, policies);
+    const [first] = JSON.parse(await plan(...night, "--json")).slots;
+    expect(first).toMatchObject({ policy: "slow", slot: "2026-12-01T19:00:00.000Z" });
+    const [busiest] = JSON.parse(await plan(...night, "--peaks", "--json")).peaks;
+    expect(busiest).toMatchObject({ from: first.slot, starts: 2, policies: [{ policy: "slow", starts: 2 }] });
+  });
+
   it("says which slots end after the deadline of their policy", async () => {
     await keepPolicies(
       store,

@@ -139,15 +139,15 @@ describe("syncline plan", () => {
 
   it("names the busiest minutes with their policies", async () => {
     const { out } = await plan("--count", "1", "--peaks", "2");
-    // 24 instants of hourly and often together, 24 of often alone.
+    // 25 instants of hourly and often together, 24 of often alone.
     expect(out).toMatch(
-      /starts due +minute \(utc\) +of\n3 +2026-12-01 01:00Z +often \(2\), hourly\n3 +2026-12-01 02:00Z /,
+      /starts due +minute \(utc\) +of\n3 +2026-12-01 00:00Z +often \(2\), hourly\n3 +2026-12-01 01:00Z /,
     );
     const json = JSON.parse((await plan("--count", "1", "--peaks", "1", "--json")).out);
     expect(json.policies).toHaveLength(3);
     expect(json.peaks).toEqual([
       {
-        from: "2026-12-01T01:00:00.000Z",
+        from: "2026-12-01T00:00:00.000Z",
         starts: 3,
         policiesCount: 2,
         policies: [
