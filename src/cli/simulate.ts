@@ -5,7 +5,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { nextTurn, systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
-import { counted } from "../core/plain-text.ts";
+import { counted, someNames } from "../core/plain-text.ts";
 import type { Pause } from "../model/pause.ts";
 import { readUsualMs } from "../queries/time-line.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
@@ -15,7 +15,13 @@ import { SlotList } from "../simulate/slot-list.ts";
 import { DeadlineMeter, Totals } from "../simulate/totals.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { type CommandIo, RepeatableOption } from "./command-io.ts";
-import { type AssumptionOptions, readPoliciesAhead, toAssumptions, withAssumptionOptions } from "./look-ahead.ts";
+import {
+  type AssumptionOptions,
+  isDurationGiven,
+  readPoliciesAhead,
+  toAssumptions,
+  withAssumptionOptions,
+} from "./look-ahead.ts";
 import { countArgument, findPolicy, policiesAbout, redisCommand, type SetOptions } from "./shared-options.ts";
 import { findLimits, type LimitOptions, reportToJson, reportToText, type SimulationReport } from "./simulate-report.ts";
 import {
@@ -93,8 +99,7 @@ export function simulateCommand(io: CommandIo): Command {
         io.exitCode = 1;
         return;
       }
-      if (known !== undefined)
-        io.err(`durations of ${counted(known.usualMs.size, "policy", "policies")}: the median of the last good runs`);
+      if (known !== undefined) io.err(usedDurations(known.usualMs, options));
       else if (options.duration.length === 0 && !options.json)
         io.err(
           "how long runs take is not known without Redis: --usual-durations asks it, --duration POLICY=20m says it",
@@ -102,6 +107,15 @@ export function simulateCommand(io: CommandIo): Command {
       io.out(options.json ? JSON.stringify({ v: 1, ...reportToJson(report) }) : reportToText(report, io));
       if (report.limits.some(({ isOver }) => isOver)) io.exitCode = 1;
     });
+}
+
+/** Says which durations the simulation has; `usualMs`: those that Redis knows. */
+function usedDurations(usualMs: ReadonlyMap<string, number>, options: AssumptionOptions): string {
+  if (isDurationGiven(options)) return "durations of all policies: as --duration says";
+  const named = options.duration.map(({ policy = "" }) => policy);
+  const usual = usualMs.size - named.filter((name) => usualMs.has(name)).length;
+  const given = named.length === 0 ? "" : `; of ${someNames(named)}: as --duration says`;
+  return `durations of ${counted(usual, "policy", "policies")}: the median of the last good runs${given}`;
 }
 
 interface SimulationContext {

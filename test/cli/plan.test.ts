@@ -121,6 +121,12 @@ describe("the plan of a night", () => {
     const { text } = await commandHere(["simulate", "slow", ...night, "--usual-durations", ...where]);
     expect(text).toContain("the median of the last good runs");
     expect(text).toMatch(/a run takes 10m \(.*slow 90m.*\)/);
+    const said = async (duration: string) =>
+      (await commandHere(["simulate", "slow", ...night, "--duration", duration, ...where])).text;
+    expect(await said("slow=20m")).toContain("the median of the last good runs; of slow: as --duration says");
+    const all = await said("20m");
+    expect(all).toContain("durations of all policies: as --duration says");
+    expect(all).not.toContain("median");
   });
 
   it("says what it leaves out, and what Redis could tell", async () => {
