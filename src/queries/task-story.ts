@@ -17,7 +17,8 @@ import { targetWords } from "./task-words.ts";
 /** Where the parts of a story are read. */
 export type StoryStores = TaskStores & { readonly set: RunningSet };
 
-const tasksMax = 1_000;
+/** The most tasks of one story. */
+export const storyTasksMax = 1_000;
 
 type ShownOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
 
@@ -77,7 +78,7 @@ export async function readTaskStories(tasks: readonly StoryTask[], places: Story
     const into = ((await places.journal.fannedOutInto(task.id)) ?? [task.id]).filter((id) => !told.has(id));
     for (const id of into) told.add(id);
     const parts = into.map((id) => ({ ...task, id, target: targetOf(id), isUnqueued: planned.has(id) }));
-    for (const batch of batchesOf(parts.slice(0, tasksMax - stories.length), 50))
+    for (const batch of batchesOf(parts.slice(0, storyTasksMax - stories.length), 50))
       stories.push(...(await Promise.all(batch.map((part) => taskStory(part, places)))));
   }
   return stories;

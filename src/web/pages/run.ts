@@ -6,7 +6,7 @@ import { showInstant } from "../../core/instant.ts";
 import { isGood, replayable } from "../../model/outcome.ts";
 import type { UsualRun } from "../../queries/records.ts";
 import type { SlotStory } from "../../queries/slot-story.ts";
-import type { TaskStory } from "../../queries/task-story.ts";
+import { storyTasksMax, type TaskStory } from "../../queries/task-story.ts";
 import { type Html, mark, tag, toneOf } from "./marks.ts";
 import { actLink, factList, fullTime, policyLink, policyPath, slotPath, taskPath, tookText } from "./parts.ts";
 import { timeLine } from "./pictures.ts";
@@ -37,7 +37,7 @@ export function runPage({ policy, story, ...view }: RunView, mayOperate: boolean
     : html`<p class="notice">${tag("warn", "triangle", "no slot then")} There is no slot at ${story.asked ?? "that time"}; the nearest is shown. ${reasons.join("; ")}</p>`;
   const more =
     tasks.length > tasksMax
-      ? html`<p class="quiet">and ${tasks.length - tasksMax} more tasks; the API has all</p>`
+      ? html`<p class="quiet">and ${tasks.length - tasksMax} more tasks; the API has up to ${storyTasksMax.toLocaleString("en")}</p>`
       : "";
   return html`<p class="crumbs">${crumbs(policy, story)}</p>
 <h1>${titleOf(story)} ${slotMs === undefined ? "" : showInstant(slotMs, zone)}</h1>

@@ -97,7 +97,7 @@ it("links all changes that are kept where a page does not show them", async () =
 async function writeSlots({ store }: WebFixture, policy: string, slots: number, syncJobs: number): Promise<void> {
   const ledger = new SlotLedger(store);
   const targets = Array.from({ length: syncJobs }, (_, index) => `${index + 1}`);
-  const beganMs = Date.now() - (slots + 1) * 3_600_000;
+  const beganMs = (Math.floor(Date.now() / 3_600_000) - slots - 1) * 3_600_000;
   const started = { state: "started", detail: "", kind: "run", targets } as const;
   const records = Array.from({ length: slots }, (_, index) => ({ slotMs: beganMs + index * 3_600_000, ...started }));
   await ledger.openWatermarks([{ policy, schedule: "every hour" }], beganMs - 1);
@@ -115,6 +115,14 @@ it("shows sixty slots of a policy with ten sync jobs, and says when it shows few
   expect(await pageOf("p001")).not.toContain("only the newest");
   expect(await slotsOf("p002")).toHaveLength(20);
   expect(await pageOf("p002")).toContain("only the newest 20 slots, as each has many tasks");
+});
+
+it("says how many tasks of a slot it leaves out, and how many the API has", async () => {
+  const web = await webOf();
+  await writeSlots(web, "p003", 1, 102);
+  const [{ slot }] = JSON.parse(await (await web.ask("/api/v1/policies/p003")).text()).slots;
+  const page = textOf(await (await web.ask(`/policies/p003/slots/${slot}`)).text());
+  expect(page).toContain("and 2 more tasks; the API has up to 1,000");
 });
 
 it("keeps a label that is one of many, and says that it lists some", async () => {
