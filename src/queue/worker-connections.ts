@@ -107,20 +107,22 @@ export class WorkerConnections implements Component {
   async wait(keys: KeysMap, forMs: number, signal: AbortSignal): Promise<Marker | null> {
     if (this.#isClosed || signal.aborted) return closing;
     const { promise, resolve } = Promise.withResolvers<Marker | null>();
-    const over = new AbortController();
     const waiter: Waiter = {
       markerKey: keys["marker"] ?? "",
       end: (marker) => {
         this.#waiters.delete(waiter);
-        over.abort();
+        endLooks();
         resolve(marker);
       },
     };
+    // Not a sleep: the end of one makes two exceptions with their stacks, at each wait.
+    const endLooks = systemClock.every(forMs, () => {
+      this.#lookUnasked(waiter, keys, forMs).catch(() => waiter.end(null));
+    });
     const onClosing = () => waiter.end(closing);
     signal.addEventListener("abort", onClosing, { once: true });
     this.#waiters.add(waiter);
     this.#cover(waiter);
-    this.#lookInTime(waiter, keys, { forMs, over: over.signal }).catch(() => waiter.end(null));
     try {
       return await promise;
     } finally {
@@ -139,14 +141,10 @@ export class WorkerConnections implements Component {
   }
 
   /** Ends a wait when its worker must look. Where nothing stands in the queue, it need not. */
-  async #lookInTime(
-    waiter: Waiter,
-    keys: KeysMap,
-    { forMs, over }: { readonly forMs: number; readonly over: AbortSignal },
-  ): Promise<void> {
+  async #lookUnasked(waiter: Waiter, keys: KeysMap, forMs: number): Promise<void> {
     const places = ["wait", "paused", "prioritized", "delayed"].map((place) => keys[place] ?? "");
-    do await systemClock.sleep(forMs, over);
-    while (!over.aborted && forMs >= lookEveryMs && (await this.commands.exists(...places)) === 0);
+    // After a shorter time a delayed job is due.
+    if (forMs >= lookEveryMs && (await this.commands.exists(...places)) === 0) return;
     waiter.end(null);
   }
 
