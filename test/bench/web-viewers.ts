@@ -186,6 +186,9 @@ async function compareStarts(): Promise<void> {
   compare("the web server", "nothing");
   compare("a plain server", "nothing");
   compare("the web server", "a plain server");
+  // The noise of the machine, next to what the rounds show.
+  const drift = rounds.slice(1).map(({ nothing }, index) => nothing / (rounds[index]?.nothing ?? Number.NaN));
+  say(`nothing ÷ nothing of the round before: ${drift.map((one) => one.toFixed(2)).join(" ")}`);
 }
 
 /** Which commands of the web server kept Redis busy for more than a millisecond. */
