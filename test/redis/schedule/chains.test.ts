@@ -353,6 +353,25 @@ describe("a chain in a reload", () => {
       expect(await fixture.records(name)).toEqual([[10, "started", "followed", "first ended: 1 succeeded"]]);
   });
 
+  it("has a record for each slot though the newest policies lack and forget it", async () => {
+    const { fixture, scheduler } = await houseWith([first([1]), second()]);
+    fixture.policies = [first([1])];
+    const lacking = fixture.scheduler();
+    await fixture.inspect(lacking, 6);
+    fixture.policies = [first([1]), second()];
+    await fixture.ledger.tidy(new Set(["first"]));
+    await fixture.inspect(scheduler, 10);
+    await fixture.inspect(lacking, 11);
+    await fixture.ledger.tidy(new Set(["first"]));
+    await fixture.inspect(lacking, 15);
+    await fixture.inspect(scheduler, 15);
+    for (const task of fixture.tasksOf("first")) await fixture.end(task);
+    await fixture.chains().sweep();
+    const followed = ["started", "followed", "first ended: 1 succeeded"];
+    expect(await fixture.records("second")).toEqual([[5, ...followed], [10, ...followed], leftOut(15)]);
+    expect(await fixture.audit(second())).toEqual({ slots: 1, findings: [] });
+  });
+
   it("is left out of no more slots than its predecessor has records", async () => {
     const { fixture, knowing, unknowing } = await rolloutOf([first([1])], [first([1]), second()]);
     await fixture.inspect(unknowing, 5_000, 5_500);

@@ -120,8 +120,9 @@ describe("the slot ledger", () => {
     expect(await ledger.record([{ ...planned, schedule: "hourly" }])).toEqual([{ recorded: true, watermarkMs: 1_000 }]);
     const waiting = new ChainStore(store);
     expect(await waiting.waitingOf("led")).toHaveLength(1);
+    expect(await waiting.waitingOf("new")).toHaveLength(1);
     expect(await waiting.waitingOf("left")).toEqual([]);
-    const begun = Object.entries({ led: 0, left: 0, new: 1_000 });
+    const begun = Object.entries({ led: 0, left: 0, new: 0 });
     expect(await ledger.begun(["led", "left", "new"])).toEqual(new Map(begun));
     expect(await ledger.plannedUpTo(["led", "left"])).toEqual(
       new Map([

@@ -18,19 +18,31 @@ local most, retentionMs = unpack(ARGV, 1, 2)
 --- @include "slot-record"
 --- @include "join-counter"
 --- @include "day-summary"
+-- The watermark of one follower. A replica without it may have forgotten it: then it goes on from
+-- where this plan begins.
+local function watermarkOf(plan, follower, schedule)
+  local known = redis.call('HGET', watermarksKey, follower)
+  if known then return known end
+  for _, key in ipairs({ watermarksKey, keptSinceKey, begunKey }) do
+    redis.call('HSET', key, follower, plan.expected)
+  end
+  redis.call('HSET', schedulesKey, follower, schedule)
+  return plan.expected
+end
+
 -- Opens the slots of one follower, up to this one, that another replica planned without it. The
 -- join counters of their predecessors do not count them.
 local function openLeftOut(plan, followed, upTo)
   local follower, schedule, waitingSlot = unpack(followed)
-  local begun = redis.call('HGET', watermarksKey, follower)
-  if not begun or tonumber(begun) >= tonumber(upTo) then return end
+  local begun = watermarkOf(plan, follower, schedule)
+  if tonumber(begun) >= tonumber(upTo) then return end
   if redis.call('HGET', schedulesKey, follower) ~= schedule then return end
   -- The predecessor's oldest records may be dropped.
   local since = redis.call('HGET', keptSinceKey, plan.policy)
   if since and tonumber(since) > tonumber(begun) then redis.call('HSET', keptSinceKey, follower, since) end
   local leftOut = string.gsub(waitingSlot, '}$', ',"isLeftOut":true}')
   for _, slot in ipairs(redis.call('ZRANGEBYSCORE', plan.indexKey, '(' .. begun, upTo)) do
-    redis.call('HSET', waitingKey, follower .. '/' .. slot, leftOut)
+    redis.call('HSETNX', waitingKey, follower .. '/' .. slot, leftOut)
   end
   redis.call('HSET', watermarksKey, follower, upTo)
 end
@@ -38,14 +50,7 @@ end
 -- Opens the waiting slots of one follower; `waits` counts the direct followers of each record.
 local function openWaiting(plan, followed, waits)
   local follower, schedule, waitingSlot = unpack(followed)
-  local begun = redis.call('HGET', watermarksKey, follower)
-  if not begun then
-    redis.call('HSET', watermarksKey, follower, plan.new)
-    redis.call('HSET', keptSinceKey, follower, plan.new)
-    redis.call('HSET', begunKey, follower, plan.new)
-    redis.call('HSET', schedulesKey, follower, schedule)
-    return
-  end
+  local begun = watermarkOf(plan, follower, schedule)
   if redis.call('HGET', schedulesKey, follower) ~= schedule then return end
   local isDirect = cjson.decode(waitingSlot).after == plan.policy
   for i, slot in ipairs(plan.slots) do
