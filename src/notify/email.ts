@@ -113,7 +113,13 @@ function toReceipt(error: NodemailerError, { startTls, port, timeoutMs }: EmailS
     return { type: isFinal ? "refused" : "later", status, reason, said: plain(response) };
   }
   const cause = originalCode ?? code;
-  const isMixedUp = /WRONG_VERSION|PACKET_LENGTH/.test(cause) || (startTls && error.timeoutType === "GREETING_TIMEOUT");
+  // A slow server, or one that waits for TLS from the first byte: the time-out does not say which.
+  if (error.timeoutType === "GREETING_TIMEOUT") {
+    const tls = `set email.startTls to false for port ${port} only if that wants TLS from the first byte`;
+    const slow = "a slow server needs a longer email.timeout, half of which it has to greet";
+    return { type: "later", reason: `no greeting within ${timeoutMs / 2_000} s: ${slow}${startTls ? `; ${tls}` : ""}` };
+  }
+  const isMixedUp = /WRONG_VERSION|PACKET_LENGTH/.test(cause);
   const hint = isMixedUp ? `set email.startTls to ${!startTls} for port ${port}` : tlsHint(cause);
   const what =
     code === "EABORT" || code === "ETIMEDOUT" ? `no answer within ${timeoutMs / 1_000} s` : `no answer (${cause})`;
