@@ -91,7 +91,9 @@ async function readStalePolicies(
   policies: readonly Policy[],
   outageEnds: ReadonlyMap<string, number>,
 ): Promise<Map<string, number>> {
-  const facts = await readSuccesses(policies, store, pauses);
+  const read = await readSuccesses(policies, store, pauses);
+  // A quarantine excuses nothing: the policy failed, and no other notice says that it stands still.
+  const facts = { ...read, pauses: read.pauses.filter(({ cause }) => cause === undefined) };
   const stale = new Map<string, number>();
   for (const policy of policies) {
     const { nowMs } = facts;

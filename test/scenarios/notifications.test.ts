@@ -51,6 +51,8 @@ const policiesAt = (port: number) => `${names
     service: main
     poll: { list: approvals, expect: count }
     schedule: { every: 1s }
+    # Only a person's pause keeps it from being told as stale.
+    quarantine: { after: 1, for: 1h }
     notify: [{ sink: ops, on: [stale] }]
   - name: beating
     service: away
