@@ -8,10 +8,10 @@ import { namedByNewest } from "../queries/status-at.ts";
 import type { ReadInputs } from "../schedule/scheduler-ports.ts";
 import { readKeptNote, readReplicas } from "../store/kept-policies.ts";
 import { Pauses, Quarantines } from "../store/pauses.ts";
-import { allGoodMs, readPolicyStates } from "../store/policy-states.ts";
+import { oldestSuccessMs, readPolicyStates } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 
-/** Makes the reader of inputs; a policy that is not configured any more never was good. */
+/** Makes the reader of inputs; a policy that is not configured any more never had a success. */
 export function createInputReader(policyOf: (name: string) => Policy | undefined, store: Store): ReadInputs {
   return async (names) => {
     const states = await readPolicyStates(store, names);
@@ -20,8 +20,8 @@ export function createInputReader(policyOf: (name: string) => Policy | undefined
       const [policy, state] = [policyOf(name), states.get(name)];
       if (policy === undefined || state === undefined) continue;
       const newest = state.targets.map((target) => target.newest.taskId);
-      const goodMs = allGoodMs(state, targetsOf(policy.action) ?? (await namedByNewest(newest, store)));
-      if (goodMs !== undefined) instants.set(name, goodMs);
+      const successMs = oldestSuccessMs(state, targetsOf(policy.action) ?? (await namedByNewest(newest, store)));
+      if (successMs !== undefined) instants.set(name, successMs);
     }
     return instants;
   };

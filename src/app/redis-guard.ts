@@ -84,7 +84,7 @@ export class RedisGuard implements Component {
     const limitedLog = createRateLimitedLog(options.log, systemClock, "");
     const notReplicated = (replicas: { readonly wanted: number; readonly reached: number }) => {
       limitedLog.warn("redis.not-replicated", replicas);
-      // The replica may be gone for good: the next check counts replicas anew.
+      // The replica may be gone for ever: the next check counts replicas anew.
       this.#checkedAtMs = Number.NEGATIVE_INFINITY;
     };
     this.watch = new RedisWatch(options.store, { notReplicated, roles: options.roles ?? [] });
@@ -171,7 +171,7 @@ export class RedisGuard implements Component {
       await this.#askOwners();
       const isClockSet = Math.abs(wallLeadMs() - this.#wallLeadMs) > clockSetMsMin;
       const nowMs = systemClock.monotonicMs();
-      // Starts wait until a check finds that the replicas are gone for good.
+      // Starts wait until a check finds that the replicas are gone for ever.
       const isPatient = this.#facts?.replicas === 0 && this.watch.needsReplica;
       const isSoon = this.#problems.length > 0 || isPatient || nowMs < this.#awaitsReplicasUntilMs || isClockSet;
       if (isSoon || nowMs >= dueAtMs) await this.#check();
@@ -259,7 +259,7 @@ export class RedisGuard implements Component {
     const nowMs = systemClock.monotonicMs();
     this.#replicasGoneAtMs ??= nowMs;
     const isPatient = nowMs - this.#replicasGoneAtMs < this.#replicasGoneMs;
-    // After a while the replicas count as gone for good.
+    // After a while the replicas count as gone for ever.
     if (!isPatient) this.#replicasGoneAtMs = undefined;
     return isPatient;
   }

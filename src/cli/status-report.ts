@@ -84,17 +84,24 @@ function lineToJson(line: DetailedLine, nowMs: number): object {
   };
 }
 
-function lastToJson({ target, last, weight, inARow, sinceMs, lastGoodMs }: NonNullable<PolicyLine["worst"]>): object {
+function lastToJson({
+  target,
+  last,
+  weight,
+  inARow,
+  sinceMs,
+  lastSuccessMs,
+}: NonNullable<PolicyLine["worst"]>): object {
   const { slotMs, finishedMs, ...rest } = last;
   return {
     target,
     ...rest,
     slot: toIso(slotMs),
     finished: toIso(finishedMs),
-    weight: weight ?? null,
+    weight: weight === "success" ? "good" : (weight ?? null),
     inARow,
     since: toIso(sinceMs),
-    lastGood: toIso(lastGoodMs),
+    lastGood: toIso(lastSuccessMs),
   };
 }
 

@@ -37,7 +37,7 @@ export function noteSecret(secret: string, life: SecretLife = "passing"): void {
   longestFirst = [...known.passing, ...known.lasting].sort((a, b) => b.length - a.length);
 }
 
-/** Notes the password of a URL for good, as written and decoded; also of a malformed URL. */
+/** Notes the password of a URL for ever, as written and decoded; also of a malformed URL. */
 export function noteUrlPassword(url: string): void {
   // Up to the last @: in a malformed URL all the rest may be the password.
   const userInfo = /^[a-z][a-z0-9+.-]*:\/\/(.*)@/is.exec(url)?.[1] ?? "";

@@ -59,14 +59,14 @@ export function serviceList(feed: Feed, options: ServiceListOptions): PagedList 
     } catch (error) {
       // A stored link that must not be followed any more counts as expired: the service has moved.
       const isAtLink = from !== undefined && !isBegun && error instanceof ServiceError;
-      const isOutdated = isAtLink && (error.kind === "paging" || (isRefusal(error) && (await isFirstPageGood())));
+      const isOutdated = isAtLink && (error.kind === "paging" || (isRefusal(error) && (await isFirstPageReadable())));
       if (isOutdated || (error instanceof ServiceError && error.reason === "expired"))
         throw new LinkExpired(error.message, { cause: error });
       throw error;
     }
   }
-  /** A service may answer an old link with any error, for ever: then the first page is good. */
-  async function isFirstPageGood(): Promise<boolean> {
+  /** A service may answer an old link with any error, for ever: then the first page can be read. */
+  async function isFirstPageReadable(): Promise<boolean> {
     try {
       for await (const _ of service.pages(operation, query, { signal, pagesMax: 1 })) return true;
     } catch (error) {

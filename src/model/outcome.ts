@@ -154,10 +154,10 @@ export function parseOutcome(value: unknown): Outcome {
 }
 
 /** What an ending says of its policy: did it do its work? `blocked`: people must decide. */
-const weights: Readonly<Record<OutcomeStatus, "good" | "bad" | "nothing">> = {
-  succeeded: "good",
-  conflicts: "good",
-  accepted: "good",
+const weights: Readonly<Record<OutcomeStatus, "success" | "bad" | "nothing">> = {
+  succeeded: "success",
+  conflicts: "success",
+  accepted: "success",
   failed: "bad",
   "timed-out": "bad",
   unknown: "bad",
@@ -171,9 +171,9 @@ const weights: Readonly<Record<OutcomeStatus, "good" | "bad" | "nothing">> = {
  * Weighs an outcome. A poll whose expectation is not met did its work: no failure. What a person
  * cancelled says nothing.
  */
-export function weightOf({ status, reason }: Pick<Outcome, "status" | "reason">): "good" | "bad" | "nothing" {
+export function weightOf({ status, reason }: Pick<Outcome, "status" | "reason">): "success" | "bad" | "nothing" {
   if (reason === "cancelled") return "nothing";
-  return reason === "expectation-not-met" ? "good" : weights[status];
+  return reason === "expectation-not-met" ? "success" : weights[status];
 }
 
 /** The figures of a run. */
@@ -200,7 +200,7 @@ export function withFindings(outcome: Outcome, findings: readonly Unusual[]): Ou
 /** What an ending says of the health of its sync job, from best to worst. */
 export const healths = ["good", "conflicts", "blocked", "missed", "unknown", "failing"] as const;
 
-/** One of the six. `good`: it did its work. */
+/** One of the six. `good`: it ended as wanted. */
 export type Health = (typeof healths)[number];
 
 /** The health that each ending shows; undefined: it says nothing of it. */

@@ -64,7 +64,7 @@ export type UnqueuedSlots = OutboxPlace & Pick<PlannedSlots, "tasks">;
 export interface RecordAnswer {
   readonly recorded: boolean;
   readonly watermarkMs: number | undefined;
-  /** Why these slots were refused for good: a mistake, and not another replica. */
+  /** Why these slots were refused for ever: a mistake, and not another replica. */
   readonly fault?: string;
   /** Another replica has put another schedule of the policy into force. */
   readonly isSuperseded?: true;

@@ -83,7 +83,7 @@ export function toAlertEvent(event: EndingEvent, isBreakerOpen: boolean, notifyO
   return {
     brief: { key, at, status, reason, detail: cutText(detail, detailCharactersMax), target, slot, newConflicts },
     health,
-    isSuccess: weightOf(outcome) === "good",
+    isSuccess: weightOf(outcome) === "success",
     conflicts: newConflicts ?? 0,
     stillConflicts: outcome.stillConflicts ?? 0,
     slotMs: Date.parse(slot),

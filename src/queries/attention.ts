@@ -38,7 +38,7 @@ export interface AttentionItem {
   readonly what: string;
   readonly sinceMs: number | undefined;
   /** When it last went well, of a policy. */
-  readonly lastGoodMs: number | undefined;
+  readonly lastSuccessMs: number | undefined;
   /** The slot that shows it, of a policy. */
   readonly slotMs: number | undefined;
   /** Who knows of it, of a policy: such items stand last. */
@@ -60,7 +60,7 @@ export interface Attention {
 }
 
 const none = {
-  ...{ sinceMs: undefined, lastGoodMs: undefined, slotMs: undefined, acknowledged: undefined },
+  ...{ sinceMs: undefined, lastSuccessMs: undefined, slotMs: undefined, acknowledged: undefined },
   ...{ touches: [], heals: false },
 };
 
@@ -196,7 +196,7 @@ function policyItem(line: PolicyLine, nowMs: number): AttentionItem {
     touches: [line],
     heals: healsByItself(line),
     sinceMs: sinceOf(line),
-    lastGoodMs: worst?.lastGoodMs,
+    lastSuccessMs: worst?.lastSuccessMs,
     slotMs: slotOf(line),
     nextStep: nextStepOf(line),
   };
@@ -214,7 +214,7 @@ function unusualItem(line: PolicyLine): AttentionItem[] {
   const { policy, health, unusual } = line;
   if (unusual === undefined || needsPerson[health]) return [];
   const { last } = unusual;
-  const times = { sinceMs: last.finishedMs, lastGoodMs: last.finishedMs };
+  const times = { sinceMs: last.finishedMs, lastSuccessMs: last.finishedMs };
   const slotMs = last.origin === "schedule" ? last.slotMs : undefined;
   const nextStep = "Look at the run, and at what changed at the service; `unusual` of the policy sets when it is told";
   return [

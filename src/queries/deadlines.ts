@@ -16,8 +16,8 @@ import { parseTaskId, targetFromMasks } from "../model/task.ts";
 import {
   deadlineOfSlot,
   deadlinesOf,
+  type EndedWell,
   freshDeadlines,
-  type GoodEnd,
   isStateOf,
   judgeDeadlines,
   madeAt,
@@ -121,16 +121,18 @@ async function judgeSpan(
 /** Has each target ended well since? A cheap look before all ends are read again. */
 async function mayBeMadeUp(policy: Policy, { fromMs }: Late, store: Store): Promise<boolean> {
   const state = (await readPolicyStates(store, [policy.name])).get(policy.name);
-  const good = new Set(state?.targets.flatMap(({ target, lastGoodMs = 0 }) => (lastGoodMs >= fromMs ? [target] : [])));
-  return state?.cutMs !== undefined || (targetsOf(policy.action) ?? []).every((target) => good.has(target));
+  const successful = new Set(
+    state?.targets.flatMap(({ target, lastSuccessMs = 0 }) => (lastSuccessMs >= fromMs ? [target] : [])),
+  );
+  return state?.cutMs !== undefined || (targetsOf(policy.action) ?? []).every((target) => successful.has(target));
 }
 
 interface Ends {
   readonly targets: readonly string[];
-  readonly ends: readonly GoodEnd[];
+  readonly ends: readonly EndedWell[];
 }
 
-/** The targets, and the good ends among the newest of the slots from `fromMs` on. */
+/** The targets, and what ended well among the newest of the slots from `fromMs` on. */
 async function readEnds(
   policy: Policy,
   span: { readonly fromMs: number; readonly toMs: number },
@@ -143,7 +145,7 @@ async function readEnds(
   const ends = (await history.read(places)).flatMap((outcome) => {
     const { target, slot, finishedAt, status } = outcome;
     // A poll whose expectation is not met did its work, and has not ended well.
-    const endedWell = weightOf(outcome) === "good" && status !== "failed";
+    const endedWell = weightOf(outcome) === "success" && status !== "failed";
     return endedWell ? [{ target, slotMs: Date.parse(slot), endedMs: Date.parse(finishedAt) }] : [];
   });
   const ids = places.map(({ id }) => id);

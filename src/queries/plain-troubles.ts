@@ -123,7 +123,7 @@ function besides({ health, late, open, policy }: PolicyLine, clock: PlainClock):
   return words.join("");
 }
 
-/** How many bad ends in a row there are. Without a bad weight the row is that of good ends. */
+/** How many bad ends in a row there are. Without a bad weight the row is that of successes. */
 function badInARow(worst: PolicyLine["worst"]): number {
   return worst?.weight === "bad" ? worst.inARow : 1;
 }

@@ -253,8 +253,9 @@ function toLine(
   const troubled = state?.targets.filter((one) => isCurrent?.(one.target) !== false && isTroubled(one)) ?? [];
   const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
   const acknowledged = acknowledgementOf(health, state?.acknowledged, { missedMs, late, open: found.open });
-  const goodMs = worst?.lastGoodMs ?? state?.firstMs;
-  const behindMs = health === "missed" && goodMs !== undefined ? thirdOpenSlot(policy, source, goodMs) : undefined;
+  const successMs = worst?.lastSuccessMs ?? state?.firstMs;
+  const behindMs =
+    health === "missed" && successMs !== undefined ? thirdOpenSlot(policy, source, successMs) : undefined;
   const isBehind = behindMs !== undefined && behindMs <= nowMs;
   const line = { ...found, troubled, health, acknowledged, isBehind };
   const untilMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, comingMs ?? Number.POSITIVE_INFINITY);
@@ -270,8 +271,8 @@ function toLine(
 function lastEndMs(state: PolicyState | undefined, isCurrent: ((target: string) => boolean) | undefined): number {
   const ends = (state?.targets ?? [])
     .filter(({ target }) => isCurrent?.(target) !== false)
-    .map(({ newest, lastGoodMs = 0, lastBadMs = 0 }) =>
-      newest.status === "skipped" ? Math.max(lastGoodMs, lastBadMs) : newest.finishedMs,
+    .map(({ newest, lastSuccessMs = 0, lastBadMs = 0 }) =>
+      newest.status === "skipped" ? Math.max(lastSuccessMs, lastBadMs) : newest.finishedMs,
     );
   return Math.max(0, ...ends);
 }

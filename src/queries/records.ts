@@ -145,7 +145,7 @@ export async function readLine({ store, readStates }: StateContext, policy: Poli
   return line;
 }
 
-/** How long good runs of a sync job usually take, and of how many that is the median. */
+/** How long runs of a sync job that end well usually take, and of how many that is the median. */
 export interface UsualRun {
   readonly usualMs: number | undefined;
   readonly of: number;

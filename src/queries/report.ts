@@ -16,7 +16,7 @@ import type { Store } from "../store/redis.ts";
 const daysKept = 400;
 /** Medians are at most 5 % off, so a change below this may be none. */
 const changeMin = 1.1;
-/** Good runs that both spans must have for a comparison of medians. */
+/** Runs that ended well: both spans must have so many for a comparison of medians. */
 const comparedMin = 3;
 const dayMs = 86_400_000;
 

@@ -35,7 +35,7 @@ export function queueKindOf(kind: TaskKind): QueueKind {
 export class SharedConnection extends RedisConnection {
   /** @param onError hears that the connection was lost; the client comes back by itself. */
   constructor(client: RedisClient, onError: (error: Error) => void) {
-    // BullMQ gives a client up for good when its first command fails: it must not ask the version.
+    // BullMQ gives a client up for ever when its first command fails: it must not ask the version.
     super(client, { shared: true, blocking: false, skipVersionCheck: true });
     this.on("error", onError);
   }
@@ -140,7 +140,7 @@ export class OpenQueues {
 
   #connect(): RedisClient {
     const client = createRedisClient(this.#target, "commands");
-    // Connect now: BullMQ gives a client up for good when its first command fails.
+    // Connect now: BullMQ gives a client up for ever when its first command fails.
     client.connect().catch(() => {});
     return client;
   }

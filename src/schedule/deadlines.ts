@@ -95,14 +95,14 @@ function startOfDay(instantMs: number, timezone: string): number {
 }
 
 /** A task that ended well. */
-export interface GoodEnd {
+export interface EndedWell {
   readonly target: string;
   readonly slotMs: number;
   readonly endedMs: number;
 }
 
 /** When the last of these targets had ended well, of slots from `fromMs` on; undefined: not yet. */
-export function madeAt(fromMs: number, targets: readonly string[], ends: readonly GoodEnd[]): number | undefined {
+export function madeAt(fromMs: number, targets: readonly string[], ends: readonly EndedWell[]): number | undefined {
   const firsts = new Map<string, number>();
   for (const { target, slotMs, endedMs } of ends)
     if (slotMs >= fromMs) firsts.set(target, Math.min(endedMs, firsts.get(target) ?? endedMs));

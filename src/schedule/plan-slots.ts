@@ -34,7 +34,7 @@ export interface SkipPlan {
 export interface PlanningMoment {
   readonly nowMs: number;
   readonly pauses: readonly Pause[];
-  /** When the policies that others need were last good; not set: no input is judged. */
+  /** When the policies that others need last succeeded; not set: no input is judged. */
   readonly inputs?: ReadonlyMap<string, number> | undefined;
 }
 
@@ -116,9 +116,9 @@ function staleInputOf(
 ): Omit<SkipPlan, "slotMs" | "state"> | undefined {
   if (needs === undefined || inputs === undefined) return undefined;
   const { policy, withinMs } = needs;
-  const goodMs = inputs.get(policy);
-  if (goodMs !== undefined && nowMs - goodMs <= withinMs) return undefined;
-  const last = goodMs === undefined ? "no good end is known" : `the last good end was at ${showInstant(goodMs)}`;
+  const successMs = inputs.get(policy);
+  if (successMs !== undefined && nowMs - successMs <= withinMs) return undefined;
+  const last = successMs === undefined ? "no good end is known" : `the last good end was at ${showInstant(successMs)}`;
   return { reason: "stale-input", note: `${policy} has not ended well within ${formatDuration(withinMs)}: ${last}` };
 }
 

@@ -28,7 +28,7 @@ export interface SlotLedgerPort {
   tidy(known: ReadonlySet<string>): Promise<void>;
 }
 
-/** When each of these policies was last good, every target of it; without those that never were. */
+/** When each of these policies last succeeded, every target of it; without those that never did. */
 export type ReadInputs = (policies: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 
 /** Reads the inputs of these policies; undefined when they need none. */

@@ -73,17 +73,17 @@ export class CallFailure {
 
   /** Returns the answer when its status is 2xx. @throws ServiceError for everything else. */
   toAnswer(result: ExchangeResult): AnswerHead & { readonly text: string } {
-    const isGood = result.status !== undefined && result.status >= 200 && result.status < 300;
+    const is2xx = result.status !== undefined && result.status >= 200 && result.status < 300;
     if (result.type === "answer") {
-      if (isGood) return result;
+      if (is2xx) return result;
       throw this.#status(result, errorExcerpt(result.text, this.#token), isProxyAnswer(result));
     }
     const { status, headers } = result;
     // A cut or too long body does not make such a success unknown, unless it may be a page.
     const mayBeCut = factsOf(this.#call.operation).answer === "nothing" && !/html/i.test(headers.contentType ?? "");
-    if (status !== undefined && isGood && mayBeCut) return { status, headers, text: "" };
+    if (status !== undefined && is2xx && mayBeCut) return { status, headers, text: "" };
     if (result.failure === "aborted") throw this.cancelled(result.sent);
-    if (status !== undefined && !isGood)
+    if (status !== undefined && !is2xx)
       throw this.#status({ status, headers }, undefined, isProxyAnswer({ status, headers }));
     throw this.#lost(result);
   }

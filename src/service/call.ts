@@ -84,7 +84,7 @@ interface SentRequest {
   readonly result: ExchangeResult;
 }
 
-const goodEnding: ExchangeEnding = { kind: undefined, retryAfterMs: undefined };
+const answeredEnding: ExchangeEnding = { kind: undefined, retryAfterMs: undefined };
 const failedEnding: ExchangeEnding = { kind: "server", retryAfterMs: undefined };
 const refusedEnding: ExchangeEnding = { kind: "unauthorized", retryAfterMs: undefined };
 
@@ -305,12 +305,12 @@ async function judged<T>(
     const value = read(answer);
     // Not awaited: a success changes nothing for the next call, unless the service was thought to
     // be down.
-    const released = permit?.release(goodEnding);
+    const released = permit?.release(answeredEnding);
     if (permit?.isProbe === true) await released;
     return value;
   } catch (error) {
     if (answer !== undefined && error instanceof WrongShape) {
-      await permit?.release(isPage(answer.headers.contentType, answer.text) ? failedEnding : goodEnding);
+      await permit?.release(isPage(answer.headers.contentType, answer.text) ? failedEnding : answeredEnding);
       throw failure.contract(error.message, answer);
     }
     await permit?.release(error instanceof ServiceError ? endingOf(error) : noEnding);

@@ -224,7 +224,7 @@ export class SyncService {
     return this.#token.renewalFails === true;
   }
 
-  /** Ends every open call with the kind `cancelled` and closes the connections, for good. */
+  /** Ends every open call with the kind `cancelled` and closes the connections, for ever. */
   close(): void {
     this.#closed.abort();
     this.#token.close?.();

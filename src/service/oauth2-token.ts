@@ -1,4 +1,4 @@
-// A bearer token by OAuth 2 client credentials (RFC 6749 §4.4), kept while it is good. It talks to
+// A bearer token by OAuth 2 client credentials (RFC 6749 §4.4), kept while it is valid. It talks to
 // the token endpoint only, over a transport of its own: oauth4webapi speaks the protocol. Built by
 // create-service.ts; call.ts asks it through TokenSource.
 //
@@ -121,7 +121,7 @@ class OAuth2Token implements TokenSource {
     this.#transport.close();
   }
 
-  /** Not awaited: the current token is still good for a while. */
+  /** Not awaited: the current token is still valid for a while. */
   #renewEarly(): void {
     this.#ask().catch((error: unknown) => {
       const message = error instanceof TokenError ? error.message : String(error);

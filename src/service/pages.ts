@@ -14,7 +14,7 @@ export interface Page<Item> {
   readonly url: string;
   /** The URL of the next page on the configured origin; undefined on the last page. */
   readonly nextLink: string | undefined;
-  /** Why the page's link must not be followed; the items are good. */
+  /** Why the page's link must not be followed; the items are used. */
   readonly linkProblem: ServiceError | undefined;
   /** Counts from 1 in this walk. */
   readonly pageNumber: number;

@@ -67,7 +67,7 @@ export function isUnderBase(url: URL, base: ServiceBase): boolean {
   return clean && url.origin === base.origin && url.pathname.startsWith(`${base.basePath}/`);
 }
 
-/** Builds the URL of a request. @throws RangeError when key, id or repository are no good. */
+/** Builds the URL of a request. @throws RangeError when key, id or repository are not valid. */
 export function toRequestUrl(base: ServiceBase, target: RequestTarget, forms: UrlForms): URL {
   const facts = factsOf(target.operation);
   const query = target.query ?? {};

@@ -80,7 +80,7 @@ const noHeaders = toHeaders(undefined);
 const notSent = { type: "failure", failure: "aborted", sent: "no", code: "ABORTED", status: undefined } as const;
 const badFiles = { type: "failure", failure: "unreachable", sent: "no", code: "TLS_FILES", status: undefined } as const;
 
-/** Constant options are set once: merging options is a good part of a request's cost. */
+/** Constant options are set once: merging options is a large part of a request's cost. */
 const client = got.extend({
   followRedirect: false,
   throwHttpErrors: false,

@@ -99,16 +99,16 @@ class Simulation {
    * Of the policies that others need, when each target last ended well: assumed at the beginning,
    * too.
    */
-  readonly #goodEnds = new Map<string, Map<string, number>>();
+  readonly #successes = new Map<string, Map<string, number>>();
   #events: SimulationEvent[] = [];
   #slots = 0;
 
   constructor(policies: readonly Policy[], options: SimulationOptions) {
     this.#options = options;
     const needed = new Set(policies.flatMap(({ needs }) => needs?.policy ?? []));
-    for (const name of needed) this.#goodEnds.set(name, new Map());
+    for (const name of needed) this.#successes.set(name, new Map());
     for (const { name, action } of policies)
-      for (const target of targetsOf(action) ?? []) this.#goodEnds.get(name)?.set(target, options.time.fromMs);
+      for (const target of targetsOf(action) ?? []) this.#successes.get(name)?.set(target, options.time.fromMs);
     const followers = Map.groupBy(policies, ({ after }) => after?.policy);
     this.#followersOf = (policy) => followers.get(policy) ?? [];
   }
@@ -146,7 +146,7 @@ class Simulation {
     while (this.step(untilMs));
   }
 
-  /** When the policies that others need were last good, after all steps up to this instant. */
+  /** When the policies that others need last succeeded, after all steps up to this instant. */
   inputsAt(nowMs: number): ReadonlyMap<string, number> {
     this.advance(nowMs);
     return this.#inputs();
@@ -162,7 +162,7 @@ class Simulation {
 
   /** An input that is not simulated is always fresh. */
   #inputs(): ReadonlyMap<string, number> {
-    return new Map([...this.#goodEnds].map(([name, ends]) => [name, Math.min(...ends.values())]));
+    return new Map([...this.#successes].map(([name, ends]) => [name, Math.min(...ends.values())]));
   }
 
   /** How many events there are to take. */
@@ -265,7 +265,7 @@ class Simulation {
       behindMs: nowMs - beganAtMs,
       atOnceWith,
     });
-    const ends = this.#goodEnds.get(policy.name);
+    const ends = this.#successes.get(policy.name);
     if (ends !== undefined && (status === "succeeded" || status === "accepted"))
       this.#schedule(heldUntilMs, "end", (atMs) => ends.set(task.target, atMs));
     // After its end, so that its sync job is free again.

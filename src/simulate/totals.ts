@@ -1,11 +1,11 @@
-// Counts the events of a simulation by policy, holds good ends against deadlines, and keeps the
-// first problems. Fed by `simulate`.
+// Counts the events of a simulation by policy, holds what ended well against deadlines, and keeps
+// the first problems. Fed by `simulate`.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
 import type { Deadline } from "../model/deadline.ts";
 import { weightOf } from "../model/outcome.ts";
-import { deadlinesOf, type GoodEnd, madeAt } from "../schedule/deadlines.ts";
+import { deadlinesOf, type EndedWell, madeAt } from "../schedule/deadlines.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import type { SimulatedPlan, SimulationEvent } from "./events.ts";
 import type { VirtualTime } from "./virtual-ticks.ts";
@@ -154,7 +154,7 @@ function slotProblem({ catchUp }: Policy, plan: SimulatedPlan): Problem | undefi
 
 interface Facts {
   readonly slots: number[];
-  readonly ends: GoodEnd[];
+  readonly ends: EndedWell[];
   /** The sync jobs that masks were assumed to name. */
   readonly targets: Set<string>;
 }
@@ -176,7 +176,7 @@ export class DeadlineMeter {
     const { status, heldUntilMs: endedMs } = event;
     const { target, slotMs } = event.task;
     seen.targets.add(target);
-    if (weightOf({ status, reason: "" }) === "good") seen.ends.push({ target, slotMs, endedMs });
+    if (weightOf({ status, reason: "" }) === "success") seen.ends.push({ target, slotMs, endedMs });
   }
 
   /** Counts the deadlines whose slots were all simulated, and notes those that are missed. */
@@ -205,7 +205,7 @@ interface MadeDeadline extends Deadline {
 function withEnds({ action }: Policy, deadlines: readonly Deadline[], { ends, targets }: Facts): MadeDeadline[] {
   const named = targetsOf(action) ?? [...targets];
   const left = ends.toSorted((a, b) => a.slotMs - b.slotMs);
-  const firsts = new Map<string, GoodEnd>();
+  const firsts = new Map<string, EndedWell>();
   const made = deadlines.toReversed().map(({ fromMs, atMs }) => {
     for (let end = left.at(-1); end !== undefined && end.slotMs >= fromMs; end = left.at(-1)) {
       const first = firsts.get(end.target);

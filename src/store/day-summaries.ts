@@ -132,7 +132,7 @@ export function toSums(counts: readonly number[]): DaySums {
 export function outcomeDay(store: Store, outcome: Outcome, timezone: string | undefined): DayChange {
   const { policy, slot, status, newConflicts, durationMs } = outcome;
   const changes = [`${statusNames[status]}1`];
-  if (weightOf(outcome) === "good" && durationMs !== null) {
+  if (weightOf(outcome) === "success" && durationMs !== null) {
     const tookMs = Math.round(durationMs);
     changes.push(`${bucketOf(tookMs)}1`, `${longestName}${tookMs}`);
   }

@@ -360,7 +360,7 @@ export function feedWaitersKey({ key }: Pick<Store, "key">, feed: Feed): string 
   return key("feed-waiters", feedId(feed));
 }
 
-/** The cost of a walk. A whole walk for a good reason leaves the count of costly walks as it is. */
+/** The cost of a walk. A whole walk for another reason leaves the count of costly ones as it is. */
 function costOf({ whole, because }: WalkSummary): [string, string] {
   if (!whole || because === "short") return ["cheap", ""];
   return because !== undefined && costlyReasons[because] !== undefined ? ["costly", because] : ["same", ""];

@@ -118,7 +118,7 @@ export class History {
       ...[taskId, JSON.stringify(outcome), Date.parse(outcome.finishedAt), target, status, policy, placeMs],
       isReplayable(outcome) ? 1 : 0,
       ...[from?.state ?? "", from?.claimant ?? "", from?.isAnswer === true ? 1 : 0],
-      ...[entryRetentionMs, publishWithinMs, weightOf(outcome) === "good" ? successKeptMs : ""],
+      ...[entryRetentionMs, publishWithinMs, weightOf(outcome) === "success" ? successKeptMs : ""],
       ...[count, placeMs - forMs, troubleChanges(outcome)],
       // No chain follows a run by hand, even at the instant of a slot.
       ...[origin === "schedule" ? 1 : 0, this.#isNotified(policy) ? 1 : 0],
@@ -276,7 +276,7 @@ export class History {
       for (const [id] of pairsOf(page)) listed.add(id);
       cursor = next;
     } while (cursor !== "0");
-    // Read after the list: the outcome of each task listed by then is kept, or gone for good.
+    // Read after the list: the outcome of each task listed by then is kept, or gone for ever.
     const kept = await this.keptSince();
     const gone = [...listed].filter((id) => !kept.has(parseTaskId(id)?.policy ?? ""));
     for (const batch of batchesOf(gone)) await redis.zrem(failedKey(this.#store), ...batch);

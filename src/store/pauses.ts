@@ -79,7 +79,7 @@ export interface QuarantineRule {
 export interface CountedEnding {
   readonly policy: string;
   readonly slotMs: number;
-  readonly isGood: boolean;
+  readonly isSuccess: boolean;
   /** The reason, for the record of each skipped slot; cut to 150 characters. */
   readonly note: string;
 }
@@ -109,8 +109,8 @@ export class Quarantines {
 
   /** Counts an ending. Idempotent: only one caller gets the change that it caused. */
   async count(ending: CountedEnding, rule: QuarantineRule): Promise<"quarantined" | "released" | "nothing"> {
-    const { policy, slotMs, isGood, note } = ending;
-    const args = [policy, slotMs, isGood ? 1 : 0, rule.after, rule.forMs, note.slice(0, 150)];
+    const { policy, slotMs, isSuccess, note } = ending;
+    const args = [policy, slotMs, isSuccess ? 1 : 0, rule.after, rule.forMs, note.slice(0, 150)];
     return countScript(this.#store, [this.#key(), policyStateKey(this.#store, policy)], args);
   }
 

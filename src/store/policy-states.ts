@@ -1,5 +1,5 @@
 // The present state of each policy: how each of its sync jobs ended last, since when, how many in a
-// row, and how long its good runs took. history.ts writes it with each outcome, in one step;
+// row, and how long its successes took. history.ts writes it with each outcome, in one step;
 // `status` and `report` read it. A hash a policy: lua/include/policy-state.lua.
 
 import * as z from "zod";
@@ -44,11 +44,11 @@ export interface TargetState {
    * What the last outcome with a weight says (model/outcome.ts): skipped, missed and blocked have
    * none. Undefined: there was no other.
    */
-  readonly weight: "good" | "bad" | undefined;
+  readonly weight: "success" | "bad" | undefined;
   /** When the weight became what it is, and how many outcomes of this weight came since. */
   readonly sinceMs: number | undefined;
   readonly inARow: number;
-  readonly lastGoodMs: number | undefined;
+  readonly lastSuccessMs: number | undefined;
   readonly lastBadMs: number | undefined;
   /** The newest 20 that ended well, oldest first. */
   readonly runs: readonly RunFigures[];
@@ -169,9 +169,9 @@ export function acknowledgePolicy(
 
 /**
  * The target that speaks for its policy: one whose weight is bad, the longest first; else one that
- * is blocked; else one whose last outcome needs a look, too (conflicts, missed); else one that is
- * not known to be good; else the one that became good last. `isCurrent` leaves out targets that the
- * policy no longer has.
+ * is blocked; else one whose last outcome needs a look, too (conflicts, missed); else one without a
+ * weight; else the one whose successes began last. `isCurrent` leaves out targets that the policy
+ * no longer has.
  */
 export function worstTarget(
   { targets }: Pick<PolicyState, "targets">,
@@ -181,12 +181,12 @@ export function worstTarget(
   return worst;
 }
 
-/** The median of the newest good runs of all targets; undefined without any. */
+/** The median of the newest runs of all targets that ended well; undefined without any. */
 export function usualDurationMs({ targets }: Pick<PolicyState, "targets">): number | undefined {
   return medianOf(targets.flatMap(({ runs }) => runs.flatMap(({ durationMs }) => durationMs ?? [])));
 }
 
-/** Reads the newest good runs of one target of a policy, oldest first. */
+/** Reads the newest runs of one target of a policy that ended well, oldest first. */
 export async function readRuns(
   store: Store,
   { policy, target }: Pick<Outcome, "policy" | "target">,
@@ -197,17 +197,20 @@ export async function readRuns(
 }
 
 /**
- * Since when every target has been good: the oldest of their last good ends; undefined: one never
- * was. Where targets are not named, those of the newest slot count.
+ * The oldest of the last successes of all targets; undefined: one never had any. Where targets are
+ * not named, those of the newest slot count.
  */
-export function allGoodMs({ targets, cutMs }: PolicyState, named: readonly string[] | undefined): number | undefined {
+export function oldestSuccessMs(
+  { targets, cutMs }: PolicyState,
+  named: readonly string[] | undefined,
+): number | undefined {
   const newestMs = Math.max(...targets.map(({ newest }) => newest.slotMs));
   const byName = new Map(targets.map((state) => [state.target, state]));
   const states =
     named?.map((target) => byName.get(target)) ?? targets.filter(({ newest }) => newest.slotMs === newestMs);
   // Of more than 150 targets those that ended longest ago are left out.
   const known = cutMs === undefined ? states : states.filter((state) => state !== undefined);
-  const instants = known.map((state) => state?.lastGoodMs ?? Number.NEGATIVE_INFINITY);
+  const instants = known.map((state) => state?.lastSuccessMs ?? Number.NEGATIVE_INFINITY);
   const oldestMs = Math.min(...instants);
   return Number.isFinite(oldestMs) ? oldestMs : undefined;
 }
@@ -228,7 +231,7 @@ export function changedPoliciesKey({ key }: Pick<Store, "key">): string {
 /** What lua/include/policy-state.lua needs of an outcome. */
 export function stateArguments(outcome: Outcome): (string | number)[] {
   const { kind, target, status, evidence, confidence = null, reason, origin, slot } = outcome;
-  const sign = { good: "+", bad: "-", nothing: "" }[weightOf(outcome)];
+  const sign = { success: "+", bad: "-", nothing: "" }[weightOf(outcome)];
   const findings = findingsOf(outcome).map(({ what, value, usual }) => [what, value, usual] as const);
   const known = [kind, status, evidence, confidence, reason, origin, Date.parse(slot), findings] as const;
   const run = sign === "+" && outcome.durationMs !== null ? toDigits(figuresOf(outcome)) : "";
@@ -296,7 +299,7 @@ function parseRuns(text: string): RunFigures[] {
 }
 
 function parseTarget(policy: string, target: string, line: string): TargetState {
-  const [finished = "", sign = "", since = "", inARow = "", good = "", bad = "", runs = "", last = "", worse = ""] =
+  const [finished = "", sign = "", since = "", inARow = "", success = "", bad = "", runs = "", last = "", worse = ""] =
     line.split("\t");
   const name = { policy, target: String(JSON.parse(target)) };
   const newest = parseLast(name, finished, last);
@@ -309,10 +312,10 @@ function parseTarget(policy: string, target: string, line: string): TargetState 
       finishedMs: newest.finishedMs,
       status: newest.status,
     },
-    weight: sign === "" ? undefined : sign === "+" ? "good" : "bad",
+    weight: sign === "" ? undefined : sign === "+" ? "success" : "bad",
     sinceMs: toNumber(since),
     inARow: Number(inARow),
-    lastGoodMs: toNumber(good),
+    lastSuccessMs: toNumber(success),
     lastBadMs: toNumber(bad),
     runs: parseRuns(runs),
   };
@@ -335,7 +338,7 @@ function worstFirst(a: TargetState, b: TargetState): number {
   const rank = rankOf(a) - rankOf(b);
   if (rank !== 0) return rank;
   const since = (a.sinceMs ?? 0) - (b.sinceMs ?? 0);
-  return a.weight === "good" ? -since : since;
+  return a.weight === "success" ? -since : since;
 }
 
 function rankOf({ weight, last }: TargetState): number {

@@ -23,7 +23,7 @@ export function troubleChanges(outcome: Outcome): string {
   const changes: string[] = [];
   const change = (sign: "+" | "-", trouble: NotedTrouble) => changes.push(`${sign}${trouble}/${policy}/${target}`);
   if (weight === "bad" && origin === "schedule") change("+", "failing");
-  if (weight === "good") change("-", "failing");
+  if (weight === "success") change("-", "failing");
   if (status === "conflicts") change("+", "conflicts");
   if (status === "succeeded" && (outcome.stillConflicts ?? 0) === 0) change("-", "conflicts");
   if (status === "unknown" && kind !== "poll" && weight === "bad") change("+", "unknown");

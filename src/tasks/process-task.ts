@@ -217,7 +217,7 @@ async function oncePublished(task: Task, verdict: Verdict, recorder: Recorder): 
   return publisherUntilMs === undefined ? verdict : snooze(publisherUntilMs);
 }
 
-/** Records the outcome alone, where its other writes fail for good (a key of the wrong type). */
+/** Records the outcome alone, where its other writes fail each time (a key of the wrong type). */
 async function endFaulty(task: Task, error: unknown, { deps, recorder, attempt }: Work): Promise<Verdict> {
   logBug(task, deps.log, error);
   const facts = { finishedAtMs: await deps.nowMs(), attempts: attempt.attempt, changed: undefined };

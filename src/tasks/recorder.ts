@@ -161,9 +161,9 @@ export function createQuarantineCounter(
     const weight = weightOf(outcome);
     if (rule === undefined || weight === "nothing") return;
     const { policy, taskId, status, reason, detail } = outcome;
-    const endedWell = weight === "good";
-    const note = endedWell ? `${endedBySuccess}: ${taskId}` : `the last ended ${status} (${reason}): ${detail}`;
-    const change = await counts.count({ policy, slotMs: Date.parse(outcome.slot), isGood: endedWell, note }, rule);
+    const isSuccess = weight === "success";
+    const note = isSuccess ? `${endedBySuccess}: ${taskId}` : `the last ended ${status} (${reason}): ${detail}`;
+    const change = await counts.count({ policy, slotMs: Date.parse(outcome.slot), isSuccess, note }, rule);
     if (change === "quarantined")
       log.error("policy.quarantined", { policy, after: rule.after, forMs: rule.forMs, taskId, status, reason, detail });
     if (change === "released") log.info("policy.released", { policy, by: note });

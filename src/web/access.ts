@@ -112,7 +112,7 @@ export class Access {
 
   /**
    * Who a request comes from; undefined when it shows nothing, or a session that is over.
-   * @throws AccessDenied for what is not good; WebError while the provider cannot be asked.
+   * @throws AccessDenied for what is not valid; WebError while the provider cannot be asked.
    */
   async identify({ bearer, session, header }: Credentials): Promise<Caller | undefined> {
     const provider = await this.#provider?.();

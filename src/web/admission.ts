@@ -49,14 +49,14 @@ const deniedLines = { burst: 1, perSecond: 1 / 60 };
 
 /**
  * Records each request that could have changed something, and did not, and each caller who showed
- * what is not good.
+ * what is not valid.
  */
 export function recordRefusals({ clock, log, recordRefusal }: AdmissionParts): MiddlewareHandler<WebEnv> {
   const [recorded, denied] = [new RateLimit(refusals, clock), new RateLimit(denials, clock)];
   const told = new RateLimit(deniedLines, clock);
   return async (c, next) => {
     await next();
-    // Also set where a part was refused and the rest was done: then the answer is good.
+    // Also set where a part was refused and the rest was done: then the answer is a 2xx.
     const { status = c.res.status } = c.get("problem") ?? {};
     const denial = c.error instanceof AccessDenied ? c.error : undefined;
     const isStranger = c.get("caller") === undefined && !isSigning(c);

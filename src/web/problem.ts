@@ -51,7 +51,7 @@ export function useProblem(error: UsageError): ProblemDetails {
   return (error instanceof ConflictError ? conflict : notPossible)(error.message).problem;
 }
 
-/** The request has no token that is good. */
+/** The request has no valid token. */
 export const unauthenticated = new WebError({
   status: 401,
   name: "unauthenticated",

@@ -65,7 +65,7 @@ function open(path: string, where = browser): Promise<Page> {
 }
 
 /** Light and dark, narrow and wide. */
-async function expectGood(page: Page): Promise<void> {
+async function expectLegible(page: Page): Promise<void> {
   await page.emulateMedia({ colorScheme: "light" });
   expect(await violationsOf(page)).toEqual([]);
   await page.emulateMedia({ colorScheme: "dark" });
@@ -91,8 +91,8 @@ function vanishedOn(page: Page): Promise<string[]> {
 }
 
 describe("full", { timeout }, () => {
-  it.each(views)("%s is good in light, dark, narrow and wide", async (path) => {
-    await expectGood(await open(path));
+  it.each(views)("%s is legible in light, dark, narrow and wide", async (path) => {
+    await expectLegible(await open(path));
   });
 
   it.each(["/policies/contracts-nightly", "/next", `/tasks/${failed}`])(
@@ -114,48 +114,48 @@ describe("full", { timeout }, () => {
 });
 
 describe("empty", { timeout }, () => {
-  it.each(overviews)("%s is good in light, dark, narrow and wide", async (path) => {
-    await expectGood(await open(path, emptyBrowser));
+  it.each(overviews)("%s is legible in light, dark, narrow and wide", async (path) => {
+    await expectLegible(await open(path, emptyBrowser));
   });
 });
 
 /** Fills the form, sends it, and looks at where it leads. */
-async function expectGoodAfter(page: Page): Promise<void> {
+async function expectLegibleAfter(page: Page): Promise<void> {
   for (const [name, text] of Object.entries(typed)) {
     const field = page.locator(`.stack [name=${name}]`);
     if ((await field.count()) > 0) await field.fill(text);
   }
   await page.locator(".stack button").click();
   await page.locator(".done").waitFor();
-  await expectGood(page);
+  await expectLegible(page);
 }
 
 describe("where something is changed", { timeout }, () => {
-  it.each(forms)("%s is good, also after a mistake and when done", async (path) => {
+  it.each(forms)("%s is legible, also after a mistake and when done", async (path) => {
     const page = await open(path);
-    await expectGood(page);
+    await expectLegible(page);
     await page.evaluate("document.querySelector('.stack').noValidate = true");
     await page.locator(".stack button").click();
     await page.getByRole("alert").waitFor();
     expect(await violationsOf(page)).toEqual([]);
-    await expectGoodAfter(page);
+    await expectLegibleAfter(page);
     if (!path.startsWith("/run?")) return;
     await page.getByRole("link", { name: "Cancel…" }).click();
-    await expectGoodAfter(page);
+    await expectLegibleAfter(page);
   });
 });
 
 describe("where a person is stopped", { timeout }, () => {
   it.each(["/policies/none", `/run?of=${"y".repeat(500)}`, `/next?at=${"y".repeat(500)}`])(
-    "%.20s is good",
+    "%.20s is legible",
     async (path) => {
-      await expectGood(await open(path));
+      await expectLegible(await open(path));
     },
   );
 
-  it("the sign-in is good, also after a wrong token", async () => {
+  it("the sign-in is legible, also after a wrong token", async () => {
     const page = await browser.open("/sign-in", {}, (message) => message.includes("status of 403"));
-    await expectGood(page);
+    await expectLegible(page);
     await page.getByLabel("Token").fill("syncline_wrong");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").waitFor();

@@ -79,7 +79,7 @@ it("says that its replica is gone, and comes back by itself with another", async
   for (const page of viewers) await expect.poll(() => stateOf(page)).toBe("live");
   one.replica.kill("SIGKILL");
   for (const page of viewers) await expect.poll(() => stateOf(page)).toMatch(/^not live/);
-  // The ingress has not noticed yet: what asks now gets a 502, which ends a stream for good.
+  // The ingress has not noticed yet: what asks now gets a 502, which ends a stream for ever.
   const asked = viewers.map((page) => page.waitForResponse((answer) => answer.status() === 502));
   await Promise.all(asked);
   await pause("while it was away");

@@ -213,7 +213,7 @@ export class FaultyService {
   }
 
   #answerWell(path: string, { response, exchange }: Answering): void {
-    const text = this.#goodBody(path);
+    const text = this.#soundBody(path);
     exchange.status = 200;
     response.setHeader("content-type", path.includes("$count") ? "text/plain" : "application/json").end(text);
   }
@@ -241,7 +241,7 @@ export class FaultyService {
     socket?.once("close", () => clearInterval(timer));
   }
 
-  #goodBody(path: string): string {
+  #soundBody(path: string): string {
     const [name = "", query = ""] = path.split("?");
     const key = /syncjobs\((\d+)\)/.exec(name)?.[1];
     if (name.startsWith("/api/")) return "";

@@ -78,7 +78,7 @@ export class OddServer {
   async #answer(request: string, connection: Connection): Promise<void> {
     const odd = /^GET /.test(request) ? this.#nextRead() : this.#nextStart(request);
     if (odd === undefined) {
-      const body = goodBody(request.split(" ")[1] ?? "", this.book);
+      const body = soundBody(request.split(" ")[1] ?? "", this.book);
       connection.socket.write(
         `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
@@ -153,7 +153,7 @@ async function perform({ moves }: OddAnswer, { socket, bare }: Connection): Prom
 /**
  * What a good service answers: its sync jobs, and an activity of each start that it carried out.
  */
-function goodBody(path: string, book: readonly OddStart[]): string {
+function soundBody(path: string, book: readonly OddStart[]): string {
   if (/\$count/.test(path)) return String(book.length);
   const key = /syncjobs\((\d+)\)/.exec(path)?.[1];
   if (key !== undefined) return JSON.stringify({ syncJobId: Number(key), name: `Job ${key}` });

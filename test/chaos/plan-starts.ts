@@ -11,7 +11,7 @@ type StartChaosKind = "crash" | "service" | "redis";
 /**
  * What befalls Redis. `kill`: killed, started again `forMs` later from its append-only file;
  * `forget`: so too, without what it wrote in the last `forMs`; `freeze`: stopped for so long;
- * `flush`: emptied; `fail-over`: killed for good, its replica takes over `forMs` later.
+ * `flush`: emptied; `fail-over`: killed for ever, its replica takes over `forMs` later.
  */
 export interface RedisTrouble {
   readonly atMs: number;

@@ -94,7 +94,7 @@ export class ReplicaProcess {
   }
 
   /**
-   * Ends its present life for good and waits until it is over. False: it did not end within a
+   * Ends its present life for ever and waits until it is over. False: it did not end within a
    * minute, and was killed.
    */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<boolean> {

@@ -129,7 +129,7 @@ describe("syncline digest says in plain words", () => {
     const state = { v: 1, expect: "", judgedMs: nowMs, late, sinks: [] };
     for (const name of lateNames)
       await store.redis.hset(store.key("notifications", "deadlines"), name, JSON.stringify(state));
-    const slot = { policy: "held", slotMs: nowMs, isGood: false, note: "the last ended failed" };
+    const slot = { policy: "held", slotMs: nowMs, isSuccess: false, note: "the last ended failed" };
     await new Quarantines(store).count(slot, { after: 1, forMs: hourMs });
     // Why it is stopped stays the reason, whatever a person does besides.
     await own.command("pause", "held", "--until", "30m", "--reason", "ticket 9");
@@ -276,7 +276,7 @@ describe("syncline digest says in plain words", () => {
   });
 });
 
-it("a digest counts no good ends before an unmet expectation, or a cancelled run", async () => {
+it("a digest counts no successes before an unmet expectation, or a cancelled run", async () => {
   const policies = ["watch", "cut"].map((name) => testPolicy({ name, schedule: undefined }));
   const { store, nowMs, digest } = await installation("row", policies);
   for (const policy of ["watch", "cut"])

@@ -257,7 +257,7 @@ describe("syncline doctor", () => {
     const prefix = "{doctor-quarantine}";
     const store = await openStore({ url: redisUrl, prefix });
     await new Quarantines(store).count(
-      { policy: "nightly", slotMs: 1_000, isGood: false, note: "the last ended failed" },
+      { policy: "nightly", slotMs: 1_000, isSuccess: false, note: "the last ended failed" },
       { after: 1, forMs: 3_600_000 },
     );
     await store.close();

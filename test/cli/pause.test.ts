@@ -127,7 +127,7 @@ describe("syncline pause and resume", () => {
       await new Pauses(store).set({ ...by, scope: "service", name: "old" });
       await new Pauses(store).set({ ...by, scope: "policy", name: "old" });
       await new Pauses(store).set({ ...by, scope: "label", name: "team=old" });
-      const ending = { policy: "sick", slotMs: 1_000, isGood: false, note: "failed" };
+      const ending = { policy: "sick", slotMs: 1_000, isSuccess: false, note: "failed" };
       await new Quarantines(store).count(ending, { after: 1, forMs: 3_600_000 });
     });
     const resume = async (...args: string[]) => (await fixture.command(prefix, "resume", ...args)).out;

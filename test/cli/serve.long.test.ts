@@ -207,7 +207,7 @@ describe("syncline serve", () => {
     }
   }, 60_000);
 
-  it("ends inside its grace period when Redis is gone for good (P8)", async () => {
+  it("ends inside its grace period when Redis is gone for ever (P8)", async () => {
     const own = await startPrivateRedis();
     const one = new Syncline(["serve", "--config", file, "--drain", "1s"], { ...environment(), REDIS_URL: own.url });
     running.push(one);

@@ -78,7 +78,7 @@ describe("syncline status", () => {
     ]);
     const pause = { scope: "policy", name: "paused", note: "migration", actor: "ann@host", untilMs: null } as const;
     await new Pauses(store).set(pause);
-    const slot = { policy: "bad", slotMs: nowMs, isGood: false, note: "the last ended failed" };
+    const slot = { policy: "bad", slotMs: nowMs, isSuccess: false, note: "the last ended failed" };
     await new Quarantines(store).count(slot, { after: 1, forMs: hourMs });
 
     const { code, out, err } = await status();

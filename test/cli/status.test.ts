@@ -42,7 +42,7 @@ describe("syncline status", () => {
         const pass = passes[index];
         if (pass !== undefined && !isDenied(pass)) await pass.release({ kind, retryAfterMs: 600_000 });
       }
-      const failed = { policy: "often", slotMs: 1_000, isGood: false, note: "the last ended failed" };
+      const failed = { policy: "often", slotMs: 1_000, isSuccess: false, note: "the last ended failed" };
       await new Quarantines(store).count(failed, { after: 1, forMs: 3_600_000 });
     });
     const ill = await command("status");

@@ -58,7 +58,7 @@ const slowPages = [{ kind: "latency", operation: "GetActivities", delayMs: 150 }
 const starts = () => sandbox.ledger().filter(({ operation }) => operation === "RunSyncJob");
 
 describe("syncline serve that is told to stop", () => {
-  // The first process of a container would otherwise miss it for good.
+  // The first process of a container would otherwise miss it for ever.
   it("hears SIGTERM before it has loaded anything", async () => {
     const module = [
       'import { createRequire } from "node:module"',

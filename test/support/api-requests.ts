@@ -72,7 +72,7 @@ function requestsOf({ path, method, operation, known }: Place): ApiRequest[] {
   const { parameters, requestBody, responses } = operation;
   const schema = requestBody?.content["application/json"]?.schema;
   const fields = schema && Object.fromEntries(requiredOf(schema, known));
-  const good = Object.fromEntries(
+  const required = Object.fromEntries(
     parameters.filter(({ required }) => required).map((one) => [one.name, validOf(one, known)]),
   );
   const make = (
@@ -82,7 +82,7 @@ function requestsOf({ path, method, operation, known }: Place): ApiRequest[] {
     body: unknown = fields,
     more: Json = {},
   ): ApiRequest => {
-    const values: Json = { ...good, ...given };
+    const values: Json = { ...required, ...given };
     const of = (where: Parameter["in"]) =>
       Object.entries(values).filter(([name, value]) => value !== undefined && (placeOf(name) ?? "query") === where);
     const placeOf = (name: string) => parameters.find((one) => one.name === name)?.in;
@@ -111,7 +111,7 @@ function requestsOf({ path, method, operation, known }: Place): ApiRequest[] {
     // A cursor is good only where it comes from.
     ...(one.name === "after" && one.schema.type === "string" && one.schema.maxLength
       ? []
-      : goodValues(one.schema, known[one.name])
+      : validValues(one.schema, known[one.name])
     ).map((value) => make(`${one.name} = ${short(value)}`, false, { [one.name]: value })),
     ...wrongValues(one).map((value) => make(`${one.name} = ${short(value)}`, true, { [one.name]: value })),
     ...(one.required && one.in !== "path" ? [make(`without ${one.name}`, true, { [one.name]: undefined })] : []),
@@ -142,7 +142,7 @@ function ofBody(
       .filter((name) => schema.properties?.[name]?.default === undefined)
       .map((name) => wrong(`without ${name}`, { ...fields, [name]: undefined })),
     ...Object.entries(schema.properties ?? {}).flatMap(([name, one]) => [
-      ...goodValues(one, known[name]).map((value) =>
+      ...validValues(one, known[name]).map((value) =>
         make(`${name} = ${short(value)}`, false, {}, { ...fields, [name]: value }),
       ),
       ...[null, { a: 1 }, ...(one.type === "string" ? [7] : ["7x"]), ...beyond(one)]
@@ -161,13 +161,13 @@ function requiredOf(schema: Schema, known: Json): [string, unknown][] {
 
 function validOf({ name, schema }: Pick<Parameter, "name" | "schema">, known: Json): unknown {
   if (name === "Idempotency-Key") return crypto.randomUUID();
-  const [value] = goodValues(schema, known[name]);
+  const [value] = validValues(schema, known[name]);
   if (value === undefined) throw new Error(`openapi.json gives ${name} no example`);
   return value;
 }
 
 /** What a parameter takes: what is known, the example, each word, the default, the limits. */
-function goodValues(
+function validValues(
   {
     enum: words = [],
     const: only,
@@ -183,7 +183,7 @@ function goodValues(
 ): unknown[] {
   const long = examples.length === 0 ? [minLength, maxLength] : [];
   const texts = long.flatMap((length) => (length === undefined ? [] : ["x".repeat(length)]));
-  const lists = items === undefined ? [] : [goodValues(items, undefined).slice(0, 1)];
+  const lists = items === undefined ? [] : [validValues(items, undefined).slice(0, 1)];
   return [
     known,
     ...examples,

@@ -103,8 +103,8 @@ export async function startLeakyService(tls?: TestCertificate & { readonly ca: s
   };
 }
 
-function grant(response: ServerResponse, isGood: boolean, sent: string): void {
-  if (isGood) json(response, 200, { access_token: canaries.accessToken, token_type: "Bearer", expires_in: 1 });
+function grant(response: ServerResponse, isRight: boolean, sent: string): void {
+  if (isRight) json(response, 200, { access_token: canaries.accessToken, token_type: "Bearer", expires_in: 1 });
   else json(response, 401, { error: "invalid_client", error_description: sent, echo: canaries.clientSecret });
 }
 

@@ -165,9 +165,9 @@ class Oracle {
     if (status === "skipped") return;
     const all = this.#badOf(policy);
     const before = all.get(target);
-    const isGood = status === "succeeded" || status === "conflicts";
+    const isSuccess = status === "succeeded" || status === "conflicts";
     const missed = all.get("");
-    if (isGood && missed !== undefined && missed.outcome.slotMs <= slotMs) all.delete("");
+    if (isSuccess && missed !== undefined && missed.outcome.slotMs <= slotMs) all.delete("");
     all.delete(target);
     const left = before?.outcome.status === "conflicts" ? before : before?.left;
     const open = Math.max(newConflicts, Math.min(left?.open ?? 0, newConflicts + stillConflicts));
@@ -182,7 +182,7 @@ class Oracle {
         outcome,
         sinceMs: isSame ? before.sinceMs : atMs,
         open: status === "conflicts" ? open : newConflicts,
-        left: isGood ? undefined : left,
+        left: isSuccess ? undefined : left,
         row: isFailing ? (isSame ? before.row : 0) + 1 : 0,
         isHeld: this.#windowMs !== undefined && isVague,
       });

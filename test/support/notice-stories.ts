@@ -317,9 +317,11 @@ function untrue({ steps }: Story, { kind, title, data }: Notice): string[] {
   const isSo = Object.entries({ target, status, reason, newConflicts, detail: `the detail of ${own.task}` }).every(
     ([field, value]) => data[field] === value,
   );
-  const isGood = status === "succeeded" || status === "conflicts";
+  const isSuccess = status === "succeeded" || status === "conflicts";
   const isTitled =
     title.startsWith(`${policy}: `) &&
     (kind !== "failing" || title.includes(`sync job ${target}`) || target === "masks");
-  return isSo && isTitled && (kind !== "recovered" || isGood) ? [] : [`"${title}" is not so: ${JSON.stringify(data)}`];
+  return isSo && isTitled && (kind !== "recovered" || isSuccess)
+    ? []
+    : [`"${title}" is not so: ${JSON.stringify(data)}`];
 }

@@ -136,7 +136,7 @@ export async function writeTroubles(store: Store): Promise<void> {
   const permit = await limiter.acquire({ isRead: true });
   if (!isDenied(permit)) await permit.release({ kind: "server", retryAfterMs: undefined });
   const nowMs = await redisTimeMs(store);
-  const ending = { policy: "orders-1", slotMs: nowMs, isGood: false, note: `slot failed: ${endless(200)}` };
+  const ending = { policy: "orders-1", slotMs: nowMs, isSuccess: false, note: `slot failed: ${endless(200)}` };
   await new Quarantines(store).count(ending, { after: 1, forMs: hourMs });
   const by = { actor: "ana@desk", reason: endless(200), warn: () => {} };
   await acknowledge(testPolicy({ name: "approvals", schedule: every }), { store, by });

@@ -66,7 +66,7 @@ export async function checkService(check: ServiceCheck): Promise<readonly Findin
   return findings;
 }
 
-/** Whether the token is good, though it may not read triggers. */
+/** Whether the token is valid, though it may not read triggers. */
 async function mayReadActivities({ client, signal }: ServiceCheck, repository: string | undefined): Promise<boolean> {
   try {
     await client.getActivities(defined({ repository }), { signal });

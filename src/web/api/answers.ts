@@ -33,7 +33,7 @@ export function toPolicyAnswer(line: PolicyLine) {
     since: toIso(sinceOf(line)),
     inARow: worst?.inARow ?? 0,
     last: worst === undefined ? null : toLastAnswer(worst),
-    lastGood: toIso(worst?.lastGoodMs),
+    lastGood: toIso(worst?.lastSuccessMs),
     usualDurationMs: line.usualMs ?? null,
     unusual: line.unusual === undefined ? null : describeUnusual(line.unusual),
     next: toIso(line.nextMs),
@@ -114,8 +114,8 @@ export function toPlanAnswer({ range, line, services, peaks }: NextDay) {
 
 /** What needs a person, as the API has it. */
 export function toAttentionAnswer(item: AttentionItem) {
-  const { sinceMs, lastGoodMs, slotMs, acknowledged, touches, heals, ...words } = item;
-  const times = { since: toIso(sinceMs), lastGood: toIso(lastGoodMs), slot: toIso(slotMs) };
+  const { sinceMs, lastSuccessMs, slotMs, acknowledged, touches, heals, ...words } = item;
+  const times = { since: toIso(sinceMs), lastGood: toIso(lastSuccessMs), slot: toIso(slotMs) };
   const policies = touches.slice(0, touchesMax).map(({ policy }) => policy.name);
   return {
     ...{ ...words, ...times, acknowledged: toAcknowledged(acknowledged), policies, policiesCount: touches.length },

@@ -96,7 +96,7 @@ function listen(onWord, onEnd) {
   events.addEventListener("changed", () => onWord(true));
   events.addEventListener("error", () => {
     onEnd();
-    // An answer that is no stream, such as an ingress's 502, ends it for good.
+    // An answer that is no stream, such as an ingress's 502, ends it for ever.
     if (events.readyState === EventSource.CLOSED) setTimeout(() => listen(onWord, onEnd), 5000);
   });
 }

@@ -115,17 +115,17 @@ function linksOf({ about, name, state, acknowledged, touches: [line] }: Attentio
 }
 
 function attentionItem(item: AttentionItem, links: ReturnType<typeof linksOf>, nowMs: number): Html {
-  const { about, name, state, sinceMs, lastGoodMs, nextStep } = item;
+  const { about, name, state, sinceMs, lastSuccessMs, nextStep } = item;
   const isPolicy = about === "policy";
   const what = isHealth(state) ? besideMark(state, item.what) : item.what;
   const title = isPolicy ? policyLink(name) : html`<span class="name">${aboutWord[about]} ${name}</span>`;
   const since = sinceMs === undefined ? "" : html`<span>since ${when(sinceMs, nowMs)}</span>`;
   // A run with new conflicts has ended well: then it is no word of comfort.
-  const good =
-    isPolicy && (lastGoodMs ?? 0) < (sinceMs ?? nowMs)
-      ? html`<span>last good ${lastGoodMs === undefined ? "never" : when(lastGoodMs, nowMs)}</span>`
+  const success =
+    isPolicy && (lastSuccessMs ?? 0) < (sinceMs ?? nowMs)
+      ? html`<span>last good ${lastSuccessMs === undefined ? "never" : when(lastSuccessMs, nowMs)}</span>`
       : "";
-  return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${good} ${care(item)}</p><p class="step">${withCode(nextStep)}${links}</p></li>`;
+  return html`<li class="${toneOfItem(item)}">${markOfItem(item)}<p>${title} ${what}</p><p class="facts">${since} ${success} ${care(item)}</p><p class="step">${withCode(nextStep)}${links}</p></li>`;
 }
 
 function isHealth(state: string): state is MarkName {

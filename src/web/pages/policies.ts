@@ -128,7 +128,7 @@ function policyCells({ policy, ...line }: PolicyLine, slots: readonly EndedSlot[
     html`${policyLink(policy.name)}<span class="under">${actionText(policy)} · ${place} · ${scheduleText(policy)}</span>`,
     strip(slots, stripSlots),
     outcomeCell({ policy, ...line }, nowMs),
-    when(line.worst?.lastGoodMs, nowMs),
+    when(line.worst?.lastSuccessMs, nowMs),
     line.pauses.length > 0 && line.nextMs === undefined
       ? mark("paused")
       : html`${when(line.nextMs, nowMs)}${line.pauses.length > 0 ? html`<span class="under">after the pause</span>` : ""}`,

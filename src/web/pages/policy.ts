@@ -107,9 +107,9 @@ function careOf(line: PolicyLine): Html | "" {
 }
 
 /** When the sync job, list or object that speaks for the policy ended, and how sure that is. */
-function lastFacts({ last, lastGoodMs, lastBadMs }: NonNullable<PolicyLine["worst"]>, nowMs: number): Html {
+function lastFacts({ last, lastSuccessMs, lastBadMs }: NonNullable<PolicyLine["worst"]>, nowMs: number): Html {
   const bad = lastBadMs === undefined ? "" : html` <span>last bad ${when(lastBadMs, nowMs)}</span>`;
-  return html`<p class="quiet facts"><span>last ${last.status} ${when(last.finishedMs, nowMs)}${evidenceText(last)}</span> <span>last good ${when(lastGoodMs, nowMs)}</span>${bad}</p>`;
+  return html`<p class="quiet facts"><span>last ${last.status} ${when(last.finishedMs, nowMs)}${evidenceText(last)}</span> <span>last good ${when(lastSuccessMs, nowMs)}</span>${bad}</p>`;
 }
 
 function acts({ policy: { name }, health, pauses, acknowledged }: PolicyLine): Html {

@@ -33,7 +33,7 @@ describe("a replica in a rolling upgrade", () => {
   });
 
   it("lifts no quarantine whose rule a newer file may have", async () => {
-    const ending = { policy: "watched", slotMs: 1_000, isGood: false, note: "it failed" };
+    const ending = { policy: "watched", slotMs: 1_000, isSuccess: false, note: "it failed" };
     await new Quarantines(store).count(ending, { after: 1, forMs: 3_600_000 });
     const policy = () => testPolicy({ name: "watched" });
     const [kept] = await liftDroppedQuarantines(store, policy, async () => never);
@@ -44,7 +44,7 @@ describe("a replica in a rolling upgrade", () => {
 });
 
 it("a quarantine without a rule is lifted by a machine whose clock is ahead, too", async () => {
-  const ending = { policy: "nightly", slotMs: 1_000, isGood: false, note: "a slot failed" };
+  const ending = { policy: "nightly", slotMs: 1_000, isSuccess: false, note: "a slot failed" };
   await new Quarantines(store).count(ending, { after: 1, forMs: 3_600_000 });
   const clock = vi.spyOn(systemClock, "nowMs").mockReturnValue(9_999_999_999_999);
   onTestFinished(() => clock.mockRestore());

@@ -82,7 +82,7 @@ describe("a replica that was made the master while the old one lives on", () => 
     );
     expect(await ask(left, "on-both")).toBe("undecided");
     expect((await left.journal.entry("on-both"))?.state).toBe("claimed");
-    // A replica that was taken away for good must not keep everything back for ever.
+    // A replica that was taken away for ever must not keep everything back for ever.
     expect(
       await until(
         () => ask(impatient, "alone"),
@@ -182,7 +182,7 @@ describe("a Redis that is another one and does not say yet what it is", () => {
   });
 });
 
-describe("a replica that is removed for good", () => {
+describe("a replica that is removed for ever", () => {
   it("is looked for each second only as long as starts wait for it", async () => {
     const { master, replica } = await startPair();
     const store = await openStore({ url: `redis://127.0.0.1:${master.port}`, prefix });

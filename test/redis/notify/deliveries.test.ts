@@ -233,7 +233,7 @@ describe("a queue that is full", () => {
 });
 
 describe("the failed list", () => {
-  it("takes what the receiver refuses for good, while the others go on", async () => {
+  it("takes what the receiver refuses for ever, while the others go on", async () => {
     const hook = await receiver();
     hook.answer = (id) => ({ status: id === "b" ? 422 : 200 });
     const where = target();

@@ -87,7 +87,7 @@ it("asks of masks for all sync jobs that their newest slot named, ended or not",
     const named = { taskId: idOf(target, atMinute, origin), policy: "masked", target, origin: origin ?? "schedule" };
     await new History(store).record(testOutcome({ ...named, ...times }));
   };
-  const goodAt = async () => ((await read(["masked"])).get("masked") ?? Number.NaN) / minute - start / minute;
+  const successAt = async () => ((await read(["masked"])).get("masked") ?? Number.NaN) / minute - start / minute;
   const fanOut = (atMinute: number) =>
     new StartJournal(store).noteFannedOut(idOf("masks", atMinute), [idOf("42", atMinute), idOf("43", atMinute)]);
   await fanOut(1);
@@ -95,9 +95,9 @@ it("asks of masks for all sync jobs that their newest slot named, ended or not",
   await endOf("43", 1);
   await fanOut(5);
   await endOf("42", 5);
-  expect(await goodAt()).toBe(2);
+  expect(await successAt()).toBe(2);
   await endOf("43", 5);
-  expect(await goodAt()).toBe(6);
+  expect(await successAt()).toBe(6);
   await endOf("42", 8, "manual");
-  expect(await goodAt()).toBe(6);
+  expect(await successAt()).toBe(6);
 });

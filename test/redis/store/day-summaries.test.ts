@@ -59,8 +59,8 @@ describe("the days of a policy", () => {
     );
     expect([...sums.statuses]).toEqual(expected);
     expect(sums.newConflicts).toBe(kept.reduce((sum, one) => sum + (one.newConflicts ?? 0), 0));
-    const good = kept.filter(({ status }) => ["succeeded", "conflicts", "accepted"].includes(status));
-    const durations = good.flatMap(({ durationMs }) => durationMs ?? []).toSorted((a, b) => a - b);
+    const endedWell = kept.filter(({ status }) => ["succeeded", "conflicts", "accepted"].includes(status));
+    const durations = endedWell.flatMap(({ durationMs }) => durationMs ?? []).toSorted((a, b) => a - b);
     const quantile = (share: number) => durations[Math.ceil(share * durations.length) - 1] ?? 0;
     expect(sums.longestMs).toBe(durations.at(-1));
     expect(Math.abs((sums.medianMs ?? 0) / quantile(0.5) - 1)).toBeLessThan(0.05);

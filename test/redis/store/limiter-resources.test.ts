@@ -10,7 +10,7 @@ import { storeForTest } from "../../support/redis.ts";
 
 const store = await storeForTest();
 
-const good: ExchangeEnding = { kind: undefined, retryAfterMs: undefined };
+const answered: ExchangeEnding = { kind: undefined, retryAfterMs: undefined };
 const failed: ExchangeEnding = { kind: "server", retryAfterMs: undefined };
 const [sick, sickToo, well] = ["GetApprovals", "GetTriggers", "GetSyncJobById"].map((operation) =>
   resourceKey({ repository: "HR", operation }),
@@ -57,23 +57,23 @@ describe("a service of which one thing always fails", () => {
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
     expect(await read(limiter, sick)).toMatchObject({ deniedBy: "breaker" });
     expect(await limiter.acquire({ isRead: false, resource: well })).toMatchObject({ deniedBy: "breaker" });
-    await (await pass(limiter, well)).release(good);
+    await (await pass(limiter, well)).release(answered);
     expect(await limiter.denial()).toBeUndefined();
-    await (await pass(limiter, sick)).release(good);
+    await (await pass(limiter, sick)).release(answered);
   });
 
   it("rests a period after each further failure of that resource; others go on", async () => {
     const limiter = limiterOf("watched", 2_000);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
-    await (await pass(limiter, well)).release(good);
+    await (await pass(limiter, well)).release(answered);
     await (await pass(limiter, sick)).release(failed);
     expect(await read(limiter, sick)).toMatchObject({ deniedBy: "breaker" });
     expect(isDenied(await limiter.acquire({ isRead: false, resource: sick }))).toBe(false);
-    await (await pass(limiter, well)).release(good);
+    await (await pass(limiter, well)).release(answered);
     const { answer } = await firstIn(limiter, [sick]);
-    await answer.release(good);
+    await answer.release(answered);
     await (await pass(limiter, sick)).release(failed);
-    await (await pass(limiter, sick)).release(good);
+    await (await pass(limiter, sick)).release(answered);
   });
 
   it("is asked for that as soon as the period is over", async () => {
@@ -85,19 +85,19 @@ describe("a service of which one thing always fails", () => {
   it("stays resting when the breaker opens for it meanwhile, and closes by another", async () => {
     const limiter = limiterOf("over-it", 600_000);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
-    await (await pass(limiter, well)).release(good);
+    await (await pass(limiter, well)).release(answered);
     const both = [await pass(limiter, sick), await pass(limiter, sick)];
     for (const one of both) await one.release(failed);
     expect(await limiter.denial()).toMatchObject({ deniedBy: "breaker" });
-    await (await pass(limiter, well)).release(good);
+    await (await pass(limiter, well)).release(answered);
     expect(await read(limiter, sick)).toMatchObject(longHeld);
-    await (await pass(limiter, well)).release(good);
+    await (await pass(limiter, well)).release(answered);
   });
 
   it("lets starts about it in all the same, at a service with limits, too", async () => {
     const limiter = limiterOf("starts", 600_000, 3);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
-    await (await pass(limiter, well)).release(good);
+    await (await pass(limiter, well)).release(answered);
     await (await pass(limiter, sick)).release(failed);
     expect(await read(limiter, sick)).toMatchObject(longHeld);
     expect(isDenied(await limiter.acquire({ isRead: false, resource: sick }))).toBe(false);
@@ -106,11 +106,11 @@ describe("a service of which one thing always fails", () => {
   it("may probe a resting resource when the breaker is open for another one", async () => {
     const limiter = limiterOf("rest-probes", 600_000);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
-    await (await pass(limiter, well)).release(good);
+    await (await pass(limiter, well)).release(answered);
     await (await pass(limiter, sick)).release(failed);
-    await (await pass(limiter, well)).release(good);
+    await (await pass(limiter, well)).release(answered);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sickToo)).release(failed);
-    await (await pass(limiter, sick)).release(good);
+    await (await pass(limiter, sick)).release(answered);
     expect(await limiter.denial()).toBeUndefined();
   });
 
@@ -160,7 +160,7 @@ describe("a service of which several things always fail", () => {
     const later = await periodOver("two-sick");
     const { subject, answer } = await firstIn(later, [sick, sickToo, well]);
     expect(subject).toBe(well);
-    await answer.release(good);
+    await answer.release(answered);
     expect(await later.denial()).toBeUndefined();
   });
 
@@ -189,7 +189,7 @@ describe("a service of which several things always fail", () => {
     const limiter = limiterOf("all-sick", 300);
     for (const subject of [sick, sickToo]) await (await pass(limiter, subject)).release(failed);
     const { answer } = await firstIn(limiter, [sick, sickToo]);
-    await answer.release(good);
+    await answer.release(answered);
     expect(await limiter.denial()).toBeUndefined();
   });
 });

@@ -56,7 +56,9 @@ describe("the state of a policy", () => {
     const bad = { target: "42", weight: "bad", sinceMs: atMs(2), inARow: 2 };
     const { targets, ...state } = await stateOf("nightly");
     expect(state).toEqual({ policy: "nightly", firstMs: atMs(1), cutMs: undefined, acknowledged: undefined });
-    expect(targets).toMatchObject([{ ...bad, lastGoodMs: atMs(1), lastBadMs: atMs(3), last: { status: "timed-out" } }]);
+    expect(targets).toMatchObject([
+      { ...bad, lastSuccessMs: atMs(1), lastBadMs: atMs(3), last: { status: "timed-out" } },
+    ]);
     expect(targets[0]?.newest).toMatchObject({ slotMs: atMs(4), finishedMs: atMs(4), status: "skipped" });
     await end("nightly", 5, { confidence: "likely", evidence: "inferred", origin: "manual" });
     const last = {
@@ -70,7 +72,7 @@ describe("the state of a policy", () => {
     const runs = [1_000, 5_000].map((durationMs) => ({ durationMs, activities: undefined, conflicts: 0 }));
     expect((await stateOf("nightly")).targets).toEqual([
       {
-        ...{ target: "42", weight: "good", sinceMs: atMs(5), inARow: 1, lastGoodMs: atMs(5), lastBadMs: atMs(3) },
+        ...{ target: "42", weight: "success", sinceMs: atMs(5), inARow: 1, lastSuccessMs: atMs(5), lastBadMs: atMs(3) },
         last: { ...last, ...when },
         newest: { taskId: last.taskId, slotMs: atMs(5), finishedMs: atMs(5), status: "succeeded" },
         runs,
@@ -86,7 +88,7 @@ describe("the state of a policy", () => {
     const state = await stateOf("several");
     expect(state.targets.map(({ target }) => target)).toEqual(["7", "11", "4"]);
     expect(worstTarget(state)?.target).toBe("4");
-    expect(worstTarget(state, (target) => target !== "4")).toMatchObject({ target: "7", weight: "good" });
+    expect(worstTarget(state, (target) => target !== "4")).toMatchObject({ target: "7", weight: "success" });
     expect(worstTarget(state, (target) => target === "11")).toMatchObject({ inARow: 2, sinceMs: atMs(1) });
     expect(worstTarget(state, () => false)).toBeUndefined();
   });
@@ -99,11 +101,18 @@ describe("the state of a policy", () => {
     await end("twice", 1, { status: "failed", reason: "run-failed" });
     expect((await stateOf("twice")).firstMs).toBe(atMs(1));
     expect((await stateOf("twice")).targets).toMatchObject([
-      { weight: "bad", sinceMs: atMs(3), inARow: 1, lastGoodMs: atMs(2), lastBadMs: atMs(3), last: { reason: "bug" } },
+      {
+        weight: "bad",
+        sinceMs: atMs(3),
+        inARow: 1,
+        lastSuccessMs: atMs(2),
+        lastBadMs: atMs(3),
+        last: { reason: "bug" },
+      },
     ]);
   });
 
-  it("knows the usual duration from the last 20 good runs", async () => {
+  it("knows the usual duration from the last 20 runs that ended well", async () => {
     for (let minute = 1; minute <= 25; minute += 1) await end("long", minute);
     await end("long", 99, { status: "failed", reason: "run-failed" });
     const state = await stateOf("long");

@@ -12,9 +12,9 @@ const quarantines = new Quarantines(store);
 const rule = { after: 3, forMs: 3_600_000 };
 
 const bad = (policy: string, slotMs: number, forMs = rule.forMs) =>
-  quarantines.count({ policy, slotMs, isGood: false, note: `slot ${slotMs} failed` }, { ...rule, forMs });
-const good = (policy: string, slotMs: number) =>
-  quarantines.count({ policy, slotMs, isGood: true, note: "a success: task-7" }, rule);
+  quarantines.count({ policy, slotMs, isSuccess: false, note: `slot ${slotMs} failed` }, { ...rule, forMs });
+const success = (policy: string, slotMs: number) =>
+  quarantines.count({ policy, slotMs, isSuccess: true, note: "a success: task-7" }, rule);
 const of = async (policy: string) => (await quarantines.all()).find(({ name }) => name === policy);
 
 describe("a quarantine", () => {
@@ -33,7 +33,7 @@ describe("a quarantine", () => {
     for (let task = 0; task < 20; task += 1) expect(await bad("wide", 1_000)).toBe("nothing");
     for (const slotMs of [2_000, 3_000, 4_000, 5_000]) {
       await bad("wide", slotMs);
-      await good("wide", slotMs);
+      await success("wide", slotMs);
       expect(await bad("wide", slotMs)).toBe("nothing");
     }
     expect(await of("wide")).toBeUndefined();
@@ -59,7 +59,7 @@ describe("a quarantine", () => {
 
   it("is ended by a success, and the count begins anew", async () => {
     for (const slotMs of [1_000, 2_000, 3_000]) await bad("mended", slotMs);
-    expect(await good("mended", 9_000)).toBe("released");
+    expect(await success("mended", 9_000)).toBe("released");
     expect(await of("mended")).toMatchObject({ endedBy: "a success: task-7" });
     expect([await bad("mended", 10_000), await bad("mended", 11_000)]).toEqual(["nothing", "nothing"]);
     expect(await bad("mended", 12_000)).toBe("quarantined");
@@ -67,11 +67,11 @@ describe("a quarantine", () => {
 
   it("is ended by a success among the failures, not by an older slot's late one", async () => {
     await bad("slow", 2_000);
-    expect(await good("slow", 1_000)).toBe("nothing");
+    expect(await success("slow", 1_000)).toBe("nothing");
     for (const slotMs of [4_000, 5_000]) await bad("slow", slotMs);
-    expect(await good("slow", 1_500)).toBe("nothing");
+    expect(await success("slow", 1_500)).toBe("nothing");
     expect(await of("slow")).toMatchObject({ endedBy: null });
-    expect(await good("slow", 3_000)).toBe("released");
+    expect(await success("slow", 3_000)).toBe("released");
     expect(await of("slow")).toMatchObject({ endedBy: "a success: task-7" });
   });
 
@@ -92,7 +92,7 @@ describe("a quarantine", () => {
   });
 
   it("writes nothing for a policy that is well", async () => {
-    expect(await good("well", 1_000)).toBe("nothing");
+    expect(await success("well", 1_000)).toBe("nothing");
     expect(await store.redis.hexists(store.key("quarantines"), "well")).toBe(0);
   });
 });

@@ -8,7 +8,7 @@ import { type LimiterLimits, readLimiterStatus, ServiceLimiter } from "../../../
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
-const good: ExchangeEnding = { kind: undefined, retryAfterMs: undefined };
+const answered: ExchangeEnding = { kind: undefined, retryAfterMs: undefined };
 const failed: ExchangeEnding = { kind: "server", retryAfterMs: undefined };
 const none = {
   concurrencyMax: undefined,
@@ -119,7 +119,7 @@ describe("the breaker of a service", () => {
     for (;;) {
       const answer = await other.acquire({ isRead: true });
       if (isDenied(answer)) continue;
-      await answer.release(good);
+      await answer.release(answered);
       break;
     }
     expect(await heldOf(other, false)).toBeUndefined();
@@ -132,7 +132,7 @@ describe("the breaker of a service", () => {
     const { one, other, close } = await twoLimiters("straggler", { failuresMax: 1 });
     const straggler = await enter(other);
     await (await enter(one)).release(failed);
-    await straggler.release(good);
+    await straggler.release(answered);
     expect(await one.denial()).toMatchObject({ deniedBy: "breaker" });
     await close();
   });
@@ -149,8 +149,8 @@ describe("the limits of a service", () => {
     expect(await readLimiterStatus(store, "narrow")).toMatchObject({ inFlight: 3 });
     expect(await heldOf(one)).toMatchObject({ deniedBy: "concurrency" });
     await passes[0]?.release(failed);
-    await (await enter(other)).release(good);
-    for (const pass of passes.slice(1)) await pass.release(good);
+    await (await enter(other)).release(answered);
+    for (const pass of passes.slice(1)) await pass.release(answered);
     expect(await readLimiterStatus(store, "narrow")).toMatchObject({ inFlight: 0 });
     await close();
   });
@@ -160,11 +160,11 @@ describe("the limits of a service", () => {
     await enter(one);
     const first = await enter(other);
     expect(await heldOf(other)).toMatchObject({ deniedBy: "concurrency" });
-    await first.release(good);
+    await first.release(answered);
     for (;;) {
       const mine = await enter(other);
       const second = await other.acquire({ isRead: true });
-      await mine.release(good);
+      await mine.release(answered);
       if (isPass(second)) break;
     }
     await close();
@@ -197,7 +197,7 @@ describe("the limits of a service", () => {
 
   it("keep a rate far below one a second, and give those who wait a turn each", async () => {
     const { one, other, store, close } = await twoLimiters("slow", { requestsPerSecond: 0.1 });
-    await (await enter(one)).release(good);
+    await (await enter(one)).release(answered);
     const waits = [];
     for (const limiter of [one, other, one, other]) waits.push((await heldOf(limiter))?.waitMs ?? 0);
     for (const [index, wait] of waits.entries()) {
@@ -224,9 +224,9 @@ describe("the limits of a service", () => {
       return commands;
     };
     const hundred = (limiter: ServiceLimiter) => async () => {
-      for (let n = 0; n < 100; n += 1) await (await enter(limiter)).release(good);
+      for (let n = 0; n < 100; n += 1) await (await enter(limiter)).release(answered);
     };
-    await (await enter(tight.one)).release(good);
+    await (await enter(tight.one)).release(answered);
     expect(await commandsOf(free.store, hundred(free.one))).toBeLessThanOrEqual(3);
     const tightCommands = await commandsOf(tight.store, hundred(tight.one));
     expect(tightCommands).toBeGreaterThanOrEqual(200);

@@ -299,7 +299,7 @@ it("says why a policy is in quarantine, also while a person pauses it", async ()
   const note = "slot failed: the disk is full";
   const pause = { scope: "all", name: "", note: "ticket 7", actor: "ana@desk", untilMs: null } as const;
   await new Quarantines(store).count(
-    { policy: "archive", slotMs: Date.now(), isGood: false, note },
+    { policy: "archive", slotMs: Date.now(), isSuccess: false, note },
     { after: 1, forMs: 3_600_000 },
   );
   await new Pauses(store).set(pause);

@@ -114,7 +114,7 @@ describe("each change", () => {
   it("leaves a policy on trial when there is no quarantine to end", async () => {
     const quarantines = new Quarantines(web.store);
     const fails = (slotMs: number) =>
-      quarantines.count({ policy: "archive", slotMs, isGood: false, note: "failed" }, { after: 3, forMs: 0 });
+      quarantines.count({ policy: "archive", slotMs, isSuccess: false, note: "failed" }, { after: 3, forMs: 0 });
     for (const slotMs of [1_000, 2_000, 3_000]) await fails(slotMs);
     expect((await send("DELETE", "/pauses/policy:archive?reason=x")).status).toBe(409);
     expect(await fails(4_000)).toBe("quarantined");
@@ -431,15 +431,15 @@ it("checks policy files without taking them, and says what is wrong where", asyn
   const files = { "a.yaml": "apiVersion: syncline/v1\npolicies:\n  - { name: x }\n" };
   const { body } = await post("/config/validate", { files });
   expect(body).toMatchObject({ ok: false, problems: [{ file: "a.yaml", line: 3 }] });
-  const good = {
+  const valid = {
     "b.yaml":
       'apiVersion: syncline/v1\nservices:\n  m: { baseUrl: "https://m.example.com", token: { env: T } }\npolicies:\n  - { name: x, service: m, repository: HR, schedule: { every: 1h }, run: { syncJobs: [1] } }\n',
   };
-  expect((await post("/config/validate", { files: good })).body).toEqual({ ok: true, policies: 1, problems: [] });
+  expect((await post("/config/validate", { files: valid })).body).toEqual({ ok: true, policies: 1, problems: [] });
   const mapping = '{ activity: { sample: /etc/hostname, id: "string(item.id)" } }';
-  const probing = { "b.yaml": good["b.yaml"].replace("token:", `mapping: ${mapping}, token:`) };
+  const probing = { "b.yaml": valid["b.yaml"].replace("token:", `mapping: ${mapping}, token:`) };
   expect((await post("/config/validate", { files: probing })).body).toMatchObject({ ok: true });
-  const filled = { "b.yaml": good["b.yaml"].replace("name: x,", "name: x, labels: { k: '${OF_THE_SERVER}' },") };
+  const filled = { "b.yaml": valid["b.yaml"].replace("name: x,", "name: x, labels: { k: '${OF_THE_SERVER}' },") };
   const unset = await post("/config/validate", { files: filled });
   expect(unset.body.problems).toMatchObject([{ message: "the environment variable OF_THE_SERVER is not set" }]);
   const given = { files: filled, variables: { OF_THE_SERVER: "own" } };

@@ -128,7 +128,7 @@ it("what one sync job needs a person for is no part of another's outage", async 
   await expect.poll(items, { interval: 300 }).toEqual([[service, true], ...needed]);
 });
 
-it("a miss is made up for by the next run, until two intervals have no good end", async () => {
+it("a miss is made up for by the next run, until two intervals have no success", async () => {
   const slots: Story = {
     once: { endings: ["ok", "missed"] },
     again: { endings: ["ok", "missed", "missed", "missed"] },
@@ -154,7 +154,7 @@ it("a miss is made up for by the next run, until two intervals have no good end"
       ...[name, state, healsByItself, slot],
     ]);
   };
-  // Its slot is the missed one, where that is known: not that of the last good run.
+  // Its slot is the missed one, where that is known: not that of the last run that ended well.
   await expect.poll(told, { interval: 300 }).toEqual([
     ["once", "missed", true, null],
     ["again", "missed", false, null],

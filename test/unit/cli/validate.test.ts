@@ -5,7 +5,7 @@ import { validateCommand } from "../../../src/cli/validate.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { fileWith, folderOf, variables } from "../config/policy-fixture.ts";
 
-const good = fileWith("  - { name: a, service: main, poll: { list: masks } }");
+const valid = fileWith("  - { name: a, service: main, poll: { list: masks } }");
 const bad = fileWith("  - { name: a, service: main, poll: { list: mask } }");
 
 interface Options {
@@ -33,12 +33,12 @@ async function validate(files: Readonly<Record<string, string>>, options: Option
 
 describe("syncline validate", () => {
   it("says that all is well and how much there is", async () => {
-    expect(await validate({ "a.yaml": good })).toEqual({ text: "OK: 1 policy, 1 service in 1 file", exitCode: 0 });
-    expect((await validate({ "a.yaml": good, "b.yaml": good })).text).toBe("OK: 2 policies, 2 services in 2 files");
+    expect(await validate({ "a.yaml": valid })).toEqual({ text: "OK: 1 policy, 1 service in 1 file", exitCode: 0 });
+    expect((await validate({ "a.yaml": valid, "b.yaml": valid })).text).toBe("OK: 2 policies, 2 services in 2 files");
   });
 
   it("shows each problem with its line and ends with 2", async () => {
-    expect(await validate({ "a.yaml": bad, "b.yaml": good })).toEqual({
+    expect(await validate({ "a.yaml": bad, "b.yaml": valid })).toEqual({
       text: `a.yaml:5:45: poll.list: must be activities, conflictDetails, approvals, triggers, authActivities or masks
   5 |   - { name: a, service: main, poll: { list: mask } }
     |                                             ^^^^
@@ -50,8 +50,8 @@ describe("syncline validate", () => {
 
   it("says that several paths are checked apart, as no folder is", async () => {
     const notes: string[] = [];
-    await validate({ "a.yaml": good, "b.yaml": good }, { err: (line) => notes.push(line) });
-    await validate({ "a.yaml": good }, { err: (line) => notes.push(line) });
+    await validate({ "a.yaml": valid, "b.yaml": valid }, { err: (line) => notes.push(line) });
+    await validate({ "a.yaml": valid }, { err: (line) => notes.push(line) });
     expect(notes).toEqual([expect.stringContaining("each path was checked as a set of its own")]);
   });
 
@@ -77,7 +77,7 @@ describe("syncline validate", () => {
       ],
       warnings: [],
     });
-    expect(JSON.parse((await validate({ "a.yaml": good }, { args: ["--json"] })).text)).toEqual({
+    expect(JSON.parse((await validate({ "a.yaml": valid }, { args: ["--json"] })).text)).toEqual({
       v: 1,
       ok: true,
       problems: [],

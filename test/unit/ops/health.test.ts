@@ -47,8 +47,8 @@ describe("the health server", () => {
   it("says that it is ready, or why not, as JSON", async () => {
     let now = ready;
     const base = await start(() => now);
-    const good = await fetch(`${base}/readyz`);
-    expect([good.status, await good.json()]).toEqual([200, { ready: true, reasons: [], roles: ["worker"] }]);
+    const answer = await fetch(`${base}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([200, { ready: true, reasons: [], roles: ["worker"] }]);
     now = { ...ready, ready: false, reasons: [{ part: "redis", reason: "gone" }] };
     const bad = await fetch(`${base}/readyz?verbose`);
     expect([bad.status, await bad.json()]).toEqual([

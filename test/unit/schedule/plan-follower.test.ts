@@ -32,9 +32,9 @@ describe("a slot that waits", () => {
     expect(plan({ predecessor: ended({ isReleased: false }), nowMs: slotMs + 15_000 })?.state).toBe("started");
   });
 
-  it("is skipped when the policy needs another whose last good end is too old", () => {
+  it("is skipped when the policy needs another whose last success is too old", () => {
     const needing = { ...policy, needs: { policy: "orders", withinMs: minute } };
-    const with_ = (goodMs: number) => plan({ policy: needing, inputs: new Map([["orders", goodMs]]) })?.detail;
+    const with_ = (successMs: number) => plan({ policy: needing, inputs: new Map([["orders", successMs]]) })?.detail;
     expect(with_(slotMs + 10_000 - minute)).toBe("followed");
     expect(with_(slotMs + 9_999 - minute)).toBe("stale-input");
     expect(plan({ policy: needing, inputs: new Map() })?.detail).toBe("stale-input");

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parseCount } from "../../../src/service/answer.ts";
 import { connect, errorOf, raw, startServer } from "./test-server.ts";
 
-const good: readonly (readonly [string, number])[] = [
+const valid: readonly (readonly [string, number])[] = [
   ["42", 42],
   ["0", 0],
   ["\uFEFF42", 42],
@@ -68,7 +68,7 @@ const bad: readonly string[] = [
 ];
 
 describe("a $count answer", () => {
-  it.each(good)("%j is the count %i", (text, count) => {
+  it.each(valid)("%j is the count %i", (text, count) => {
     expect(parseCount(text)).toBe(count);
   });
 
@@ -109,7 +109,7 @@ describe("a $count answer", () => {
       "application/octet-stream",
       "",
     ]) {
-      for (const [body, count] of good) {
+      for (const [body, count] of valid) {
         const server = await startServer((_, response) =>
           raw(response, body, type === "" ? {} : { "content-type": type }),
         );

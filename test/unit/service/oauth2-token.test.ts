@@ -186,9 +186,9 @@ describe("a token by client credentials", () => {
 });
 
 describe("a token that the service refuses", () => {
-  const refusing = (good: string) =>
+  const refusing = (valid: string) =>
     startServer((request, response) => {
-      response.writeHead(request.headers.authorization === `Bearer ${good}` ? 200 : 401);
+      response.writeHead(request.headers.authorization === `Bearer ${valid}` ? 200 : 401);
       response.end();
     });
 
@@ -213,9 +213,9 @@ describe("a token that the service refuses", () => {
     const client = connect(service.url, { token });
     await Promise.all(Array.from({ length: 100 }, (_, key) => client.runSyncJob(key)));
     expect(endpoint.seen).toHaveLength(2);
-    const good = service.seen.filter(({ headers }) => headers.authorization === "Bearer token-number-2");
-    expect(new Set(good.map(({ url }) => url)).size).toBe(100);
-    expect(good).toHaveLength(100);
+    const valid = service.seen.filter(({ headers }) => headers.authorization === "Bearer token-number-2");
+    expect(new Set(valid.map(({ url }) => url)).size).toBe(100);
+    expect(valid).toHaveLength(100);
     expect(service.seen.length).toBeLessThanOrEqual(200);
   });
 
@@ -252,7 +252,7 @@ describe("a token that the service refuses", () => {
 
   it("again and again is no reason to ask on: one renewal in 10 s", async () => {
     const { endpoint, token, clock } = await fixture(granting(3_600));
-    const service = await refusing("none is good");
+    const service = await refusing("none is valid");
     const client = connect(service.url, { token });
     for (let call = 0; call < 5; call += 1) {
       expect(await errorOf(client.runSyncJob(call))).toMatchObject({ kind: "unauthorized", status: 401 });
@@ -272,7 +272,7 @@ describe("a token that the service refuses", () => {
     });
     await token.get();
     isDown = true;
-    const service = await refusing("none is good");
+    const service = await refusing("none is valid");
     const error = await errorOf(connect(service.url, { token }).runSyncJob(7));
     expect(error).toMatchObject({ kind: "unreachable", sent: "no", status: 401 });
   });

@@ -7,11 +7,11 @@ import { testOutcome } from "../../support/outcomes.ts";
 
 describe("what an outcome says of its policy", () => {
   const cases = [
-    ["succeeded", "completed", "good"],
-    ["conflicts", "new-conflicts", "good"],
-    ["accepted", "answered", "good"],
+    ["succeeded", "completed", "success"],
+    ["conflicts", "new-conflicts", "success"],
+    ["accepted", "answered", "success"],
     ["failed", "run-failed", "bad"],
-    ["failed", "expectation-not-met", "good"],
+    ["failed", "expectation-not-met", "success"],
     ["timed-out", "deadline", "bad"],
     ["unknown", "answer-lost", "bad"],
     ["not-started", "refused", "bad"],
@@ -40,7 +40,7 @@ describe("what an outcome says of its policy", () => {
       {
         policy: "nightly",
         slotMs: Date.UTC(2026, 10, 21, 2, 30),
-        isGood: false,
+        isSuccess: false,
         note: "the last ended failed (run-failed): activity 7 did not succeed",
       },
     ]);

@@ -1,9 +1,9 @@
 -- A policy's state is one hash; store/policy-states.ts reads it. The field `policy`, without a gap:
 --   first outcome, last time that targets had no room (ms, 13 digits each)
 -- A field for each target (JSON), with tabs between:
---   last end (ms), weight, since when (ms), how many in a row, last good (ms), last bad (ms), the
---   newest good runs without a gap, last outcome (JSON), then while the weight is bad and the last
---   outcome has none: when the newest bad one ended (13 digits), and its JSON
+--   last end (ms), weight, since when (ms), how many in a row, last success (ms), last bad (ms),
+--   the newest runs that ended well, without a gap, last outcome (JSON), then while the weight is
+--   bad and the last outcome has none: when the newest bad one ended (13 digits), and its JSON
 -- The field `acknowledged`, while a person knows of the trouble (JSON): who, why, since when, and
 -- `targets`, the rank of the trouble of each target. No target is called so: targets are JSON.
 -- In one text, a hundred targets would cost a start a tenth: Lua is slow with long ones.
@@ -47,22 +47,22 @@ local function noteChanged(changedKey, policy)
   redis.call('ZADD', changedKey, redis.call('ZINCRBY', changedKey, 1, ''), policy)
 end
 
--- Notes an outcome. `last`: its JSON; `weight`: '+' good, '-' bad, '' neither; `run`: the figures
--- of a good one, 16 characters, else ''; `rank`: see updateAcknowledgement.
+-- Notes an outcome. `last`: its JSON; `weight`: '+' success, '-' bad, '' neither; `run`: the
+-- figures of a success, 16 characters, else ''; `rank`: see updateAcknowledgement.
 local function notePolicyState(stateKey, finishedMs, target, weight, run, last, rank)
   local found = redis.call('HMGET', stateKey, 'policy', target, 'acknowledged')
   local head, line = found[1] or (finishedMs .. '0000000000000'), found[2]
   local firstMs, cutMs = string.sub(head, 1, 13), string.sub(head, 14, 26)
-  local lastMs, known, since, inARow, goodMs, badMs, runs, before, bad = '0', '', '', 0, '', '', '', nil, ''
+  local lastMs, known, since, inARow, successMs, badMs, runs, before, bad = '0', '', '', 0, '', '', '', nil, ''
   if line then
-    lastMs, known, since, inARow, goodMs, badMs, runs, before, bad =
+    lastMs, known, since, inARow, successMs, badMs, runs, before, bad =
       string.match(line, '^(%d+)\t([+-]?)\t(%d*)\t(%d+)\t(%d*)\t(%d*)\t([^\t]*)\t([^\t]*)\t(.*)$')
   elseif redis.call('HLEN', stateKey) > stateTargetsMax + stateTargetsSpare then
     dropStates(stateKey)
     cutMs = finishedMs
   end
   if tonumber(finishedMs) < tonumber(firstMs) then firstMs = finishedMs end
-  if weight == '+' and tonumber(finishedMs) > (tonumber(goodMs) or 0) then goodMs = finishedMs end
+  if weight == '+' and tonumber(finishedMs) > (tonumber(successMs) or 0) then successMs = finishedMs end
   if weight == '-' and tonumber(finishedMs) > (tonumber(badMs) or 0) then badMs = finishedMs end
   local isLate = tonumber(finishedMs) < tonumber(lastMs)
   if isLate then
@@ -77,15 +77,15 @@ local function notePolicyState(stateKey, finishedMs, target, weight, run, last, 
   end
   if not isLate then updateAcknowledgement(stateKey, found[3], target, rank) end
   runs = string.sub(runs .. run, -runsWidth)
-  line = table.concat({ finishedMs, known, since, inARow, goodMs, badMs, runs, last, bad }, '\t')
+  line = table.concat({ finishedMs, known, since, inARow, successMs, badMs, runs, last, bad }, '\t')
   redis.call('HSET', stateKey, 'policy', firstMs .. cutMs, target, line)
 end
 
 -- Whether the last task of a target ended well, in this slot or in a newer one.
 local function hasEndedWell(stateKey, slot)
   for _, line in ipairs(redis.call('HVALS', stateKey)) do
-    local endedMs, goodMs, last = string.match(line, '^(%d+)\t[+-]?\t%d*\t%d+\t(%d*)\t%d*\t[^\t]*\t([^\t]*)\t')
-    if endedMs and endedMs == goodMs and cjson.decode(last)[7] >= slot then return true end
+    local endedMs, successMs, last = string.match(line, '^(%d+)\t[+-]?\t%d*\t%d+\t(%d*)\t%d*\t[^\t]*\t([^\t]*)\t')
+    if endedMs and endedMs == successMs and cjson.decode(last)[7] >= slot then return true end
   end
   return false
 end

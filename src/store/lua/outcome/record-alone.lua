@@ -2,7 +2,7 @@
 -- KEYS: outcomes, index, failed tasks, outcomes-kept, policy state, changed policies, month of
 -- the day summary
 -- ARGV: task, outcome, placeMs, policy, '1' when doing it over may help, finishedMs; for the
--- policy's state: target (JSON), weight, figures of a good run, last outcome (JSON), rank of its
+-- policy's state: target (JSON), weight, figures of a success, last outcome (JSON), rank of its
 -- trouble; the change of the day's summary
 -- Answers 1 when it did, 0 when the task has one.
 local outcomesKey, indexKey, failedKey, keptKey, stateKey, changedKey, daysKey = unpack(KEYS)

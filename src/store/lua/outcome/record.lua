@@ -8,7 +8,7 @@
 -- answer; 12 retention of the entry, time to publish, retention of a last success ('' when this is
 -- none); 15 outcomes to keep, place before which one is too old; 17 changes of the troubles; 18 '1'
 -- for a task of the schedule; 19 '1' to notify sinks; 20 for the policy's state: target (JSON),
--- weight, figures of a good run, last outcome (JSON), rank of its trouble; 25 the change of the
+-- weight, figures of a success, last outcome (JSON), rank of its trouble; 25 the change of the
 -- day's summary; 26 for a poll: revision, feed, state, count, atMs, '1' when it saw items, digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)

@@ -2,10 +2,10 @@
 -- of them succeeded: of a policy that is well, its state knows. A success older than the first
 -- failure of the row ends nothing.
 -- KEYS: quarantines, policy state
--- ARGV: policy, slot, '1' for a good ending, after (failures in a row), forMs, note
+-- ARGV: policy, slot, '1' for a success, after (failures in a row), forMs, note
 -- Answers 'quarantined', 'released' or 'nothing'.
 local quarantinesKey, stateKey = unpack(KEYS)
-local policy, slotText, isGood, after, forMs, note = unpack(ARGV)
+local policy, slotText, isSuccess, after, forMs, note = unpack(ARGV)
 --- @include "now"
 --- @include "policy-state"
 local text, slot = redis.call('HGET', quarantinesKey, policy), tonumber(slotText)
@@ -14,7 +14,7 @@ entry.endedBy = cjson.null
 if text then entry = cjson.decode(text) end
 local isInForce = entry.untilMs ~= cjson.null and entry.untilMs > now
 local word = 'nothing'
-if isGood == '1' then
+if isSuccess == '1' then
   if not text or slot < (entry.rowFromMs or 0) then return 'nothing' end
   entry.failures = 0
   entry.rowFromMs = nil
