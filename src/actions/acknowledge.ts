@@ -1,5 +1,5 @@
 // Acknowledges what is wrong with a policy: a person knows of it, so it stands below what is new.
-// It ends when all of it is over or it gets worse, and never keeps a notice back. Called by
+// It ends when all of it is over or it gets worse, and never mutes a notice. Called by
 // `syncline acknowledge` and web/.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { ConflictError } from "../core/errors.ts";

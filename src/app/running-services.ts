@@ -281,7 +281,7 @@ export class ServiceLimiters {
     return this.#limiter(service).acquire(request);
   }
 
-  /** What blocks every request to a service right now; undefined when nothing does. */
+  /** What denies every request to a service right now; undefined when nothing does. */
   async denialOf(service: string): Promise<Denial | undefined> {
     return this.#settings.has(service) ? this.#limiter(service).denial() : undefined;
   }

@@ -44,7 +44,7 @@ export interface WalkDependencies {
   readonly nowMs: () => Promise<number>;
   /** Undefined for a service that is not configured any more. */
   readonly service: (name: string) => SyncService | undefined;
-  /** What blocks every request to a service right now. */
+  /** What denies every request to a service right now. */
   readonly denialOf: (service: string) => Promise<Denial | undefined>;
   /** Undefined for a service that is not configured any more. */
   readonly itemMapper: (feed: Feed) => ItemMapper | undefined;

@@ -43,12 +43,12 @@ export interface NotifyBatch {
   readonly lost: number;
   /** Of the passed ones, how many could not be read. */
   readonly unreadable: number;
-  /** Whether the next event is held. */
-  readonly isHeld: boolean;
+  /** Whether the next event has to wait. */
+  readonly isNextWaiting: boolean;
 }
 
 /** Whether an event, and so all after it, has to wait for now. */
-export type HoldsEvent = (event: NotifyEvent, ageMs: number) => boolean;
+export type MustWait = (event: NotifyEvent, ageMs: number) => boolean;
 
 /** How long what cannot be read blocks all after it: as long as a rolling upgrade may take. */
 export const leftToNewerMs = 600_000;

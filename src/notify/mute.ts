@@ -1,4 +1,4 @@
-// Mute timing: holds notices back until it ends, only the latest for each sink and each matter of a
+// Mute timing: notices wait until it ends, only the latest for each sink and each matter of a
 // policy or service. Also the text of a notice that waits in Redis. Pure; called by notifier.ts.
 import * as z from "zod";
 import type { NotificationSettings } from "../config/policy-set.ts";

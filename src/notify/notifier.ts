@@ -11,8 +11,8 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { EnqueueNotices, Notice } from "../model/notice.ts";
 import {
-  type HoldsEvent,
   leftToNewerMs,
+  type MustWait,
   type NotifyBatch,
   type NotifyChanges,
   type NotifyEvent,
@@ -40,7 +40,7 @@ export interface NotifyStorePort {
   nowMs(): Promise<number>;
   take(owner: string, durationMs: number): Promise<"prolonged" | "taken" | "refused">;
   leave(owner: string): Promise<void>;
-  read(count: number, isHeld: HoldsEvent): Promise<NotifyBatch>;
+  read(count: number, mustWait: MustWait): Promise<NotifyBatch>;
   texts(part: NotifyPart, fields?: readonly string[]): Promise<Map<string, string>>;
   save(owner: string, batch: Pick<NotifyBatch, "cursor" | "passed">, changes: NotifyChanges): Promise<boolean>;
   remove(owner: string, part: NotifyPart, fields: readonly string[]): Promise<boolean>;
@@ -151,12 +151,12 @@ export class Notifier implements Component {
     const nowMs = await notifyStore.nowMs();
     if (await this.#handOver("outbox")) return 0;
     if (!isMuted(set.notifications.muteTiming, nowMs) && (await this.#handOver("muted"))) return 0;
-    const batch = await notifyStore.read(batchMax, (event, ageMs) => this.#isHeld(policyOf(event), ageMs));
+    const batch = await notifyStore.read(batchMax, (event, ageMs) => this.#mustWait(policyOf(event), ageMs));
     await this.#countLost(batch.lost);
     const isStatusRound = this.#isDue("status", statusEveryMs);
     if (isStatusRound) onStatusRound?.();
     if (batch.passed === 0 && !isStatusRound) return this.#restAfter(batch);
-    const isDrained = batch.passed < batchMax && !batch.isHeld;
+    const isDrained = batch.passed < batchMax && !batch.isNextWaiting;
     const { notices, changes } = await this.#evaluate(set, nowMs, {
       events: batch.events,
       isStatusRound: isStatusRound && isDrained,
@@ -170,14 +170,14 @@ export class Notifier implements Component {
   }
 
   /** How long to wait for the next round. A replica that knows the policy may work meanwhile. */
-  async #restAfter({ passed, isHeld }: NotifyBatch): Promise<number> {
-    if (!isHeld) return passed < batchMax ? pollMs : 0;
+  async #restAfter({ passed, isNextWaiting }: NotifyBatch): Promise<number> {
+    if (!isNextWaiting) return passed < batchMax ? pollMs : 0;
     await this.#leave();
     return statusEveryMs;
   }
 
   /** Whether an event waits: its policy may be new, and this replica has not loaded it yet. */
-  #isHeld(name: string, ageMs: number): boolean {
+  #mustWait(name: string, ageMs: number): boolean {
     if (this.#options.policy(name) !== undefined) return false;
     const nowMs = this.#options.clock.monotonicMs();
     const metMs = this.#unknown.get(name) ?? Number.NEGATIVE_INFINITY;
@@ -310,7 +310,7 @@ export class Notifier implements Component {
     return this.#options.stalePolicies(watched, new Map(floors));
   }
 
-  /** Splits notices into those that go out now and those that mute timing holds back. */
+  /** Splits notices into those that go out now and those that mute timing lets wait. */
   async #splitMuted(notices: readonly AddressedNotice[], { notifications: { muteTiming } }: PolicySet, nowMs: number) {
     let [now, muted]: [readonly AddressedNotice[], NotifyTexts] = [notices, new Map()];
     if (isMuted(muteTiming, nowMs)) {

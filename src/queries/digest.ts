@@ -166,7 +166,7 @@ function wellAgain({ policies }: Report, lines: readonly PolicyLine[]): string[]
   return [`had trouble, and well again now: ${someNames(named)}`];
 }
 
-/** What people hold back: of no use to those who wait for it, however well it is. */
+/** What people have paused: of no use to those who wait for it, however well it is. */
 function pausedLines(lines: readonly PolicyLine[], clock: DigestQuestion): string[] {
   const pauses = lines.flatMap(({ pauses }) => pauses).filter(({ cause }) => cause === undefined);
   const texts = [...new Map(pauses.map((one) => [showSubject(one), one]))].map(

@@ -47,7 +47,7 @@ export function isThrottledLong({ throttledSinceMs }: LimiterStatus, nowMs: numb
 
 const longThrottleMs = 600_000;
 
-/** Why the limiter holds back every request of a service now; undefined when it does not. */
+/** Why the limiter denies every request to a service now; undefined when it does not. */
 export function describeDeniedBy(
   service: string,
   status: LimiterStatus,

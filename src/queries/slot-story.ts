@@ -45,7 +45,7 @@ export interface SlotStory {
   readonly covers: readonly string[];
   readonly tasks: readonly TaskStory[];
   readonly pauses: readonly Pause[];
-  /** Why tasks without an outcome are held back now; null when they are not. */
+  /** Why the limiter denies all requests of tasks without an outcome; null when it does not. */
   readonly held: string | null;
   /** How many processes with each role are alive now. */
   readonly processes: Presence;

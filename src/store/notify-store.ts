@@ -3,8 +3,8 @@
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import {
-  type HoldsEvent,
   leftToNewerMs,
+  type MustWait,
   type NotifyBatch,
   type NotifyChanges,
   type NotifyEvent,
@@ -70,12 +70,12 @@ export class NotifyStore {
   }
 
   /**
-   * Reads the next events up to one that is held, or that cannot be read: a newer notifier has ten
-   * minutes for it. Throws when the first one cannot be read.
+   * Reads the next events up to one that must wait, or that cannot be read: a newer notifier has
+   * ten minutes for it. Throws when the first one cannot be read.
    */
-  async read(count: number, isHeld: HoldsEvent = () => false): Promise<NotifyBatch> {
+  async read(count: number, mustWait: MustWait = () => false): Promise<NotifyBatch> {
     const { pairs, lost, nowMs } = await readScript(this.#store, [notifyStreamKey(this.#store), this.#state], [count]);
-    return { ...readEvents(pairs, nowMs, isHeld), lost };
+    return { ...readEvents(pairs, nowMs, mustWait), lost };
   }
 
   /** Reads these fields of a part, or all of it (at most 20,000). */
@@ -148,7 +148,7 @@ export class NotifyStore {
 function readEvents(
   pairs: readonly (readonly [string, readonly string[]])[],
   nowMs: number,
-  isHeld: HoldsEvent,
+  mustWait: MustWait,
 ): Omit<NotifyBatch, "lost"> {
   const events: NotifyEvent[] = [];
   let [cursor, passed, unreadable] = ["", 0, 0];
@@ -156,7 +156,8 @@ function readEvents(
     const ageMs = nowMs - Number(id.split("-")[0]);
     try {
       const read = toEvent(id, fields);
-      if (read.some((event) => isHeld(event, ageMs))) return { events, cursor, passed, unreadable, isHeld: true };
+      if (read.some((event) => mustWait(event, ageMs)))
+        return { events, cursor, passed, unreadable, isNextWaiting: true };
       events.push(...read);
     } catch (error) {
       const isLeft = ageMs < leftToNewerMs;
@@ -167,7 +168,7 @@ function readEvents(
     cursor = id;
     passed += 1;
   }
-  return { events, cursor, passed, unreadable, isHeld: false };
+  return { events, cursor, passed, unreadable, isNextWaiting: false };
 }
 
 function toEvent(id: string, flat: readonly string[]): NotifyEvent[] {

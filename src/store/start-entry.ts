@@ -51,8 +51,8 @@ export interface StartEntry {
   readonly longAtMs: number | undefined;
   /** When a worker noted, while the run went on, that it takes unusually long. */
   readonly longNotedAtMs: number | undefined;
-  /** Until when limits block the verification of the start. */
-  readonly limitedUntilMs: number | undefined;
+  /** Until when a throttle or our own limits deny the verification of the start. */
+  readonly deniedUntilMs: number | undefined;
   /** The sync jobs of a run over masks, from the plan until their tasks replace this one. */
   readonly targets: readonly string[] | undefined;
   /** `cancelled by user@host: why`: no request is permitted any more. */
@@ -102,7 +102,7 @@ export function toEntry(fields: readonly string[]): StartEntry {
     finishSeenAtMs: instant("finishSeenAtMs"),
     longAtMs: instant("longAtMs"),
     longNotedAtMs: instant("longNotedAtMs"),
-    limitedUntilMs: instant("limitedUntilMs"),
+    deniedUntilMs: instant("limitedUntilMs"),
     targets: toTexts(entry.get("targets")),
     cancelled: entry.get("cancelled"),
   };

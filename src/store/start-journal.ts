@@ -322,8 +322,8 @@ export class StartJournal {
     return noteLongScript(this.#store, keys, [text, policy, slotMs, isNotified ? 1 : 0]);
   }
 
-  /** Notes until when limits block the verification of the start. */
-  async noteLimitedUntil(taskId: string, untilMs: number): Promise<void> {
+  /** Notes until when a throttle or our own limits deny the verification of the start. */
+  async noteDeniedUntil(taskId: string, untilMs: number): Promise<void> {
     await this.#store.redis.hset(this.#key(taskId), "limitedUntilMs", untilMs);
   }
 

@@ -7,7 +7,7 @@ import type { ActivePredicate } from "../feeds/mapping.ts";
 import { activationId, type Task } from "../model/task.ts";
 import { complete } from "../model/verdict.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
-import { deferIfLimited } from "./defer.ts";
+import { deferIfDenied } from "./defer.ts";
 import { endsByAnswer, sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, endRemoved, endUnsent, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
@@ -40,7 +40,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
     case "claimed":
       if (policy === undefined) return endRemoved(claimant, `policy ${task.policy} is not configured`);
       return (
-        (await deferIfLimited(task, deps, { nowMs: await deps.nowMs(), claimant })) ??
+        (await deferIfDenied(task, deps, { nowMs: await deps.nowMs(), claimant })) ??
         sendStart(task, { deps, claim, baseline: "", endsByAnswer: endsByAnswer(task, policy, deps) })
       );
   }

@@ -11,7 +11,7 @@ import type { Task } from "../model/task.ts";
 import type { Attempt } from "../model/task-processing.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
-import { deferIfLimited, stepAfterFailure } from "./defer.ts";
+import { deferIfDenied, stepAfterFailure } from "./defer.ts";
 import { endCancelled } from "./finish.ts";
 import { reasonOf } from "./judge.ts";
 import { endRemoved, endTooLate, endUnsent, type StepResult, type TaskEnding } from "./step.ts";
@@ -46,7 +46,7 @@ async function stepObject(
 ): Promise<StepResult> {
   const nowMs = await deps.nowMs();
   if (nowMs > task.startByMs) return endTooLate(undefined);
-  const deferred = await deferIfLimited(task, deps, { nowMs });
+  const deferred = await deferIfDenied(task, deps, { nowMs });
   if (deferred !== undefined) return deferred;
   const { masks, memory } = deps.declared;
   // A reading from before the slot may miss changes made by then. Tasks of one slot share one.

@@ -11,7 +11,7 @@ import type { SyncJob, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { StartEntry } from "../store/start-entry.ts";
-import { noteLimited, verifyLater } from "./defer.ts";
+import { noteDenied, verifyLater } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { describeOther, type StepResult } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
@@ -35,7 +35,7 @@ export type EffectCheck =
 
 /**
  * One read. `stopped`: this process broke it off. `isLasting`: the next read will say the same.
- * `limitedForMs`: our limits let no read out for this long.
+ * `deniedForMs`: our own limits deny reads for this long.
  */
 type Observation =
   | { readonly is: "effect"; readonly status: number }
@@ -47,7 +47,7 @@ interface Unreadable {
   readonly is: "unreadable";
   readonly why: string;
   readonly isLasting?: boolean;
-  readonly limitedForMs?: number | undefined;
+  readonly deniedForMs?: number | undefined;
 }
 
 interface EffectQuery {
@@ -79,20 +79,20 @@ export async function confirmEffect(task: Task, { deps, entry, predicate }: Effe
     case "stopped":
       return again(snooze(againAtMs));
     case "unreadable": {
-      const { isLasting, limitedForMs } = observation;
-      const { unreadableForMs, limitedForMsMax } = deps.timing;
-      const limitedUntilMs = await noteLimited(task, deps, {
+      const { isLasting, deniedForMs } = observation;
+      const { unreadableForMs, deniedForMsMax } = deps.timing;
+      const deniedUntilMs = await noteDenied(task, deps, {
         nowMs,
-        limitedUntilMs: entry.limitedUntilMs,
-        limitedForMs,
+        deniedUntilMs: entry.deniedUntilMs,
+        deniedForMs,
       });
       // Patience starts with the first read that could have been final: all workers may have been
       // down for hours before it.
       const sinceMs = nowMs < inTimeMs ? inTimeMs : await deps.journal.noteWindowOver(task.id, nowMs);
-      const readableAtMs = Math.max(sinceMs, Math.min(limitedUntilMs, sinceMs + limitedForMsMax));
+      const readableAtMs = Math.max(sinceMs, Math.min(deniedUntilMs, sinceMs + deniedForMsMax));
       const patientUntilMs = isLasting === true ? inTimeMs : readableAtMs + unreadableForMs;
       if (nowMs >= patientUntilMs) return observation;
-      return again(verifyLater(nowMs, Math.min(Math.max(limitedUntilMs, againAtMs), patientUntilMs)));
+      return again(verifyLater(nowMs, Math.min(Math.max(deniedUntilMs, againAtMs), patientUntilMs)));
     }
   }
 }
@@ -117,7 +117,7 @@ async function read(task: Task, service: SyncService | undefined, predicate: Eff
     if (kind === "cancelled") return { is: "stopped" };
     // A proxy that has no way to the service says nothing of the sync job.
     if (kind !== "contract" && predicate.isShownBy(status)) return { is: "effect", status };
-    const limitedForMs = isOwnLimit(deniedBy) ? retryAfterMs : undefined;
-    return { is: "unreadable", why, limitedForMs };
+    const deniedForMs = isOwnLimit(deniedBy) ? retryAfterMs : undefined;
+    return { is: "unreadable", why, deniedForMs };
   }
 }

@@ -1,6 +1,6 @@
-// Deferral: what a task does while limits (a throttle, the breaker, our own rates) let nothing be
-// sent, and after a failed request that may be repeated. It sleeps without an attempt, or ends as
-// missed when its start-by time passes meanwhile.
+// Deferral: what a task does while the limiter denies its requests (a throttle, the breaker, our
+// own rates), and after a failed request that may be repeated. It sleeps without an attempt, or
+// ends as missed when its start-by time passes meanwhile.
 import { systemClock } from "../core/clock.ts";
 import { parseObjectName } from "../core/declared-object.ts";
 import { type Denial, isDenied, isOwnLimit, type Permit, resourceKey } from "../core/limiter.ts";
@@ -32,10 +32,10 @@ interface Deferral extends Moment {
 }
 
 /**
- * The result of a start that is limited now; undefined when it may go on. A breaker that is due is
+ * The result of a start that is denied now; undefined when it may go on. A breaker that is due is
  * probed by reading: a start is never the probe, since a lost answer would leave it unknown.
  */
-export async function deferIfLimited(
+export async function deferIfDenied(
   task: Task,
   deps: Pick<Limits, "denialOf"> & Pick<Configuration, "service">,
   moment: Moment,
@@ -95,7 +95,7 @@ export function stepAfterFailure(
   }
 }
 
-/** The result of a task after a limited request: by the service (429), or by our own limiter. */
+/** The result of a task after a denied request: by the service (429), or by our own limiter. */
 export function deferAfter(task: Task, error: ServiceError, moment: Moment): StepResult {
   const isSure = error.deniedBy === undefined || error.deniedBy === "throttle";
   return snoozeOrMiss(task, { ...moment, waitMs: error.retryAfterMs ?? 5_000, isSure, why: error.message });
@@ -137,34 +137,33 @@ export async function acquireAfterGuard(
   }
 }
 
-/** A limited verification steps at least this often, to renew its lease and its wait for feeds. */
-const limitedStepMsMax = 60_000;
+/** A denied verification steps at least this often, to renew its lease and its wait for feeds. */
+const deniedStepMsMax = 60_000;
 
-/** A try to verify. `limitedUntilMs`: as noted; `limitedForMs`: how long our own limits block. */
+/** A try to verify. `deniedUntilMs`: as noted; `deniedForMs`: by our own limits. */
 interface Verification {
   readonly nowMs: number;
-  readonly limitedUntilMs: number | undefined;
-  readonly limitedForMs?: number | undefined;
+  readonly deniedUntilMs: number | undefined;
+  readonly deniedForMs?: number | undefined;
 }
 
 /**
- * Until when limits block or blocked the verification of a start; 0 if never. The journal keeps it:
- * blocked time does not count against patience. A service that is down is not limited: it is
- * unreadable.
+ * Until when a throttle or our own limits deny the verification of a start; 0 if never. The journal
+ * keeps it: this time does not count against patience. That of an open breaker does.
  */
-export async function noteLimited(
+export async function noteDenied(
   task: Task,
   deps: Pick<StartDependencies, "denialOf" | "journal">,
-  { nowMs, limitedUntilMs = 0, limitedForMs = 0 }: Verification,
+  { nowMs, deniedUntilMs = 0, deniedForMs = 0 }: Verification,
 ): Promise<number> {
   const denied = await deps.denialOf(task.service);
-  const waitMs = Math.max(limitedForMs, denied?.deniedBy === "throttle" ? denied.waitMs : 0);
-  if (waitMs === 0) return limitedUntilMs;
-  await deps.journal.noteLimitedUntil(task.id, nowMs + waitMs);
+  const waitMs = Math.max(deniedForMs, denied?.deniedBy === "throttle" ? denied.waitMs : 0);
+  if (waitMs === 0) return deniedUntilMs;
+  await deps.journal.noteDeniedUntil(task.id, nowMs + waitMs);
   return nowMs + waitMs;
 }
 
 /** Verifies again: after a moment, or when the service takes requests again. */
-export function verifyLater(nowMs: number, limitedUntilMs: number): StepResult {
-  return snooze(nowMs + Math.min(Math.max(limitedUntilMs - nowMs, 1_000), limitedStepMsMax));
+export function verifyLater(nowMs: number, deniedUntilMs: number): StepResult {
+  return snooze(nowMs + Math.min(Math.max(deniedUntilMs - nowMs, 1_000), deniedStepMsMax));
 }

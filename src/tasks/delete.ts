@@ -13,7 +13,7 @@ import type { SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
-import { deferIfLimited, stepAfterFailure } from "./defer.ts";
+import { deferIfDenied, stepAfterFailure } from "./defer.ts";
 import { reasonOf } from "./judge.ts";
 import { sendAgain, sendStart, stepAgainSoon } from "./send-start.ts";
 import {
@@ -75,7 +75,7 @@ async function prepare(task: Task, { deps, claim, guard }: Deletion): Promise<St
   if (guard === undefined) return endRemoved(claimant, `policy ${task.policy} does not delete sync job ${task.target}`);
   if (service === undefined) return endRemoved(claimant, `service ${task.service} is not configured`);
   if (nowMs > task.startByMs) return endTooLate(claimant);
-  const deferred = await deferIfLimited(task, deps, { nowMs, claimant });
+  const deferred = await deferIfDenied(task, deps, { nowMs, claimant });
   if (deferred !== undefined) return deferred;
   // Always with the lease, whatever `overlap` says: a deletion must not hit a running sync job.
   const holder = await takeLease(task, deps, claimant);

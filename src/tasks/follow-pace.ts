@@ -12,10 +12,10 @@ export interface TaskTiming {
    * kept (store/kept-writes.ts), with the last try to write it.
    */
   readonly answerKeptForMs: number;
-  /** How long a sync job may be unreadable, without the time blocked by limits. */
+  /** How long a sync job may be unreadable, without the time in which reads are denied. */
   readonly unreadableForMs: number;
-  /** The most time blocked by limits that does not count. */
-  readonly limitedForMsMax: number;
+  /** The most time of denied reads that does not count. */
+  readonly deniedForMsMax: number;
   /** How long after its slot a task waits for a policy that this replica may not have read yet. */
   readonly unknownPolicyForMs: number;
   /** How often a task asks whether its sync job is free, with `overlap: queue`. */
@@ -32,7 +32,7 @@ export const defaultTiming: TaskTiming = {
   verifyForMs: 30_000,
   answerKeptForMs: 140_000,
   unreadableForMs: 300_000,
-  limitedForMsMax: 7_200_000,
+  deniedForMsMax: 7_200_000,
   unknownPolicyForMs: 120_000,
   queueForLeaseMs: 2_000,
   followPaceMs: [1_000, 15_000],

@@ -7,7 +7,7 @@ import type { ServiceError } from "../service/service-error.ts";
 import type { StartDoubt } from "../store/start-entry.ts";
 
 /**
- * What to do after a failure. `retry`: one attempt spent. `defer`: limited for now, none spent.
+ * What to do after a failure. `retry`: one attempt spent. `defer`: denied for now, none spent.
  * `verify`: it may have happened. `resume`: this process stopped; the task goes on.
  */
 export type FailureStep = "give-up" | "retry" | "defer" | "verify" | "resume";

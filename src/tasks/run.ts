@@ -24,7 +24,7 @@ import { inRepository } from "../service/request-url.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { activateFirst } from "./activate.ts";
 import { takeBaseline, writeBaseline } from "./baseline.ts";
-import { deferIfLimited, stepAfterFailure } from "./defer.ts";
+import { deferIfDenied, stepAfterFailure } from "./defer.ts";
 import { appearedSince, approvalsSince, conflictChange } from "./evidence.ts";
 import { nextCheckMs } from "./follow-pace.ts";
 import { feedOf, leaveLists, requestLists } from "./followed-lists.ts";
@@ -85,8 +85,8 @@ async function prepare(
   const { claimant } = claim;
   const nowMs = await deps.nowMs();
   if (nowMs > task.startByMs) return endTooLate(claimant);
-  // Before the lease and the baseline: neither may grow old while limits defer the run.
-  const deferred = await deferIfLimited(task, deps, { nowMs, claimant });
+  // Before the lease and the baseline: neither may grow old while a denial defers the run.
+  const deferred = await deferIfDenied(task, deps, { nowMs, claimant });
   if (deferred !== undefined) {
     // No feed is read meanwhile: the wait for the baseline starts afterwards.
     await deps.journal.forgetReady(task.id);

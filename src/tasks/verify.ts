@@ -11,7 +11,7 @@ import { counted } from "../core/plain-text.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { StartDoubt, StartEntry } from "../store/start-entry.ts";
-import { noteLimited, verifyLater } from "./defer.ts";
+import { noteDenied, verifyLater } from "./defer.ts";
 import { appearedSince, type FeedEvidence, lookedForUntilMs, receivedByMs } from "./evidence.ts";
 import { feedOf, requestLists } from "./followed-lists.ts";
 import { sendAgain } from "./send-start.ts";
@@ -97,16 +97,16 @@ export async function verifyStart(
     return snooze(nowMs);
   }
   const window = planWindow(task, policy, { deps, entry });
-  const limitedUntilMs = await noteLimited(task, deps, { nowMs, limitedUntilMs: entry.limitedUntilMs });
+  const deniedUntilMs = await noteDenied(task, deps, { nowMs, deniedUntilMs: entry.deniedUntilMs });
   // Patience starts with the first check that could have been final: all workers may have been down
-  // for hours before it. Time blocked by limits does not count, up to the run's deadline.
+  // for hours before it. Time of denied reads does not count, up to the run's deadline.
   const sinceMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.noteWindowOver(task.id, nowMs);
-  const readableAtMs = Math.max(sinceMs, Math.min(limitedUntilMs, sentAtMs + policy.follow.deadlineMs));
+  const readableAtMs = Math.max(sinceMs, Math.min(deniedUntilMs, sentAtMs + policy.follow.deadlineMs));
   const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
   if (mayYetAppear(appeared, window, { nowMs, patientUntilMs })) {
     if (window.provesAbsence && nowMs >= window.untilMs)
       await deps.feeds.wantWhole(feedOf(task, "activities"), window.untilMs);
-    return verifyLater(nowMs, Math.min(limitedUntilMs, patientUntilMs));
+    return verifyLater(nowMs, Math.min(deniedUntilMs, patientUntilMs));
   }
   const isAbsent =
     window.provesAbsence && wasWindowRead(appeared, window) && appeared.hasBaseline && !appeared.syncJobSeen;
@@ -161,7 +161,7 @@ function isConfirmed({ ours, confidence }: FeedEvidence): boolean {
 interface VerifyPatience {
   readonly nowMs: number;
   /**
-   * Until when it waits for a walk that could show the activity, without time blocked by limits.
+   * Until when it waits for a walk that could show the activity, without time of denied reads.
    */
   readonly patientUntilMs: number;
 }

@@ -23,7 +23,7 @@ const reader = createItemMapper("activities", {
   finished: 'item.state in ["Finished", "Failed"]',
   succeeded: 'item.state == "Finished"',
 });
-/** Each walk comes a week after the last one by this clock, so that no pace holds it back. */
+/** Each walk comes a week after the last one by this clock, so that no pace delays it. */
 let nowMs = Date.now();
 
 const never = Number.MAX_SAFE_INTEGER;

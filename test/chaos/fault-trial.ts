@@ -212,7 +212,7 @@ class Trial {
   }
 
   /**
-   * Until each outcome is told and no notice is held back or waits; what is not by then is for the
+   * Until each outcome is told and no notice is muted or waits; what is not by then is for the
    * checker. In this order: what is looked at later holds what has left the places before it.
    */
   async #untilTold(): Promise<void> {

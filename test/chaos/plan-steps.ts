@@ -27,7 +27,7 @@ const lostAnswers = { kind: "lost-answer", operation: "RunSyncJob", every: 2, ti
 const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
   noteDoubt: [lostAnswers],
   // It asks for patience while a lost answer is looked for.
-  noteLimitedUntil: [
+  noteDeniedUntil: [
     lostAnswers,
     { kind: "429", operation: "GetActivities", every: 1, times: 12, retryAfterSeconds: 3 },
   ],

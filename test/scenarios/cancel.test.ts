@@ -77,8 +77,8 @@ it("tells of the activation that went out before a run that it takes off", async
   });
   const here = commands(world);
   await world.enqueue("woken");
-  const isHeldBack = () => world.sandbox.requests()["RunSyncJob"];
-  await expect.poll(isHeldBack, often).toEqual({ 429: 1 });
+  const isThrottled = () => world.sandbox.requests()["RunSyncJob"];
+  await expect.poll(isThrottled, often).toEqual({ 429: 1 });
   // Until the step of the refused request has ended, the run counts as sent.
   await expect.poll(() => world.actions("main"), often).toEqual({ active: 0, delayed: 1 });
   const asked: string[] = [];

@@ -8,7 +8,7 @@ import { type World, worldForTest } from "../support/world.ts";
 
 /**
  * How long the service wants to be left alone unless said: longer than a start or a deletion is
- * looked for where nothing holds it back.
+ * looked for where no request of it is denied.
  */
 const patienceMsDefault = 5_000;
 const timing = { ...shortTiming, baselineWithinMs: 4_000, verifyForMs: 500, unreadableForMs: 3_500 };

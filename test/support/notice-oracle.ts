@@ -78,7 +78,7 @@ interface Bad {
   /** What it was before it became worse than conflicts. */
   readonly left: Bad | undefined;
   /** It may be the service's doing: not told before the window closes. */
-  isHeld: boolean;
+  isInWindow: boolean;
 }
 
 interface Belief {
@@ -184,7 +184,7 @@ class Oracle {
         open: status === "conflicts" ? open : newConflicts,
         left: isSuccess ? undefined : left,
         row: isFailing ? (isSame ? before.row : 0) + 1 : 0,
-        isHeld: this.#windowMs !== undefined && isVague,
+        isInWindow: this.#windowMs !== undefined && isVague,
       });
     }
     this.#settle(policy, { ending: outcome });
@@ -194,7 +194,7 @@ class Oracle {
     if (this.#windowMs === undefined || nowMs - this.#windowMs < groupWaitMs) return;
     this.#windowMs = undefined;
     for (const [policy, all] of this.#bad) {
-      for (const bad of all.values()) bad.isHeld = false;
+      for (const bad of all.values()) bad.isInWindow = false;
       this.#settle(policy, {});
     }
   }
@@ -250,7 +250,7 @@ class Oracle {
     let worst: [State, Bad] | undefined;
     let isElse = false;
     for (const bad of this.#badOf(policy).values()) {
-      const state = bad.isHeld ? undefined : heardAs(rule, bad);
+      const state = bad.isInWindow ? undefined : heardAs(rule, bad);
       if (state === undefined) isElse ||= !["succeeded", "conflicts"].includes(bad.outcome.status);
       else if (worst === undefined || this.#isWorse([state, bad], worst, target)) worst = [state, bad];
     }

@@ -147,12 +147,19 @@ export class NotifyFixture {
       nowMs: async () => this.nowMs,
       take: async () => "prolonged",
       leave: async () => {},
-      read: async (count, isHeld) => {
+      read: async (count, mustWait) => {
         const ageOf = ({ id }: NotifyEvent) => this.nowMs - Number(id.split("-")[0]);
-        const held = this.#events.findIndex((event) => isHeld(event, ageOf(event)));
-        const events = this.#events.slice(0, held === -1 ? count : Math.min(held, count));
+        const waiting = this.#events.findIndex((event) => mustWait(event, ageOf(event)));
+        const events = this.#events.slice(0, waiting === -1 ? count : Math.min(waiting, count));
         const cursor = events.at(-1)?.id ?? "";
-        return { events, cursor, passed: events.length, lost: 0, unreadable: 0, isHeld: held !== -1 && held < count };
+        return {
+          events,
+          cursor,
+          passed: events.length,
+          lost: 0,
+          unreadable: 0,
+          isNextWaiting: waiting !== -1 && waiting < count,
+        };
       },
       texts: async (part, fields) =>
         new Map([...this.parts[part]].filter(([field]) => fields === undefined || fields.includes(field))),

@@ -23,34 +23,34 @@ interface Stepped {
    */
   readonly reads: readonly Answer[];
   readonly writes: readonly Answer[];
-  /** What holds reads back, from the first one on, for so long; nothing unless set. */
-  readonly held?: { readonly by: DeniedBy; readonly forMs: number } | undefined;
+  /** What denies reads, from the first one on, for so long; nothing unless set. */
+  readonly denied?: { readonly by: DeniedBy; readonly forMs: number } | undefined;
 }
 
 const stepsMax = 80;
 /**
- * When whoever is held back asks again: longer than a call waits in place, and no later than
+ * When a denied request asks again: longer than a call waits in place, and no later than
  * store/service-limiter.ts says.
  */
 const turnMs = [5_000, 60_000] as const;
 let tasks = 0;
 
 /** Makes the task, of sync job 42 of a repository of its own. */
-export async function steppedTask(store: Store, { task: given, by, deps: more, held, reads, writes }: Stepped) {
+export async function steppedTask(store: Store, { task: given, by, deps: more, denied, reads, writes }: Stepped) {
   let aheadMs = 0;
   const nowMs = async () => (await redisTimeMs(store)) + aheadMs;
-  let heldUntilMs: number | undefined;
-  const hold = async (): Promise<Denial | undefined> => {
-    if (held === undefined) return undefined;
-    heldUntilMs ??= (await nowMs()) + held.forMs;
-    const restMs = heldUntilMs - (await nowMs());
+  let deniedUntilMs: number | undefined;
+  const denial = async (): Promise<Denial | undefined> => {
+    if (denied === undefined) return undefined;
+    deniedUntilMs ??= (await nowMs()) + denied.forMs;
+    const restMs = deniedUntilMs - (await nowMs());
     const waitMs = Math.min(Math.max(restMs, turnMs[0]), turnMs[1]);
-    return restMs > 0 ? { deniedBy: held.by, waitMs } : undefined;
+    return restMs > 0 ? { deniedBy: denied.by, waitMs } : undefined;
   };
   const limiter: Limiter = {
-    acquire: async ({ isRead }) => (isRead ? await hold() : undefined) ?? { release: async () => {} },
+    acquire: async ({ isRead }) => (isRead ? await denial() : undefined) ?? { release: async () => {} },
   };
-  const isOfAll = held?.by === "throttle" || held?.by === "breaker";
+  const isOfAll = denied?.by === "throttle" || denied?.by === "breaker";
   const { asked, urls, service } = await answeringService({ reads, writes, limiter });
   const journal = new StartJournal(store);
   tasks += 1;
@@ -65,7 +65,7 @@ export async function steppedTask(store: Store, { task: given, by, deps: more, h
     },
     ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999, ...given },
   };
-  const own = { service: () => service, journal, nowMs, denialOf: async () => (isOfAll ? hold() : undefined) };
+  const own = { service: () => service, journal, nowMs, denialOf: async () => (isOfAll ? denial() : undefined) };
   const deps = testDeps(store, { ...own, ...more });
   let owners = 0;
   const step = async () => {

@@ -61,7 +61,7 @@
     }
   };
 
-  // The server says something every 15 s. What stands before it may hold that back, or be silent
+  // The server says something every 15 s. What stands before it may delay that, or be silent
   // about an end: without a word the page is not live, and asks by itself.
   const silentMsMax = 40000;
   let heardMs = Number.NEGATIVE_INFINITY;

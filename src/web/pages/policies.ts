@@ -76,8 +76,8 @@ export function choicesOf(policies: readonly Policy[]) {
 }
 
 /**
- * Shows them. `strips`: of the shown ones. `choices`: of all. `isHeld`: the asker is held to
- * labels. `pausable`: what they may pause together.
+ * Shows them. `strips`: of the shown ones. `choices`: of all. `isByLabels`: the asker is held
+ * to labels. `pausable`: what they may pause together.
  */
 export function policiesPage(
   { lines, nowMs, status }: Attention,
@@ -86,12 +86,12 @@ export function policiesPage(
   {
     strips,
     choices,
-    isHeld,
+    isByLabels,
     pausable,
   }: {
     readonly strips: ReadonlyMap<string, readonly EndedSlot[]>;
     readonly choices: ReturnType<typeof choicesOf>;
-    readonly isHeld: boolean;
+    readonly isByLabels: boolean;
     readonly pausable: PauseSubject | undefined;
   },
 ): Html {
@@ -118,7 +118,7 @@ ${pausable !== undefined && rows.length > 0 ? pauseLink(pausable, status.pauses)
 ${table("Policies, worst first", columns, rows, { none })}
 ${pageLinks("/policies", { q, health: health ?? "", service, label }, selected)}
 ${legend()}
-${isHeld ? "" : html`<p><a href="/by-hand">Runs by hand without a policy</a></p>`}`;
+${isByLabels ? "" : html`<p><a href="/by-hand">Runs by hand without a policy</a></p>`}`;
 }
 
 function policyCells({ policy, ...line }: PolicyLine, slots: readonly EndedSlot[], nowMs: number): (Html | string)[] {

@@ -151,15 +151,15 @@ async function policies({ context, cache, query, may, caller }: PageRequest): Pr
   const selected = cache.made(attention, `selected ${asked}`, () => selectLines(attention.lines, filter));
   const names = selected.shown.map(({ policy: { name } }) => name);
   const strips = await cache.of(`strips ${names.join()}`, context, (at) => readSlotStrips(at, names, stripSlots));
-  const isHeld = caller.labels !== undefined;
+  const isByLabels = caller.labels !== undefined;
   // Who is held to labels pauses what has these, too.
   const selector = selectorOf([caller.labels ?? [], filter.label || []].flat().flatMap((one) => one.split(",")));
   const subject = { scope: selector === "" ? "all" : "label", name: selector } as const;
-  const mayPause = isHeld ? mayPauseLabel(caller, selector) : may("admin") && !context.view.isNarrowed;
+  const mayPause = isByLabels ? mayPauseLabel(caller, selector) : may("admin") && !context.view.isNarrowed;
   const { policies: all } = context.set;
   const show = () => {
     const choices = cache.made(all, "choices", () => choicesOf(all));
-    const more = { strips, choices, isHeld, pausable: mayPause ? subject : undefined };
+    const more = { strips, choices, isByLabels, pausable: mayPause ? subject : undefined };
     return policiesPage(attention, filter, selected, more);
   };
   const content = cache.made(attention, `policies ${caller.scope} ${asked}`, show);

@@ -25,23 +25,23 @@ function limiterOf(service: string, random: number, concurrencyMax?: number): Se
   );
 }
 
-/** What it is held by after a request that ended so. */
-async function heldAfter(
+/** What it is denied by after a request that ended so. */
+async function denialAfter(
   limiter: ServiceLimiter,
   ending?: { kind: ErrorKind; retryAfterMs?: number },
 ): Promise<Denial> {
   const pass = await limiter.acquire({ isRead: true });
-  if (isDenied(pass)) return expect.fail("held");
+  if (isDenied(pass)) return expect.fail("denied");
   if (ending !== undefined) await pass.release({ retryAfterMs: undefined, ...ending });
-  const hold = await limiter.acquire({ isRead: true });
-  return isDenied(hold) ? hold : expect.fail("not held");
+  const answer = await limiter.acquire({ isRead: true });
+  return isDenied(answer) ? answer : expect.fail("not denied");
 }
 
 it.each([
   [0, 80_000, 100_000],
   [0.999, 100_000, 105_000],
 ])("a twentieth to what the service asked for, never less (%d)", async (random, least, most) => {
-  const { deniedBy, waitMs } = await heldAfter(limiterOf(`asked-${random}`, random), {
+  const { deniedBy, waitMs } = await denialAfter(limiterOf(`asked-${random}`, random), {
     ...{ kind: "throttled", retryAfterMs: 100_000 },
   });
   expect(deniedBy).toBe("throttle");
@@ -53,7 +53,7 @@ it.each([
   [0, 580_000, 600_000],
   [0.999, 600_000, 630_000],
 ])("half a minute at most to the wait for the next probe (%d)", async (random, least, most) => {
-  const { deniedBy, waitMs } = await heldAfter(limiterOf(`down-${random}`, random), { kind: "server" });
+  const { deniedBy, waitMs } = await denialAfter(limiterOf(`down-${random}`, random), { kind: "server" });
   expect(deniedBy).toBe("breaker");
   expect(waitMs).toBeGreaterThan(least);
   expect(waitMs).toBeLessThanOrEqual(most);
@@ -63,5 +63,5 @@ it.each([
   [0, 20],
   [0.999, 40],
 ])("twenty milliseconds at least to a turn, however short the wait for it is (%d)", async (random, waitMs) => {
-  expect(await heldAfter(limiterOf(`turn-${random}`, random, 1))).toEqual({ deniedBy: "concurrency", waitMs });
+  expect(await denialAfter(limiterOf(`turn-${random}`, random, 1))).toEqual({ deniedBy: "concurrency", waitMs });
 });

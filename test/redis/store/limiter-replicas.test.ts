@@ -35,7 +35,7 @@ describe("a replica that dies while it probes", () => {
     const limits = { failuresMax: 1, probeEveryMs: 2_000, concurrencyMax: 1, leaseMs: 3_000 };
     const [dying, living] = await Promise.all([replica("orphan", limits), replica("orphan", limits)]);
     const first = await dying.limiter.acquire(read);
-    if (isDenied(first)) throw new Error("held");
+    if (isDenied(first)) throw new Error("denied");
     await first.release({ kind: "server", retryAfterMs: undefined });
     let probe = await dying.limiter.acquire(read);
     while (isDenied(probe)) probe = await dying.limiter.acquire(read);
@@ -54,11 +54,11 @@ describe("a replica that has just seen an open breaker", () => {
     const limits = { failuresMax: 1, probeEveryMs: 3_600_000 };
     const [one, other] = await Promise.all([replica("closed", limits), replica("closed", limits)]);
     const failing = await one.limiter.acquire({ isRead: true, resource: "list" });
-    if (isDenied(failing)) throw new Error("held");
+    if (isDenied(failing)) throw new Error("denied");
     await failing.release({ kind: "server", retryAfterMs: undefined });
     // All failures are about one list: a read of anything else need not wait for the period.
     const probe = await one.limiter.acquire({ isRead: true, resource: "sync job" });
-    if (isDenied(probe)) throw new Error("held");
+    if (isDenied(probe)) throw new Error("denied");
     expect(await other.limiter.denial()).toMatchObject({ deniedBy: "breaker" });
     await probe.release({ kind: undefined, retryAfterMs: undefined });
     expect(await other.limiter.denial()).toBeUndefined();

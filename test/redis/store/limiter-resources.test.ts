@@ -29,7 +29,7 @@ const read = (limiter: ServiceLimiter, subject: string | undefined) =>
 
 async function pass(limiter: ServiceLimiter, subject: string | undefined): Promise<Permit> {
   const answer = await read(limiter, subject);
-  if (isDenied(answer)) throw new Error(`held by ${answer.deniedBy} for ${answer.waitMs} ms`);
+  if (isDenied(answer)) throw new Error(`denied by ${answer.deniedBy} for ${answer.waitMs} ms`);
   return answer;
 }
 

@@ -27,7 +27,7 @@ async function ask(journal: StartJournal, task: string, slotMs = startMs): Promi
 }
 
 /** Asks and ticks, as a process does, until the answer is one. */
-const askUntilNotHeld = ({ watch, journal }: { watch: RedisWatch; journal: StartJournal }, task: string) =>
+const askUntilDecided = ({ watch, journal }: { watch: RedisWatch; journal: StartJournal }, task: string) =>
   until(
     async () => {
       await watch.check();
@@ -66,7 +66,7 @@ describe("a Redis that stays the one it was", () => {
       losses: [],
     });
     expect(await ask(one.journal, "b")).toBe("undecided");
-    expect(await askUntilNotHeld(one, "b")).toBe("permitted");
+    expect(await askUntilDecided(one, "b")).toBe("permitted");
     expect((await one.journal.claim("a", "other")).state).toBe("sending");
   });
 
@@ -101,7 +101,7 @@ describe("a Redis that lost the newest writes", () => {
     const [loss] = (await one.watch.check()).losses;
     expect(loss?.kind).toBe("went-back");
     expect((loss?.untilMs ?? 0) - (loss?.fromMs ?? 0)).toBeLessThan(30_000);
-    expect(await askUntilNotHeld(two, "sent")).toBe("loss");
+    expect(await askUntilDecided(two, "sent")).toBe("loss");
     // One that came later knows it from Redis.
     const three = await newProcess();
     await three.watch.check();
@@ -188,7 +188,7 @@ describe("a Redis with replicas that went back to before ticks, and lacks no sta
     expect(losses.map(({ kind }) => kind)).toEqual(["writes"]);
     one.watch.needsReplica = false;
     const another = await newProcess();
-    expect(await askUntilNotHeld(another, "held")).toBe("permitted");
+    expect(await askUntilDecided(another, "held")).toBe("permitted");
   });
 
   it("may have lost starts of a process that it has forgotten", async () => {
@@ -225,7 +225,7 @@ describe("a Redis that was emptied", () => {
     expect(await ask(one.journal, "sent")).toBe("undecided");
     const [loss] = (await one.watch.check()).losses;
     expect([loss?.kind, loss?.fromMs]).toEqual(["flushed", 0]);
-    expect(await askUntilNotHeld(one, "sent")).toBe("loss");
+    expect(await askUntilDecided(one, "sent")).toBe("loss");
     expect(await ask(one.journal, "later", (loss?.untilMs ?? 0) + 1)).toBe("permitted");
   });
 
@@ -237,7 +237,7 @@ describe("a Redis that was emptied", () => {
     const fresh = await newProcess();
     await fresh.watch.check();
     expect((await one.watch.check()).losses).toMatchObject([{ kind: "flushed", fromMs: 0 }]);
-    expect(await askUntilNotHeld(fresh, "sent")).toBe("loss");
+    expect(await askUntilDecided(fresh, "sent")).toBe("loss");
     expect(await redisTimeMs(fresh.store)).toBeGreaterThan(startMs);
   });
 });

@@ -37,18 +37,18 @@ async function twoLimiters(service: string, limits: Partial<LimiterLimits> = {})
 const isPass = (answer: Permit | Denial): answer is Permit => !isDenied(answer);
 const enter = async (limiter: ServiceLimiter, isRead = true): Promise<Permit> => {
   const answer = await limiter.acquire({ isRead });
-  if (isDenied(answer)) throw new Error(`held by ${answer.deniedBy}`);
+  if (isDenied(answer)) throw new Error(`denied by ${answer.deniedBy}`);
   return answer;
 };
-const heldOf = async (limiter: ServiceLimiter, isRead = true): Promise<Denial | undefined> => {
+const denialOf = async (limiter: ServiceLimiter, isRead = true): Promise<Denial | undefined> => {
   const answer = await limiter.acquire({ isRead });
   return isDenied(answer) ? answer : undefined;
 };
 /** Until a replica has noticed what another one was told: its view is at most 200 ms old. */
 const noticed = async (limiter: ServiceLimiter): Promise<Denial> => {
   for (;;) {
-    const hold = await limiter.denial();
-    if (hold !== undefined) return hold;
+    const denial = await limiter.denial();
+    if (denial !== undefined) return denial;
   }
 };
 
@@ -57,10 +57,10 @@ describe("the throttle of a service", () => {
     const { one, other, events, close } = await twoLimiters("patient");
     const apart = await twoLimiters("unmoved");
     await (await enter(one)).release({ kind: "throttled", retryAfterMs: 900_000 });
-    for (const hold of [await heldOf(one), await noticed(other), await heldOf(other, false)]) {
-      expect(hold?.deniedBy).toBe("throttle");
-      expect(hold?.waitMs).toBeGreaterThan(890_000);
-      expect(hold?.waitMs).toBeLessThanOrEqual(900_000);
+    for (const denial of [await denialOf(one), await noticed(other), await denialOf(other, false)]) {
+      expect(denial?.deniedBy).toBe("throttle");
+      expect(denial?.waitMs).toBeGreaterThan(890_000);
+      expect(denial?.waitMs).toBeLessThanOrEqual(900_000);
     }
     expect(events).toEqual([{ event: "service.throttled", service: "patient", forMs: 900_000 }]);
     expect(await apart.one.denial()).toBeUndefined();
@@ -72,15 +72,15 @@ describe("the throttle of a service", () => {
     const { one, other, events, close } = await twoLimiters("brief");
     const passes = [await enter(one), await enter(other), await enter(other)];
     let releasedMs = systemClock.monotonicMs();
-    /** How long it is held, counted from the release. */
-    const heldForMs = async () => ((await heldOf(other))?.waitMs ?? 0) + systemClock.monotonicMs() - releasedMs;
+    /** How long it is denied, counted from the release. */
+    const deniedForMs = async () => ((await denialOf(other))?.waitMs ?? 0) + systemClock.monotonicMs() - releasedMs;
     await passes[0]?.release({ kind: "throttled", retryAfterMs: 1_500 });
     await passes[1]?.release({ kind: "throttled", retryAfterMs: 0 });
-    expect(await heldForMs()).toBeGreaterThan(1_490);
+    expect(await deniedForMs()).toBeGreaterThan(1_490);
     while ((await one.denial()) !== undefined);
     releasedMs = systemClock.monotonicMs();
     await passes[2]?.release({ kind: "throttled", retryAfterMs: 0 });
-    expect(await heldForMs()).toBeGreaterThan(990);
+    expect(await deniedForMs()).toBeGreaterThan(990);
     expect(events.map(({ event }) => event)).toEqual(["service.throttled", "service.throttled"]);
     await close();
   });
@@ -111,7 +111,7 @@ describe("the breaker of a service", () => {
     while (probedAtMs.length < 3) {
       const answers = await Promise.all([one, other, one, other].map((limiter) => limiter.acquire({ isRead: true })));
       const passes = answers.filter(isPass);
-      expect(await heldOf(one, false)).toMatchObject({ deniedBy: "breaker" });
+      expect(await denialOf(one, false)).toMatchObject({ deniedBy: "breaker" });
       for (const pass of passes) await pass.release(failed);
       probedAtMs.push(...passes.map(() => systemClock.monotonicMs() - startedAtMs));
     }
@@ -122,7 +122,7 @@ describe("the breaker of a service", () => {
       await answer.release(answered);
       break;
     }
-    expect(await heldOf(other, false)).toBeUndefined();
+    expect(await denialOf(other, false)).toBeUndefined();
     while ((await one.denial()) !== undefined);
     expect(events.map(({ event }) => event)).toEqual(["breaker.opened", "breaker.closed"]);
     await close();
@@ -147,7 +147,7 @@ describe("the limits of a service", () => {
     const passes = answers.filter(isPass);
     expect(passes).toHaveLength(3);
     expect(await readLimiterStatus(store, "narrow")).toMatchObject({ inFlight: 3 });
-    expect(await heldOf(one)).toMatchObject({ deniedBy: "concurrency" });
+    expect(await denialOf(one)).toMatchObject({ deniedBy: "concurrency" });
     await passes[0]?.release(failed);
     await (await enter(other)).release(answered);
     for (const pass of passes.slice(1)) await pass.release(answered);
@@ -159,7 +159,7 @@ describe("the limits of a service", () => {
     const { one, other, close } = await twoLimiters("crashed", { concurrencyMax: 2, leaseMs: 2_000 });
     await enter(one);
     const first = await enter(other);
-    expect(await heldOf(other)).toMatchObject({ deniedBy: "concurrency" });
+    expect(await denialOf(other)).toMatchObject({ deniedBy: "concurrency" });
     await first.release(answered);
     for (;;) {
       const mine = await enter(other);
@@ -199,7 +199,7 @@ describe("the limits of a service", () => {
     const { one, other, store, close } = await twoLimiters("slow", { requestsPerSecond: 0.1 });
     await (await enter(one)).release(answered);
     const waits = [];
-    for (const limiter of [one, other, one, other]) waits.push((await heldOf(limiter))?.waitMs ?? 0);
+    for (const limiter of [one, other, one, other]) waits.push((await denialOf(limiter))?.waitMs ?? 0);
     for (const [index, wait] of waits.entries()) {
       expect(wait).toBeGreaterThan(10_000 * index + 5_000);
       expect(wait).toBeLessThanOrEqual(10_000 * (index + 1) + 25 + 0.25 * 10_000 * (index + 1));
@@ -240,7 +240,7 @@ describe("the limits of a service", () => {
     const free = await twoLimiters("blind-free");
     await tight.close();
     await free.close();
-    expect(await heldOf(tight.one)).toEqual({ deniedBy: "concurrency", waitMs: 1_000 });
+    expect(await denialOf(tight.one)).toEqual({ deniedBy: "concurrency", waitMs: 1_000 });
     await (await enter(free.one)).release(failed);
   });
 });

@@ -101,11 +101,11 @@ describe("taking a permission back", () => {
 
   it("forgets the blocked time: the next request gets its whole time", async () => {
     await sent("patient");
-    await journal.noteLimitedUntil("patient", 1_000);
+    await journal.noteDeniedUntil("patient", 1_000);
     await journal.noteWindowOver("patient", 1_000);
     await journal.notSent(task("patient"), "me");
     await sent("patient", "me again");
-    expect((await journal.entry("patient"))?.limitedUntilMs).toBeUndefined();
+    expect((await journal.entry("patient"))?.deniedUntilMs).toBeUndefined();
     expect(await journal.noteWindowOver("patient", 2_000)).toBe(2_000);
   });
 });

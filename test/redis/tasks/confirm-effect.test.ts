@@ -47,7 +47,7 @@ const kinds = {
 
 interface Behaviour {
   readonly reads: readonly Answer[];
-  readonly held?: { readonly by: DeniedBy; readonly forMs: number };
+  readonly denied?: { readonly by: DeniedBy; readonly forMs: number };
   readonly timing?: Partial<ProcessDependencies["timing"]>;
   readonly onUnknown?: "retry" | "give-up";
 }
@@ -55,9 +55,9 @@ interface Behaviour {
 describe.each(["activation", "deletion"] as const)("an %s without a good answer", (kind) => {
   const { effect, none, took, didNot, policy, ...rest } = kinds[kind];
 
-  const fixture = ({ reads, held, timing, onUnknown = "verify" as never }: Behaviour) =>
+  const fixture = ({ reads, denied, timing, onUnknown = "verify" as never }: Behaviour) =>
     steppedTask(store, {
-      ...{ ...rest, reads, writes: [reset], held },
+      ...{ ...rest, reads, writes: [reset], denied },
       deps: {
         policy: () => testPolicy({ ...policy, onUnknown }),
         ...rest.deps,
@@ -66,9 +66,9 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
     });
 
   it.each(["rate", "concurrency", "throttle"] as const)(
-    "is looked at after 12 min in which limits block the look (%s)",
+    "is looked at after 12 min in which limits deny the look (%s)",
     async (by) => {
-      const { sentBy, through, asked } = await fixture({ reads: [none], held: { by, forMs: 720_000 } });
+      const { sentBy, through, asked } = await fixture({ reads: [none], denied: { by, forMs: 720_000 } });
       await sentBy("lost");
       expect(told(await through())).toBe(didNot);
       expect(asked).toEqual(["GET"]);
@@ -76,8 +76,8 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
   );
 
   it.each(["rate", "throttle"] as const)("does not wait for ever until limits permit the look (%s)", async (by) => {
-    const timing = { limitedForMsMax: 600_000 };
-    const { sentBy, through, asked } = await fixture({ reads: [none], held: { by, forMs: 7_200_000 }, timing });
+    const timing = { deniedForMsMax: 600_000 };
+    const { sentBy, through, asked } = await fixture({ reads: [none], denied: { by, forMs: 7_200_000 }, timing });
     await sentBy("lost");
     expect(told(await through())).toBe("unknown none answer-lost");
     expect(asked).toEqual([]);
@@ -123,7 +123,7 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
   });
 
   it("waits as long where the service asks for patience only hours later", async () => {
-    const { sentBy, through, later } = await fixture({ reads: [effect], held: { by: "throttle", forMs: 720_000 } });
+    const { sentBy, through, later } = await fixture({ reads: [effect], denied: { by: "throttle", forMs: 720_000 } });
     await sentBy("dead");
     later(3 * 3_600_000);
     expect(told(await through())).toBe(took);
@@ -164,10 +164,10 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
   });
 
   it("is looked at when the breaker closes in time, and is unknown when it does not", async () => {
-    const short = await fixture({ reads: [effect], held: { by: "breaker", forMs: 15_000 } });
+    const short = await fixture({ reads: [effect], denied: { by: "breaker", forMs: 15_000 } });
     await short.sentBy("lost");
     expect(told(await short.through())).toBe(took);
-    const long = await fixture({ reads: [effect], held: { by: "breaker", forMs: 60_000 } });
+    const long = await fixture({ reads: [effect], denied: { by: "breaker", forMs: 60_000 } });
     await long.sentBy("lost");
     expect(told(await long.through())).toBe("unknown none answer-lost");
     expect(long.asked).toEqual([]);

@@ -137,7 +137,7 @@ describe("a start at once behind a limiter with limits", () => {
     expect(await journal.tryBeginSending(task(late), "me", intentAt(limiter))).toHaveProperty("permit");
   });
 
-  it("counts into the rate, and is held by a throttle and an open breaker", async () => {
+  it("counts into the rate, and is denied by a throttle and an open breaker", async () => {
     const paced = limiterOf("paced", { requestsPerSecond: 0.01 });
     expect(await journal.tryBeginSending(task("on-time"), "me", intentAt(paced))).toHaveProperty("permit");
     expect(await journal.tryBeginSending(task("over"), "me", intentAt(paced))).toHaveProperty(

@@ -148,7 +148,7 @@ describe("the short way", () => {
     ["a run with an activation before it", { policy: { action: activates } }],
     ["a worker that was told to stop", { deps: { stopping: AbortSignal.abort() } }],
     [
-      "a service that holds everything back",
+      "a service whose limiter denies everything",
       { deps: { denialOf: async () => ({ deniedBy: "throttle", waitMs: 1_000 }) } },
     ],
     ["a start-by time that is over", { task: { startByMs: 1_000 } }],

@@ -190,7 +190,7 @@ describe("a start without an answer is looked for", () => {
     expect((await at(3_600_000 + 300_000)).short).toBe(unread);
   });
 
-  it("for as long after limits blocked the look, up to the run's deadline", async () => {
+  it("for as long after limits denied the look, up to the run's deadline", async () => {
     const patient = await fixture({ throttledForMs: 720_000, follow: { deadlineMs: 3_600_000 } });
     expect((await patient.at(verifyForMs)).short).toBe("snooze");
     expect((await patient.at(verifyForMs + 720_000 + 299_999)).short).toBe("snooze");

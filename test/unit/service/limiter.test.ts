@@ -4,16 +4,16 @@ import { TokenError } from "../../../src/service/token.ts";
 import { connect, errorOf, json, startServer } from "./test-server.ts";
 
 /**
- * A limiter that answers these holds first and lets everything in afterwards; it notes what it was
- * told.
+ * A limiter that answers these denials first and lets everything in afterwards; it notes what it
+ * was told.
  */
-function scriptedLimiter(...holds: Denial[]) {
+function scriptedLimiter(...denials: Denial[]) {
   const told: (string | number | undefined)[] = [];
   let inside = 0;
   const limiter: Limiter = {
     acquire: async () => {
-      const hold = holds.shift();
-      if (hold !== undefined) return hold;
+      const denial = denials.shift();
+      if (denial !== undefined) return denial;
       inside += 1;
       return {
         release: async ({ kind, retryAfterMs }: ExchangeEnding) => {
@@ -29,7 +29,7 @@ function scriptedLimiter(...holds: Denial[]) {
 const throttled: Denial = { deniedBy: "throttle", waitMs: 900_000 };
 
 describe("a client with a limiter", () => {
-  it("sends nothing that is held back, and says what holds it and for how long", async () => {
+  it("sends nothing that is denied, and says by what and for how long", async () => {
     const server = await startServer((_, response) => json(response, {}));
     const service = connect(server.url, {
       limiter: scriptedLimiter(throttled, { deniedBy: "rate", waitMs: 3 }).limiter,
@@ -54,7 +54,8 @@ describe("a client with a limiter", () => {
       every: () => () => {},
     };
     const rate = (waitMs: number): Denial => ({ deniedBy: "rate", waitMs });
-    const behind = (...holds: Denial[]) => connect(server.url, { limiter: scriptedLimiter(...holds).limiter, clock });
+    const behind = (...denials: Denial[]) =>
+      connect(server.url, { limiter: scriptedLimiter(...denials).limiter, clock });
     await behind(rate(1_500), rate(500)).getActivities();
     expect(slept).toEqual([1_500, 500]);
     expect(await errorOf(behind(rate(1_500), rate(501)).getActivities())).toMatchObject({ deniedBy: "rate" });
@@ -182,7 +183,7 @@ describe("a client with a limiter", () => {
     };
     const refused = { ...down, get: async () => Promise.reject(new TokenError("the client is refused")) };
     const given = await limiter.acquire({ isRead: false });
-    if (isDenied(given)) throw new Error("held");
+    if (isDenied(given)) throw new Error("denied");
     await errorOf(connect("http://127.0.0.1:1", { limiter, token: down }).runSyncJob(1, {}, { permit: given }));
     expect(told).toEqual(["unreachable"]);
     await errorOf(connect("http://127.0.0.1:1", { limiter, token: refused }).getApprovals());

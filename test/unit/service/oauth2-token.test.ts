@@ -423,15 +423,15 @@ function half(response: Parameters<Answering>[1]): void {
 }
 
 describe("what a token endpoint that fails costs the breaker of its service", () => {
-  /** Lets everything in, and notes what it was told; `hold`: what it answers instead. */
+  /** Lets everything in, and notes what it was told; `deniedBy`: what it answers instead. */
   function notingLimiter() {
     const told: string[] = [];
-    const limiter: Limiter & { hold: "rate" | undefined } = {
-      hold: undefined,
+    const limiter: Limiter & { deniedBy: "rate" | undefined } = {
+      deniedBy: undefined,
       acquire: async () =>
-        limiter.hold === undefined
+        limiter.deniedBy === undefined
           ? { release: async ({ kind }) => void told.push(kind ?? "well") }
-          : { deniedBy: limiter.hold, waitMs: 10 },
+          : { deniedBy: limiter.deniedBy, waitMs: 10 },
     };
     return { limiter, told };
   }
@@ -466,9 +466,9 @@ describe("what a token endpoint that fails costs the breaker of its service", ()
     const { token } = await fixture((_, response) => json(response, {}, 503));
     const { limiter, told } = notingLimiter();
     const client = connect("http://127.0.0.1:1", { token, limiter });
-    limiter.hold = "rate";
+    limiter.deniedBy = "rate";
     expect(await errorOf(client.runSyncJob(1))).toMatchObject({ deniedBy: "rate" });
-    limiter.hold = undefined;
+    limiter.deniedBy = undefined;
     expect(await errorOf(client.runSyncJob(2))).toMatchObject({ kind: "unreachable" });
     expect(told).toEqual(["unreachable"]);
     const permit = { release: async ({ kind }: { kind: string | undefined }) => void told.push(`given: ${kind}`) };

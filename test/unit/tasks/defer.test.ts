@@ -28,7 +28,7 @@ const throttled = (fields: Partial<ConstructorParameters<typeof ServiceError>[0]
     ...fields,
   });
 
-describe("a task that is held back", () => {
+describe("a task whose request is denied", () => {
   it("sleeps until then, to the last moment that its start-by time allows", () => {
     const patience = { nowMs: 10_000, waitMs: 90_000, isSure: true, why: "x" };
     expect(snoozeOrMiss(task, patience)).toEqual({ verdict: "snooze", untilMs: 100_000 });
