@@ -102,7 +102,7 @@ export function toEntry(fields: readonly string[]): StartEntry {
     finishSeenAtMs: instant("finishSeenAtMs"),
     longAtMs: instant("longAtMs"),
     longNotedAtMs: instant("longNotedAtMs"),
-    deniedUntilMs: instant("limitedUntilMs"),
+    deniedUntilMs: instant("deniedUntilMs"),
     targets: toTexts(entry.get("targets")),
     cancelled: entry.get("cancelled"),
   };

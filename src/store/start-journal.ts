@@ -324,7 +324,7 @@ export class StartJournal {
 
   /** Notes until when a throttle or our own limits deny the verification of the start. */
   async noteDeniedUntil(taskId: string, untilMs: number): Promise<void> {
-    await this.#store.redis.hset(this.#key(taskId), "limitedUntilMs", untilMs);
+    await this.#store.redis.hset(this.#key(taskId), "deniedUntilMs", untilMs);
   }
 
   /**

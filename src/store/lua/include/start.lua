@@ -14,6 +14,6 @@ end
 local function takeBack(entryKey, inFlightKey, task)
   redis.call('HSET', entryKey, 'state', 'claimed')
   redis.call('HDEL', entryKey, 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'doubt')
-  redis.call('HDEL', entryKey, 'limitedUntilMs', 'windowOverAtMs')
+  redis.call('HDEL', entryKey, 'deniedUntilMs', 'windowOverAtMs')
   redis.call('HDEL', inFlightKey, task)
 end
