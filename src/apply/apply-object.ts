@@ -8,13 +8,14 @@
 //           ├─▶ taken: inspect again, since the service may have kept the old value
 //           ├─▶ 400: find the refused field; the others go on
 //           ├─▶ 412, 428: the version that was read, again, at most twice
+//           ├─▶ 201 for a target: it was not there, and nothing more is sent
 //           └─▶ no answer: the caller tries again later, and inspects first
 
 import type { DeclaredObject } from "../core/declared-object.ts";
 import { type AppliedRecord, type FieldChange, type FieldRefusal, noRecord } from "../model/applied-record.ts";
 import { ServiceError } from "../service/client.ts";
 import type { ApplyDependencies } from "./apply-dependencies.ts";
-import { type FieldDifference, type Knowledge, knownValue } from "./differences.ts";
+import { describeCreated, type FieldDifference, type Knowledge, knownValue } from "./differences.ts";
 import { etagOf, type Inspection, inspect, putFields } from "./inspect.ts";
 
 const byStatus: Readonly<Partial<Record<number, PutFailure>>> = {
@@ -187,6 +188,7 @@ class ApplyRun {
       isVersioned,
     }: { readonly openBefore: AppliedRecord["sent"]; readonly isReadable: boolean; readonly isVersioned: boolean },
   ): Promise<ApplyResult | undefined> {
+    if (error.status === 201 && !isReadable) return await this.#onCreated(changes, openBefore);
     const failure = readPutFailure(error);
     // A request that surely did nothing says nothing about one before that got no answer.
     if (failure !== "in-doubt") this.#record = { ...this.#record, sent: openBefore };
@@ -214,6 +216,15 @@ class ApplyRun {
       return { end: "precondition", detail: error.message, ...told };
     const isSent = failure === "in-doubt" || openBefore.some(({ by }) => by === this.#deps.by);
     return { end: "failed", error, isSent, ...told };
+  }
+
+  /** The service had no such target, and created one: a person must say whether it stays. */
+  async #onCreated(changes: readonly FieldChange[], sent: AppliedRecord["sent"]): Promise<ApplyResult> {
+    const createdAtMs = await this.#deps.memory.nowMs();
+    const changed = lastOfEach([...this.#record.changed, ...changes]);
+    this.#record = { ...this.#record, sent, changed, createdAtMs };
+    await this.#keep();
+    return { end: "missing", detail: describeCreated(createdAtMs), changes: changed };
   }
 
   /** Finds and remembers the refused field, or has the fields sent one by one. */
@@ -294,7 +305,7 @@ function noteSent(record: AppliedRecord, changes: readonly FieldChange[], by: st
 
 /** Notes a success: the values it shows count; where it shows none, the sent ones do. */
 function noteTaken(
-  record: AppliedRecord,
+  { createdAtMs: _, ...record }: AppliedRecord,
   changes: readonly FieldChange[],
   { fields, etag }: { readonly fields: Readonly<Record<string, string | null>>; readonly etag: string | undefined },
 ): AppliedRecord {

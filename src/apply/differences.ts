@@ -3,6 +3,7 @@
 // in one line how applying ended; values of the service are cut and cleaned. Pure.
 
 import { type DeclaredObject, showObject } from "../core/declared-object.ts";
+import { toIso } from "../core/instant.ts";
 import { withoutSecrets } from "../core/secrets.ts";
 import type { AppliedRecord, FieldChange, FieldRefusal, ReadOnlyField } from "../model/applied-record.ts";
 import { escapeControls } from "../service/error-body.ts";
@@ -112,6 +113,11 @@ export function describeChanges(changes: readonly FieldChange[]): string {
   const drifted = changes.filter(({ isDrift }) => isDrift);
   const applied = changes.filter(({ isDrift }) => !isDrift);
   return [...told("changed by hand and set again:", drifted), ...told("set", applied)].join("; ");
+}
+
+/** Why a target that the service made of an update counts as missing, and what to do. */
+export function describeCreated(createdAtMs: number): string {
+  return `none but the one that an update created (status 201, ${toIso(createdAtMs)}); delete that one in the service and correct the id, or keep it by \`syncline apply --retry-refused\``;
 }
 
 /** Why an object that requires a version cannot be changed, and what to do. */

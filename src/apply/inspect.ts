@@ -6,7 +6,7 @@ import type { AppliedRecord, ReadOnlyField } from "../model/applied-record.ts";
 import { ServiceError, type UpdateOptions } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import type { InspectDependencies } from "./apply-dependencies.ts";
-import { type FieldDifference, findDifferences, type Knowledge } from "./differences.ts";
+import { describeCreated, type FieldDifference, findDifferences, type Knowledge } from "./differences.ts";
 
 /**
  * What an inspection found. `syncJobId`: in digits, where known. `etag`: goes back with a change.
@@ -45,6 +45,10 @@ export async function inspect(
   const live = await readLive(object, deps, isFresh || record.sent.length > 0);
   if (live.state === "missing") return { state: "missing", record, detail: live.detail };
   const isReadable = live.state === "read";
+  const { createdAtMs } = record;
+  // A success of a later update would only say that what Syncline created by mistake is there.
+  if (createdAtMs !== undefined && !isReadable && counts({ atMs: createdAtMs }))
+    return { state: "missing", record, detail: describeCreated(createdAtMs) };
   const entity = isReadable ? live.entity : undefined;
   const knowledge = { entity, record, readOnly, isStale };
   return {

@@ -27,6 +27,7 @@ const appliedRecordSchema = z.object({
   changed: z.array(changeSchema),
   by: z.string(),
   refused: z.record(z.string(), refusalSchema),
+  createdAtMs: z.int().exactOptional(),
 });
 
 /** A field that was changed, or may have been. `isDrift`: it had been changed outside Syncline. */
@@ -38,7 +39,8 @@ export type FieldRefusal = Readonly<z.infer<typeof refusalSchema>>;
 /**
  * `applied`: the declared fields as last seen in place. `returned`, `etag`: of the last PUT's
  * answer. `sent`: fields not answered yet, each with the task that sent it. `changed`: by task
- * `by`, which may be repeated.
+ * `by`, which may be repeated. `createdAtMs`: when the service made the target of an update, since
+ * it had none with this id.
  */
 export type AppliedRecord = Readonly<z.infer<typeof appliedRecordSchema>>;
 

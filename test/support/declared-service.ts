@@ -29,6 +29,8 @@ export interface ServiceNature {
   readonly readOnly?: Readonly<Record<string, "named" | "unnamed" | "silent">>;
   /** By `kind.field`: answered with success and not changed. */
   readonly ignored?: readonly string[];
+  /** Creates an object that an update finds missing (201), as OData allows; else 404. */
+  readonly upserts?: boolean;
   /** What it makes of a value that it takes. */
   readonly rewrite?: (value: string) => string;
   /**
@@ -141,10 +143,17 @@ export class DeclaredService {
     const body = isJsonObject(parsed) ? parsed : {};
     const answer =
       stored === undefined
-        ? { status: 404 }
+        ? this.#createOrMiss(name, body)
         : this.#update(name, stored, { body, ifMatch: request.headers["if-match"] });
     this.puts.push({ object: name, fields: Object.keys(body), status: answer.status });
     return answer;
+  }
+
+  #createOrMiss(name: string, body: Readonly<Record<string, unknown>>): Answered {
+    if (this.#nature.upserts !== true) return { status: 404 };
+    const fields = Object.fromEntries(Object.entries(body).map(([field, value]) => [field, String(value)]));
+    this.#objects.set(name, { fields, version: 1, nature: { fields } });
+    return { status: 201, body: fields };
   }
 
   #update(

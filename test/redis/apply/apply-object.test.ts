@@ -130,6 +130,19 @@ describe("what is sent", () => {
     expect(await apply(declare("siteTarget", 1, { siteName: "A" }))).toMatchObject({ end: "missing" });
     expect(putsOf()).toEqual(["siteTarget-1 siteName 404"]);
   });
+
+  it("is no more once the service created a target of it, until a person keeps that", async () => {
+    fake.set({}, { upserts: true });
+    const wrong = declare("siteTarget", 1, { siteName: "A" });
+    const created = { end: "missing", detail: expect.stringContaining("an update created (status 201") };
+    expect(await apply(wrong)).toMatchObject({ ...created, changes: [{ field: "siteName", after: "A" }] });
+    expect(await apply(wrong)).toMatchObject({ ...created, changes: [] });
+    expect(putsOf()).toEqual(["siteTarget-1 siteName 201"]);
+    const forgetBeforeMs = (await new DeclaredMemory(store).nowMs()) + 1;
+    expect(await apply(wrong, { forgetBeforeMs })).toMatchObject({ end: "done", blocked: [] });
+    expect(await apply(wrong)).toMatchObject({ end: "done", changes: [] });
+    expect(putsOf()).toEqual(["siteTarget-1 siteName 201", "siteTarget-1 siteName 200"]);
+  });
 });
 
 describe("an answer that got lost", () => {
