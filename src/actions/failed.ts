@@ -24,6 +24,8 @@ export interface ActionParts {
   readonly by: By;
   /** The instant that names new tasks: the same one again makes the same tasks. Default: now. */
   readonly atMs?: number;
+  /** Notes what an entry becomes, before it leaves the list. */
+  readonly note?: (id: string, into: string) => Promise<void>;
 }
 
 /** The result for one entry. `into`: the new task. `why`: why it was left as it is. */
@@ -47,10 +49,11 @@ export async function replay(items: readonly FailedItem[], parts: ActionParts): 
   // The oldest first: notices keep their order.
   for (const item of items.toReversed())
     plans.push(item.type === "task" ? await planReplay(item, failed, { ...parts, atMs }) : { item });
-  return deal("replay", plans, parts, async ({ item, task }) => {
-    if (item.type !== "task") return queues.replay(item.sink, item.id);
+  return deal("replay", plans, parts, async ({ item, into = "", task }) => {
     // It stays on the list until its task is queued; queued twice, the task is the same.
     if (task !== undefined) await producer.enqueue([task]);
+    await parts.note?.(item.id, into);
+    if (item.type !== "task") return queues.replay(item.sink, item.id);
     await failed.claim(item.outcome);
     return true;
   });

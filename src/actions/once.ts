@@ -31,27 +31,46 @@ interface KeyRecord<Answer> {
   readonly answer?: Answer;
 }
 
+/** What requests under a key did before they died. `isRepeat`: there was one. */
+interface Progress {
+  readonly isRepeat: boolean;
+  /** By entry, what it became. */
+  readonly done: ReadonlyMap<string, string>;
+  /** Notes an entry that is done, for a repeat. */
+  readonly note: (entry: string, into: string) => Promise<void>;
+}
+
 /**
  * Answers what `act` does, or what it answered under this key before. `act` gets the instant that
- * names tasks. @throws UsageError when the key stands for something else, ConflictError while its
- * first request takes too long to be waited for.
+ * names tasks, and what was done of it before. @throws UsageError when the key stands for something
+ * else, ConflictError while its first request takes too long to be waited for.
  */
 export async function once<Answer>(
   store: Store,
   { caller, key, asked }: KeyedRequest,
-  act: (atMs: number) => Promise<Answer>,
+  act: (atMs: number, progress: Progress) => Promise<Answer>,
 ): Promise<Answer> {
   const { redis } = store;
-  const name = store.key("request-key", hashText(canonicalJson([caller, key]), 64));
+  const digest = hashText(canonicalJson([caller, key]), 64);
+  const name = store.key("request-key", digest);
   const mine: KeyRecord<Answer> = { asked: hashText(canonicalJson(asked), 64), atMs: await redisTimeMs(store) };
   const isFirst = (await redis.set(name, JSON.stringify(mine), "PX", keptMs, "NX")) === "OK";
   const kept = isFirst ? mine : await readAnswered(store, name, mine);
   if (kept.asked !== mine.asked)
     throw new UsageError("this Idempotency-Key stands for another request: send each request with a key of its own");
   if (kept.answer !== undefined) return kept.answer;
-  const answer = await showingLife(store, name, kept, () => act(kept.atMs));
+  const progress = await readProgress(store, store.key("request-done", digest), !isFirst);
+  const answer = await showingLife(store, name, kept, () => act(kept.atMs, progress));
   await redis.set(name, JSON.stringify({ ...kept, answer } satisfies KeyRecord<Answer>), "PX", keptMs);
   return answer;
+}
+
+async function readProgress({ redis }: Store, name: string, isRepeat: boolean): Promise<Progress> {
+  const done = new Map<string, string>(isRepeat ? Object.entries(await redis.hgetall(name)) : []);
+  const note = async (entry: string, into: string) => {
+    await Promise.all([redis.hset(name, entry, into), redis.pexpire(name, keptMs)]);
+  };
+  return { isRepeat, done, note };
 }
 
 /** Acts, and notes every half a second that this process is at work. */

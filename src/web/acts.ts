@@ -193,11 +193,20 @@ export function replayFailed(
 ): Promise<FailedListResult> {
   const { context, caller, key } = acting;
   const asked = { replay: meant, isForced, reason };
-  return once(context.store, { caller: caller.name, key, asked }, (atMs) =>
-    changeFailed(acting, meant, (items) =>
-      replay(items, { ...partsOf(acting, reason), queues: context.notices, set: context.set, force: isForced, atMs }),
-    ),
-  );
+  return once(context.store, { caller: caller.name, key, asked }, async (atMs, { isRepeat, done: before, note }) => {
+    const of = { queues: context.notices, set: context.set, force: isForced, atMs, note };
+    // What has failed since was not meant: it may even be a task of the first request.
+    const isMeant = (item: FailedItem) =>
+      !isRepeat || item.type !== "task" || Date.parse(item.outcome.finishedAt) <= atMs;
+    const { done, left, requestId } = await changeFailed(acting, meant, (items) =>
+      replay(items.filter(isMeant), { ...partsOf(acting, reason), ...of }),
+    );
+    const now = new Set(done.map(({ id }) => id));
+    const doneBefore = [...before]
+      .filter(([id]) => !now.has(id))
+      .map(([id, into]) => ({ id, into: into || undefined }));
+    return { done: [...doneBefore, ...done], left: left.filter(({ id }) => !before.has(id)), requestId };
+  });
 }
 
 /** Takes entries off the failed list. */

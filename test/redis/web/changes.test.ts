@@ -273,6 +273,28 @@ describe("a start under a key", () => {
     expect(await inFlight("suspended")).toEqual(body.tasks);
   });
 
+  it("of a replay goes on after an outage, names all, and leaves later failures alone", async () => {
+    const listed = async () => {
+      const { items } = (await send("GET", "/failed", undefined)).body;
+      return items.flatMap(({ id }: { id: string }) => (id.startsWith("invoices__") ? [id] : []));
+    };
+    const ask = () => post("/failed/replay", { policy: "invoices", reason: "again" }, { key: "outage" });
+    const { producer } = web.parts.context();
+    const enqueue = producer.enqueue.bind(producer);
+    vi.spyOn(producer, "enqueue").mockImplementationOnce(enqueue).mockRejectedValueOnce(new Error("outage"));
+    const [meant, earlier] = [await listed(), await inFlight("invoices")];
+    expect((await ask()).status).toBeGreaterThanOrEqual(500);
+    expect(await listed()).toHaveLength(meant.length - 1);
+    const [into = ""] = (await inFlight("invoices")).filter((id) => !earlier.includes(id));
+    const slot = new Date(await redisTimeMs(web.store)).toISOString();
+    const failed = { status: "failed", reason: "server-error", origin: "manual", slot, finishedAt: slot } as const;
+    await new History(web.store).record(testOutcome({ taskId: into, policy: "invoices", ...failed }));
+    const { body } = await ask();
+    const done = expect.arrayContaining(meant.map((id: string) => ({ id, into })));
+    expect([body, body.done.length]).toEqual([{ done, left: [] }, meant.length]);
+    expect(await listed()).toEqual([into]);
+  });
+
   it("is waited for as long as it shows that it is at work, up to a limit", async () => {
     const store = await storeForTest();
     const acted: string[] = [];
