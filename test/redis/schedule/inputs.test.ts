@@ -101,3 +101,22 @@ it("asks of masks for all sync jobs that their newest slot named, ended or not",
   await endOf("42", 8, "manual");
   expect(await successAt()).toBe(6);
 });
+
+it("is not made fresh by a poll whose expectation is not met", async () => {
+  const watch = testPolicy({ name: "watch", action: { kind: "poll", list: "approvals", expect: "count == 0" } });
+  const read = createInputReader(() => watch, store);
+  const goodAfter = async (atMinute: number, changes: Parameters<typeof testOutcome>[0] = {}) => {
+    const slotMs = start + atMinute * minute;
+    const at = new Date(slotMs).toISOString();
+    const named = { policy: "watch", kind: "poll", target: "approvals", origin: "schedule" } as const;
+    const ended = { taskId: taskId({ ...named, slotMs }), ...named, slot: at, finishedAt: at, ...changes };
+    await new History(store).record(testOutcome(ended));
+    return ((await read(["watch"])).get("watch") ?? Number.NaN) / minute - start / minute;
+  };
+  const unmet = { status: "failed", reason: "expectation-not-met" } as const;
+  expect(await goodAfter(1, unmet)).toBeNaN();
+  expect(await goodAfter(2)).toBe(2);
+  expect(await goodAfter(3, unmet)).toBe(2);
+  expect(await goodAfter(4, { status: "unknown", reason: "server-error" })).toBe(2);
+  expect(await goodAfter(5)).toBe(5);
+});
