@@ -53,14 +53,20 @@ export async function deferIfDenied(
 
 /** Sends the probe. Returns for how long the limiter denies it; 0 when it was sent. */
 async function probe(task: Task, deps: Pick<Configuration, "service">): Promise<number> {
-  const query = inRepository(task);
+  const [service, query] = [deps.service(task.service), inRepository(task)];
+  // The target of an apply task is a name. Only sync jobs and masks can be read.
+  const declared = task.kind === "apply" ? parseObjectName(task.target) : undefined;
+  if (declared === undefined) return deniedForMs(service?.getSyncJobById(task.target, query));
+  if (declared.kind === "syncJob") return deniedForMs(service?.getSyncJobById(declared.id, query));
+  const waitMs = await deniedForMs(service?.getJobMasks(query));
+  // The update of a target needs no masks: where these have failed, the triggers may go first.
+  return waitMs === 0 || declared.kind === "docMask" ? waitMs : deniedForMs(service?.getTriggers(query));
+}
+
+/** For how long the breaker denies a read; 0 when it was sent. */
+async function deniedForMs(read: Promise<unknown> | undefined): Promise<number> {
   try {
-    const service = deps.service(task.service);
-    // The target of an apply task is a name. Only sync jobs and masks can be read.
-    const declared = task.kind === "apply" ? parseObjectName(task.target) : undefined;
-    if (declared === undefined) await service?.getSyncJobById(task.target, query);
-    else if (declared.kind === "syncJob") await service?.getSyncJobById(declared.id, query);
-    else await service?.getJobMasks(query);
+    await read;
   } catch (error) {
     // The limiter has noted what the error says about the service.
     if (!(error instanceof ServiceError)) throw error;

@@ -3,15 +3,18 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
 import type { DeclaredObject } from "../../../src/core/declared-object.ts";
-import type { Denial } from "../../../src/core/limiter.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { type Denial, isDenied, resourceKey } from "../../../src/core/limiter.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
+import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { stepApply } from "../../../src/tasks/apply.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
-import { status as answers } from "../../support/answering-service.ts";
+import { answeringService, status as answers } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { steppedTask } from "../../support/stepped-task.ts";
@@ -213,4 +216,25 @@ it("an apply task probes an open breaker by a read that its own work needs", asy
     return urls[0]?.split("?")[0];
   };
   expect(await probed("syncJob-42")).toBe("/odata/syncjobs(42)");
+});
+
+it("a target probes an open breaker by another list where the masks have failed", async () => {
+  const limits = { concurrencyMax: undefined, requestsPerSecond: undefined, failuresMax: 1, leaseMs: 10_000 };
+  const parts = { store, clock: systemClock, log: silentLog };
+  const limiter = new ServiceLimiter({ ...limits, service: "masks-fail", probeEveryMs: 60_000 }, parts);
+  const [reads, writes] = [[answers(200, '{"value":[]}')], [answers(200, "{}")]];
+  const { urls, service } = await answeringService({ reads, writes, limiter });
+  const siteTarget: DeclaredObject = { kind: "siteTarget", id: 9, fields: { siteName: "HR" } };
+  const policy = testPolicy({ action: { kind: "apply", objects: [siteTarget] } });
+  const { task, step } = await steppedTask(store, {
+    task: { kind: "apply", target: "siteTarget-9" },
+    by: (stepped, deps) => stepApply(stepped, deps, first),
+    ...{ reads, writes },
+    deps: { policy: () => policy, service: () => service, denialOf: () => limiter.denial() },
+  });
+  const resource = resourceKey({ repository: task.repository, operation: "GetJobMasks" });
+  const permit = await limiter.acquire({ isRead: true, resource });
+  if (!isDenied(permit)) await permit.release({ kind: "server", retryAfterMs: undefined });
+  expect(await step()).toMatchObject({ ending: { status: "succeeded", reason: "applied" } });
+  expect(urls.map((url) => url.split("?")[0])).toEqual(["/odata/trigger", "/odata/sitesynctargets(9)"]);
 });
