@@ -9,7 +9,7 @@ import type { ReadInputs } from "../schedule/scheduler-ports.ts";
 import { History } from "../store/history.ts";
 import { readKeptNote, readReplicas } from "../store/kept-policies.ts";
 import { Pauses, Quarantines } from "../store/pauses.ts";
-import { oldestSuccessMs, readPolicyStates } from "../store/policy-states.ts";
+import { oldestSuccessMs, type PolicyState, readPolicyStates } from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 
 /** Outcomes of a poll that are read at a time, and in all: one a minute makes 1,440 a day. */
@@ -27,7 +27,7 @@ export function createInputReader(policyOf: (name: string) => Policy | undefined
       const newest = state.targets.map((target) => target.newest.taskId);
       const successMs =
         action.kind === "poll"
-          ? await lastMetMs(name, action.list, store)
+          ? await lastMetMs(name, { list: action.list, state }, store)
           : oldestSuccessMs(state, targetsOf(action) ?? (await namedByNewest(newest, store)));
       if (successMs !== undefined) instants.set(name, successMs);
     }
@@ -39,7 +39,13 @@ export function createInputReader(policyOf: (name: string) => Policy | undefined
  * When a poll last found its list as expected. The state of its policy cannot tell: one whose
  * expectation is not met did its work, and has not ended well.
  */
-async function lastMetMs(policy: string, list: string, store: Store): Promise<number | undefined> {
+async function lastMetMs(
+  policy: string,
+  { list, state }: { readonly list: string; readonly state: PolicyState },
+  store: Store,
+): Promise<number | undefined> {
+  const newest = state.targets.find(({ target }) => target === list)?.newest;
+  if (newest?.status === "succeeded") return newest.finishedMs;
   const history = new History(store);
   for (let from = 0; from < pollsMax; from += pollsAtOnce) {
     const places = await history.places(policy, from, pollsAtOnce);

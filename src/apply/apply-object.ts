@@ -222,7 +222,8 @@ class ApplyRun {
   async #onCreated(changes: readonly FieldChange[], sent: AppliedRecord["sent"]): Promise<ApplyResult> {
     const createdAtMs = await this.#deps.memory.nowMs();
     const changed = lastOfEach([...this.#record.changed, ...changes]);
-    this.#record = { ...this.#record, sent, changed, createdAtMs };
+    // What was known was of an object that is no more.
+    this.#record = { ...noRecord, by: this.#record.by, sent, changed, createdAtMs };
     await this.#keep();
     return { end: "missing", detail: describeCreated(createdAtMs), changes: changed };
   }

@@ -63,7 +63,7 @@ export function applyCommand(io: CommandIo): Command {
     .argument("[policies...]", "names of apply policies")
     .option("-y, --yes", "do not ask")
     .addOption(reasonOption())
-    .option("--retry-refused", "also send what the service refused before")
+    .option("--retry-refused", "also send what the service refused before, and keep targets that an update created")
     .option("--json", "print JSON: the outcome of each object")
     .addHelpText("after", help)
     .action(async (names: string[], options: ApplyOptions) => {

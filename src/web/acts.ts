@@ -196,11 +196,13 @@ export function replayFailed(
   return once(context.store, { caller: caller.name, key, asked }, async (atMs, { isRepeat, done: before, note }) => {
     const of = { queues: context.notices, set: context.set, force: isForced, atMs, note };
     // What has failed since was not meant: it may even be a task of the first request.
-    const isMeant = (item: FailedItem) =>
-      !isRepeat || item.type !== "task" || Date.parse(item.outcome.finishedAt) <= atMs;
-    const { done, left, requestId } = await changeFailed(acting, meant, (items) =>
-      replay(items.filter(isMeant), { ...partsOf(acting, reason), ...of }),
-    );
+    const isLater = (item: FailedItem) =>
+      isRepeat && item.type === "task" && Date.parse(item.outcome.finishedAt) > atMs;
+    const why = "it failed after the first request with this Idempotency-Key: send one with another key";
+    const { done, left, requestId } = await changeFailed(acting, meant, async (items) => {
+      const [later, own] = [items.filter(isLater), items.filter((item) => !isLater(item))];
+      return [...(await replay(own, { ...partsOf(acting, reason), ...of })), ...later.map((item) => ({ item, why }))];
+    });
     const now = new Set(done.map(({ id }) => id));
     const doneBefore = [...before]
       .filter(([id]) => !now.has(id))

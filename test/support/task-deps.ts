@@ -1,5 +1,5 @@
 // The tools of a processor over a Redis, with nothing behind them that a test does not give: no
-// service denies, nobody waits in a chain, nothing is read or queued, and the queue works on
+// service denies, no slot waits in a chain, nothing is read or queued, and the queue works on
 // everything.
 
 import { MaskCache } from "../../src/apply/mask-cache.ts";

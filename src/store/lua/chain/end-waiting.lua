@@ -13,6 +13,8 @@ local most, retentionMs, policy, waitingField, slot, record, at, tasks, follower
 --- @include "join-counter"
 --- @include "day-summary"
 if redis.call('HDEL', waitingKey, waitingField) == 0 then return false end
+-- It had ended before its policy was forgotten.
+if isLeftOut == '1' and redis.call('HEXISTS', slotsKey, slot) == 1 then return false end
 local isNew = writeRecord(slotsKey, indexKey, troublesKey, policy, at, slot, record)
 if isNew and change ~= '' then addToDay(daysKey, change) end
 if isNotified == '1' then notifyMissed(streamKey, policy, slot, record) end
