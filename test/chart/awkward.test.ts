@@ -225,6 +225,19 @@ const table: readonly (readonly [string, Values, (readonly string[] | undefined)
   ],
   ["a volume of the chart's name", { extraVolumes: [{ name: "tmp", ...emptyDir }] }, ["the name tmp is taken"]],
   [
+    "a volume of the web pod's name",
+    { web: { enabled: true }, extraVolumes: [{ name: "web", ...emptyDir }] },
+    ["the name web is taken"],
+  ],
+  [
+    "a container that mounts what file sinks write",
+    {
+      sinks: { volume: { kind: "emptyDir" } },
+      extraContainers: [{ ...own, volumeMounts: [{ name: "sinks", mountPath: "/more" }] }],
+    },
+    ["the container helper mounts sinks, which only pods with workers have"],
+  ],
+  [
     "a mount of no volume",
     { extraVolumeMounts: [{ name: "more", mountPath: "/more" }] },
     ["mounts more, which is no volume"],
@@ -274,6 +287,16 @@ const table: readonly (readonly [string, Values, (readonly string[] | undefined)
     "a toleration of whatever value, with a value",
     { tolerations: [{ key: "a", operator: "Exists", value: "b" }] },
     ["/tolerations/0/value", "maxLength: got 1, want 0"],
+  ],
+  [
+    "seconds of a toleration that evicts nothing",
+    { tolerations: [{ key: "a", operator: "Exists", tolerationSeconds: 60 }] },
+    ["/tolerations/0", "missing property 'effect'"],
+  ],
+  [
+    "metrics read less often than the alerts look back",
+    { metrics: { ...allMetrics.metrics, serviceMonitor: { enabled: true, interval: "3m" } } },
+    ["metrics.serviceMonitor.interval is 3m", "at most 1m"],
   ],
   [
     "more than all pods at once",

@@ -112,7 +112,7 @@ app.kubernetes.io/part-of: {{ include "syncline.name" . | quote }}
 {{/* Refuses what a pod cannot have: a volume or a place twice, a mount of no volume. */}}
 {{- define "syncline.checkMounts" -}}
 {{- $volumes := dict "policies" true "tmp" true -}}
-{{- $places := dict "/etc/syncline/policies" "the policies" "/run/secrets/redis" "secrets of Redis" "/tmp" "temporary files" -}}
+{{- $places := dict "/etc/syncline/policies" "the policies" "/run/secrets/redis" "secrets of Redis" "/run/secrets/web" "files of the role web" "/tmp" "temporary files" -}}
 {{- range $index, $name := .Values.secrets -}}
 {{- $_ := set $volumes (printf "secret-%d" $index) true -}}
 {{- $_ := set $places (printf "/run/secrets/syncline/%s" $name) (printf "the secret %s" $name) -}}
@@ -124,12 +124,13 @@ app.kubernetes.io/part-of: {{ include "syncline.name" . | quote }}
 {{- end -}}
 {{- end -}}
 {{- range .Values.extraVolumes -}}
-{{- if or (hasKey $volumes .name) (has .name (list "redis" "sinks")) -}}{{- fail (printf "extraVolumes: the name %s is taken: use another one" .name) -}}{{- end -}}
+{{- if or (hasKey $volumes .name) (has .name (list "redis" "sinks" "web")) -}}{{- fail (printf "extraVolumes: the name %s is taken: use another one" .name) -}}{{- end -}}
 {{- $_ := set $volumes .name true -}}
 {{- end -}}
 {{- range concat (.Values.extraContainers | default list) (.Values.initContainers | default list) -}}
 {{- $container := .name -}}
 {{- range .volumeMounts -}}
+{{- if eq .name "sinks" -}}{{- fail (printf "the container %s mounts sinks, which only pods with workers have: let sinks.volume.kind be none, and give extraVolumes and extraVolumeMounts a volume of your own for what file sinks write" $container) -}}{{- end -}}
 {{- if not (hasKey $volumes .name) -}}{{- fail (printf "the container %s mounts %s, which is no volume: add it to extraVolumes" $container .name) -}}{{- end -}}
 {{- end -}}
 {{- end -}}
