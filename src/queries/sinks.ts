@@ -63,7 +63,7 @@ export interface LastDigest {
   readonly atMs: number;
   readonly to: readonly {
     readonly sink: string;
-    /** `held`: by mute timing, or dropped for want of room; `past`: too old to be known. */
+    /** `held`: by mute timing, dropped for want of room, or taken off; `past`: too old to be known. */
     readonly state: DeliveryState | "held" | "past";
     readonly reason?: string;
   }[];
@@ -73,7 +73,7 @@ const digestStateWords = {
   delivered: "",
   past: "",
   waiting: "waits for it",
-  held: "not handed over",
+  held: "not handed over, or known no longer",
   failed: "failed",
 };
 
