@@ -115,7 +115,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
   "/resume": {
     verb: "Resume",
     back: subjectPath,
-    view: async (acting, target) => {
+    view: async (acting, target, form) => {
       const subject = subjectOf(target);
       await checkMayResume(acting, subject);
       const nowMs = await readNowMs(acting.context);
@@ -146,7 +146,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
         title: `Resume ${showSubject(subject)}`,
         lead: html`${words}${kept}<p>${starts} Those in between stay skipped.</p>`,
         fields: isFree
-          ? html`<label class="tick"><input type="checkbox" name="catchUp" value="yes"> Also start the newest skipped slot now, if it is not too old</label>`
+          ? html`<label class="tick"><input type="checkbox" name="catchUp" value="yes"${form["catchUp"] === "yes" ? html` checked` : ""}> Also start the newest skipped slot now, if it is not too old</label>`
           : html``,
       };
     },
