@@ -15,7 +15,7 @@ import { type Clash, SlotList, type SlotRow } from "../simulate/slot-list.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import { readPauses } from "../store/pauses.ts";
 import { type PolicyState, type ReadStates, readPolicyStates, usualDurationMs } from "../store/policy-states.ts";
-import type { Store } from "../store/redis.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import { type RunInFlight, runsInFlight } from "../store/start-entry.ts";
 import { endWords } from "./task-words.ts";
@@ -30,11 +30,12 @@ export interface KnownAhead {
   readonly running: readonly RunNow[];
 }
 
-/** A run that goes on, and when it would end as usual. */
+/** A run that goes on, and when it would end as usual. `isLong`: that time is over. */
 export interface RunNow extends RunInFlight {
   readonly policy: string;
   readonly usualMs: number;
   readonly endsMs: number;
+  readonly isLong: boolean;
 }
 
 /** Reads what is in force, and how long the policies' runs take. */
@@ -80,11 +81,14 @@ async function readRunning(
     return targets.map((target) => ({ service, repository, target }));
   });
   const bySyncJob = new Map(syncJobs.map((one) => [JSON.stringify(one), one]));
-  return (await runsInFlight(store, [...bySyncJob.values()])).flatMap((run) => {
+  const [nowMs, runs] = await Promise.all([redisTimeMs(store), runsInFlight(store, [...bySyncJob.values()])]);
+  return runs.flatMap((run) => {
     const policy = parseTaskId(run.id)?.policy ?? "";
     const known = states.get(policy)?.targets.find(({ target }) => target === run.target);
     const usualMs = known === undefined ? undefined : usualMsOf(known.runs);
-    return usualMs === undefined ? [] : [{ ...run, policy, usualMs, endsMs: run.sentAtMs + usualMs }];
+    if (usualMs === undefined) return [];
+    const endsMs = run.sentAtMs + usualMs;
+    return [{ ...run, policy, usualMs, endsMs, isLong: endsMs < nowMs }];
   });
 }
 
@@ -188,7 +192,9 @@ export function* timeLineEvents(question: TimeLineQuestion): Generator<Simulatio
     question.shown.filter((policy) => !isChainTimed(chainOf(policy, byName))).map(({ name }) => name),
   );
   const shownJobs = new Set(question.shown.flatMap(syncJobsOf));
-  const running = question.running.filter((run) => run.endsMs >= range.fromMs && shownJobs.has(syncJobKey(run)));
+  const running = question.running.filter(
+    (run) => (run.isLong || run.endsMs >= range.fromMs) && shownJobs.has(syncJobKey(run)),
+  );
   const runningBySyncJob = Map.groupBy(running, syncJobKey);
   return { rows: list.rows, cutMs, seenUntilMs, untimed, running, runningBySyncJob };
 }

@@ -60,6 +60,16 @@ describe("a run that goes on", () => {
     expect(plan.text).toMatch(/Sync job 3 of story goes on: usually 1h, so about (\S+ )?\d\d:\d\dZ\./);
     expect(plan.text).toContain("sync job 3 is still at work for story (overlap: queue)");
   });
+
+  it("is still there for the plan when it takes longer than usual", async () => {
+    const { world } = await story("off", { durationMs: 500, activities: 1 }, 60_000);
+    const at = ["--prefix", world.target.prefix, "--redis-url", world.target.url];
+    await world.enqueue("story");
+    await world.log.until(({ event }) => event === "task.started");
+    const plan = () => commandHere(["plan", "--from", "now", "--to", "+2h", ...at]);
+    const goesOn = "Sync job 3 of story goes on: usually 1s, so it takes longer.";
+    await vi.waitFor(async () => expect((await plan()).text).toContain(goesOn), often);
+  });
 });
 
 describe("an unusual run", () => {
