@@ -46,15 +46,16 @@ interface AnswerHead {
 }
 
 /**
- * Whether a 404 may be a proxy's, which has no way to the service: it says nothing of what was
- * asked for. `text`: undefined when the body was cut.
+ * Whether a 404, or a 400 for a read, may be a proxy's, which has no way to the service: it says
+ * nothing of what was asked for. `text`: undefined when the body was cut.
  */
-function isProxyAnswer({ status, headers, text }: AnswerHead & { readonly text?: string }): boolean {
+function isProxyAnswer(method: string, { status, headers, text }: AnswerHead & { readonly text?: string }): boolean {
   const mayBePage = text === undefined ? /html/i.test(headers.contentType ?? "") : isPage(headers.contentType, text);
-  return status === 404 && (headers.routerError !== undefined || mayBePage);
+  if (status === 404) return headers.routerError !== undefined || mayBePage;
+  return status === 400 && method === "GET" && mayBePage;
 }
 
-const proxyProblem = "status 404 with a web page, or from a router, is not the service's word: check baseUrl";
+const proxyProblem = "a web page, or the answer of a router, is not the service's word: check baseUrl";
 
 type FailedExchange = Extract<ExchangeResult, { type: "failure" }>;
 
@@ -76,7 +77,7 @@ export class CallFailure {
     const is2xx = result.status !== undefined && result.status >= 200 && result.status < 300;
     if (result.type === "answer") {
       if (is2xx) return result;
-      throw this.#status(result, errorExcerpt(result.text, this.#token), isProxyAnswer(result));
+      throw this.#status(result, errorExcerpt(result.text, this.#token), isProxyAnswer(this.#call.method, result));
     }
     const { status, headers } = result;
     // A cut or too long body does not make such a success unknown, unless it may be a page.
@@ -84,7 +85,7 @@ export class CallFailure {
     if (status !== undefined && is2xx && mayBeCut) return { status, headers, text: "" };
     if (result.failure === "aborted") throw this.cancelled(result.sent);
     if (status !== undefined && !is2xx)
-      throw this.#status({ status, headers }, undefined, isProxyAnswer({ status, headers }));
+      throw this.#status({ status, headers }, undefined, isProxyAnswer(this.#call.method, { status, headers }));
     throw this.#lost(result);
   }
 

@@ -56,11 +56,11 @@ async function probe(task: Task, deps: Pick<Configuration, "service">): Promise<
   const [service, query] = [deps.service(task.service), inRepository(task)];
   // The target of an apply task is a name. Only sync jobs and masks can be read.
   const declared = task.kind === "apply" ? parseObjectName(task.target) : undefined;
-  if (declared === undefined) return deniedForMs(service?.getSyncJobById(task.target, query));
-  if (declared.kind === "syncJob") return deniedForMs(service?.getSyncJobById(declared.id, query));
-  const waitMs = await deniedForMs(service?.getJobMasks(query));
-  // The update of a target needs no masks: where these have failed, the triggers may go first.
-  return waitMs === 0 || declared.kind === "docMask" ? waitMs : deniedForMs(service?.getTriggers(query));
+  if (declared?.kind === "syncJob") return deniedForMs(service?.getSyncJobById(declared.id, query));
+  const own = declared === undefined ? service?.getSyncJobById(task.target, query) : service?.getJobMasks(query);
+  const waitMs = await deniedForMs(own);
+  // A start, and the update of a target, need no such read: where it has failed, another may go.
+  return waitMs === 0 || declared?.kind === "docMask" ? waitMs : deniedForMs(service?.getTriggers(query));
 }
 
 /** For how long the breaker denies a read; 0 when it was sent. */

@@ -40,6 +40,8 @@ export interface FeedEvidence extends Attribution {
   readonly untoldSeen: boolean;
   /** True when an activity appeared since the baseline that, as far as is mapped, may be its. */
   readonly grew: boolean;
+  /** The activities since the baseline whose sync job the mapping does not name; any may be its. */
+  readonly unnamed: readonly SeenItem[];
   /**
    * Conflicts since the baseline, of this sync job where the mapping says so; undefined: unknown.
    */
@@ -86,6 +88,7 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
       .filter((item) => isUnread(item) || (!hasBaseline && isOfSyncJob(item) && item.startedAtMs === undefined))
       .some(hasBaseline ? () => true : couldBeginAfter(sentAtMsOf(entry))),
     grew: began.some(mapper?.knows("syncJobId") === true ? mayBeOfSyncJob : () => true),
+    unnamed: mapper?.knows("syncJobId") === true ? [] : began,
     ...countNew(baseline, conflicts.length, unread.length),
   };
 }

@@ -25,6 +25,8 @@ interface StartRequest {
   readonly deps: StartDependencies;
   readonly claimant: string;
   readonly endsByAnswer: boolean;
+  /** Since when what must be read before it is read; undefined: just now. */
+  readonly readyAtMs?: number | undefined;
 }
 
 /** A request before its permission. */
@@ -141,7 +143,7 @@ async function askAndSend(
     if (sends > 1) deps.log.warn("task.sent-again", { policy, taskId, target, sends });
     const startedAtMs = sends > 1 ? (entry.sentAtMs ?? sentAtMs) : sentAtMs;
     const sending = { service, permit, isTooLate, sends, sentAtMs, startedAtMs };
-    return await sendNow(task, { deps, claimant, endsByAnswer }, sending);
+    return await sendNow(task, { deps, claimant, endsByAnswer, readyAtMs: entry.readyAtMs }, sending);
   } finally {
     void permit?.release(noEnding);
   }
@@ -265,7 +267,7 @@ interface FailedStart {
 /** What a failed request means (judge.ts). Only what surely started nothing may be repeated. */
 async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart): Promise<StepResult> {
   const { request, sending, atMs } = failed;
-  const { deps, claimant } = request;
+  const { deps, claimant, readyAtMs = atMs } = request;
   const { sentAtMs, sends } = sending;
   if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneAfter(sends), sending);
   const refused = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
@@ -283,7 +285,7 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
       return retry(500, { ...ending, from: { state: "claimed", claimant } });
     case "defer":
       if (sends > 1) return snooze(sentAtMs + (error.retryAfterMs ?? sentAgainMs));
-      if ((error.retryAfterMs ?? 0) > baselineForMs) await deps.journal.forgetReady(task.id);
+      if (atMs - readyAtMs + (error.retryAfterMs ?? 0) > baselineForMs) await deps.journal.forgetReady(task.id);
       return deferAfter(task, error, { nowMs: await deps.nowMs(), claimant });
     case "resume":
       return snooze(sentAtMs + sentAgainMs);

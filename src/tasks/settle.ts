@@ -121,9 +121,9 @@ function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnd
 
 /** Ends a quiet run of which an activity did not succeed, or does not tell; undefined: none. */
 function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
-  const { confidence, newConflicts } = evidence;
+  const { confidence, newConflicts, unnamed } = evidence;
   // One that goes on has not succeeded yet.
-  const judged = judgedOf(evidence).filter(({ finished }) => finished !== false);
+  const judged = [...judgedOf(evidence), ...unnamed].filter(({ finished }) => finished !== false);
   const bad = judged.filter(({ succeeded }) => succeeded === false);
   const failed = bad.find(({ finished }) => finished === true) ?? bad[0];
   const untold = judged.find(({ unread }) => unread?.includes("succeeded"));
@@ -132,7 +132,7 @@ function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
   const name = one.label ?? one.id;
   const what = failed === undefined ? `whether ${name} succeeded cannot be read` : `${name} did not succeed`;
   const detail = `the activities stayed quiet, and ${what}`;
-  return failed?.finished === true && confidence !== "ambiguous"
+  return failed?.finished === true && confidence !== "ambiguous" && unnamed.length === 0
     ? { status: "failed", evidence: "inferred", reason: "run-failed", detail, newConflicts }
     : { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
 }

@@ -147,7 +147,7 @@ async function checkMasks(
     const count = new Set(picked.map(({ syncJobId }) => String(syncJobId))).size;
     if (count === 0)
       return problem(
-        `none of ${masks.length} masks of ${place} matches, so it starts nothing (${file}:${line})`,
+        `none of ${masks.length} masks of ${place} matches and names a sync job, so it starts nothing (${file}:${line})`,
         "compare run.fromMasks with `syncline api GetJobMasks`",
       );
     if (count > syncJobsOfPolicyMax)

@@ -13,6 +13,7 @@ import { leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { stepApply } from "../../../src/tasks/apply.ts";
+import { deferIfDenied } from "../../../src/tasks/defer.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { answeringService, status as answers } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
@@ -218,23 +219,22 @@ it("an apply task probes an open breaker by a read that its own work needs", asy
   expect(await probed("syncJob-42")).toBe("/odata/syncjobs(42)");
 });
 
-it("a target probes an open breaker by another list where the masks have failed", async () => {
+it.each([
+  ["run", "42", { operation: "GetSyncJobById", key: "42" }],
+  ["apply", "siteTarget-9", { operation: "GetJobMasks" }],
+] as const)("a task (%s %s) probes an open breaker by another list where its read has failed", async (...given) => {
+  const [kind, name, read] = given;
   const limits = { concurrencyMax: undefined, requestsPerSecond: undefined, failuresMax: 1, leaseMs: 10_000 };
   const parts = { store, clock: systemClock, log: silentLog };
-  const limiter = new ServiceLimiter({ ...limits, service: "masks-fail", probeEveryMs: 60_000 }, parts);
-  const [reads, writes] = [[answers(200, '{"value":[]}')], [answers(200, "{}")]];
-  const { urls, service } = await answeringService({ reads, writes, limiter });
-  const siteTarget: DeclaredObject = { kind: "siteTarget", id: 9, fields: { siteName: "HR" } };
-  const policy = testPolicy({ action: { kind: "apply", objects: [siteTarget] } });
-  const { task, step } = await steppedTask(store, {
-    task: { kind: "apply", target: "siteTarget-9" },
-    by: (stepped, deps) => stepApply(stepped, deps, first),
-    ...{ reads, writes },
-    deps: { policy: () => policy, service: () => service, denialOf: () => limiter.denial() },
-  });
-  const resource = resourceKey({ repository: task.repository, operation: "GetJobMasks" });
-  const permit = await limiter.acquire({ isRead: true, resource });
+  const limiter = new ServiceLimiter({ ...limits, service: `${kind}-fails`, probeEveryMs: 60_000 }, parts);
+  const { urls, service } = await answeringService({ reads: [answers(200, '{"value":[]}')], writes: [], limiter });
+  const permit = await limiter.acquire({ isRead: true, resource: resourceKey(read) });
   if (!isDenied(permit)) await permit.release({ kind: "server", retryAfterMs: undefined });
-  expect(await step()).toMatchObject({ ending: { status: "succeeded", reason: "applied" } });
-  expect(urls.map((url) => url.split("?")[0])).toEqual(["/odata/trigger", "/odata/sitesynctargets(9)"]);
+  const task: Task = {
+    ...{ v: 1, id: `${kind}-probe`, kind, policy: "nightly", service: "main", repository: null, target: name },
+    ...{ slotMs: 0, origin: "schedule", covers: [], startByMs: Number.MAX_SAFE_INTEGER },
+  };
+  const deps = { service: () => service, denialOf: () => limiter.denial() };
+  expect(await deferIfDenied(task, deps, { nowMs: await redisTimeMs(store) })).toBeUndefined();
+  expect(urls.map((url) => url.split("?")[0])).toEqual(["/odata/trigger"]);
 });

@@ -172,6 +172,9 @@ describe("a deletion whose answer got lost", () => {
 
   it("is not taken for gone where a proxy has no way to the service", async () => {
     const page = status(404, "<html>Not Found</html>", { "content-type": "text/html" });
+    const host = status(400, "<html>Bad Request - Invalid Hostname</html>", { "content-type": "text/html" });
+    const invalid = await fixture({ reads: [there, host, there], deletes: [reset] });
+    expect(told(await invalid.through())).toBe("failed direct still-there");
     const router = status(404, "no such route", { "x-cf-routererror": "unknown_route" });
     for (const away of [page, router]) {
       const { through } = await fixture({ reads: [there, away, there], deletes: [reset] });

@@ -43,10 +43,10 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
     for (let sent = 1; sent < sends; sent += 1)
       await journal.beginSendingAgain(task, "me", { startByMs: far, sends: sent, sender: "me" });
   };
-  const permitted = async (sends: number, { isTooLate = (): boolean => false, to = service } = {}) => {
+  const permitted = async (sends: number, { isTooLate = (): boolean => false, to = service, readyAtMs = 1_000 } = {}) => {
     await permit(sends);
     const moment = { sentAtMs: 1_000, startedAtMs: 1_000 };
-    const request = { deps, claimant: "me", endsByAnswer: true };
+    const request = { deps, claimant: "me", endsByAnswer: true, readyAtMs };
     return sendNow(task, request, { ...moment, service: to, isTooLate, sends });
   };
   return { asked, urls, task, deps, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };
@@ -123,12 +123,13 @@ describe("the answer to a second request", () => {
 });
 
 it.each([
-  ["30", true],
-  ["31", false],
-])("what was read before a request is of use after a wait of %s s: %s", async (seconds, isOfUse) => {
-  const { permitted, journal, task } = await fixture({ posts: [status(429, "", { "retry-after": seconds })] });
+  [0, 20, true],
+  [0, 31, false],
+  [15, 25, false],
+])("what was read %i s before a request, which then waits %i s, is of use: %s", async (before, seconds, isOfUse) => {
+  const { permitted, journal, task } = await fixture({ posts: [status(429, "", { "retry-after": `${seconds}` })] });
   await journal.noteReady(task.id);
-  expect(told(await permitted(1))).toBe("snooze");
+  expect(told(await permitted(1, { readyAtMs: 1_000 - before * 1_000 }))).toBe("snooze");
   expect((await store.redis.hexists(store.key("start", task.id), "readyAtMs")) === 1).toBe(isOfUse);
 });
 

@@ -57,6 +57,7 @@ const evidences: fc.Arbitrary<RunEvidence> = fc.record({
   rivals: fc.integer({ min: 0, max: 2 }),
   attributable: fc.boolean(),
   grew: fc.boolean(),
+  unnamed: fc.constant([]),
   hasBaseline: fc.boolean(),
   syncJobSeen: fc.boolean(),
   untoldSeen: fc.boolean(),

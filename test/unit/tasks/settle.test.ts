@@ -43,6 +43,7 @@ function settled(changes: Partial<RunEvidence>) {
     rivals: 0,
     attributable: true,
     grew: true,
+    unnamed: [],
     hasBaseline: true,
     syncJobSeen: true,
     untoldSeen: false,
@@ -82,6 +83,9 @@ describe("a run of which only the growth of a list tells", () => {
     expect(settled({ ...of({}), confidence: "ambiguous" })).toMatchObject(unknown);
     expect(settled(of({ finished: undefined }))).toMatchObject(unknown);
     expect(settled(of({ finished: false }))).toMatchObject({ status: "succeeded", evidence: "inferred" });
+    // Of which sync job it is, the mapping does not say.
+    expect(settled({ ...quiet, unnamed: [activity("a", false)] })).toMatchObject(unknown);
+    expect(settled({ ...quiet, unnamed: [activity("a", true)] })).toMatchObject({ status: "succeeded" });
     expect(settled(of({ succeeded: undefined, unread: ["succeeded"] }))).toMatchObject({
       ...unknown,
       detail: "the activities stayed quiet, and whether a succeeded cannot be read",
