@@ -63,7 +63,7 @@ export interface LastDigest {
   readonly atMs: number;
   readonly to: readonly {
     readonly sink: string;
-    /** `held`: by mute timing, dropped for want of room, or taken off; `past`: too old to be known. */
+    /** `held`: by mute timing, dropped for want of room, taken off; `past`: too old to be known. */
     readonly state: DeliveryState | "held" | "past";
     readonly reason?: string;
   }[];

@@ -258,7 +258,8 @@ export async function fanOut(
       }),
     });
   }
-  if (targets.length === 0) return noTarget(claimant, "no mask that matches names a sync job, so there is none to start");
+  if (targets.length === 0)
+    return noTarget(claimant, "no mask that matches names a sync job, so there is none to start");
   if (targets.length > syncJobsMax)
     return noTarget(claimant, `${targets.length} sync jobs match; at most ${syncJobsMax} are started`);
   const isPlanned = await deps.journal.planFanOut(task, { claimant, isNotified: isNotified(policy) }, targets);

@@ -43,7 +43,10 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
     for (let sent = 1; sent < sends; sent += 1)
       await journal.beginSendingAgain(task, "me", { startByMs: far, sends: sent, sender: "me" });
   };
-  const permitted = async (sends: number, { isTooLate = (): boolean => false, to = service, readyAtMs = 1_000 } = {}) => {
+  const permitted = async (
+    sends: number,
+    { isTooLate = (): boolean => false, to = service, readyAtMs = 1_000 } = {},
+  ) => {
     await permit(sends);
     const moment = { sentAtMs: 1_000, startedAtMs: 1_000 };
     const request = { deps, claimant: "me", endsByAnswer: true, readyAtMs };
