@@ -240,9 +240,10 @@ export class SlotLedger {
   /** Adds the keys and arguments of one policy, in the order of lua/slots/record.lua. */
   #addPlan(planned: PlannedSlots, keys: string[], args: (string | number)[]): void {
     const { policy, timezone, schedule = "", newWatermarkMs, tasks, records, followers = [] } = planned;
+    const openedMs = planned.plannedAtMs ?? newWatermarkMs;
     args.push(policy, schedule, planned.expectedWatermarkMs, newWatermarkMs, outboxField(planned));
     args.push(tasks.length === 0 ? "" : JSON.stringify(tasks));
-    args.push(records.length, followers.length, planned.isNotified === true ? 1 : 0);
+    args.push(records.length, followers.length, planned.isNotified === true ? 1 : 0, openedMs);
     keys.push(...this.#recordKeys([planned]));
     if (followers.length > 0) for (const { slotMs } of records) keys.push(joinCounterKey(this.#store, policy, slotMs));
     for (const { slotMs, ...record } of records) {
@@ -250,7 +251,6 @@ export class SlotLedger {
       args.push(slotMs, JSON.stringify({ v: 1, ...record }), day?.change ?? "");
       if (day !== undefined) keys.push(day.key);
     }
-    const openedMs = planned.plannedAtMs ?? newWatermarkMs;
     for (const { policy: name, schedule: followed, ...rest } of followers)
       args.push(name, followed, JSON.stringify({ v: 1, ...rest, openedMs }));
   }

@@ -6,8 +6,8 @@
 -- has followers, and the month of each slot that the day summaries count
 -- ARGV: most records of a policy, their retention (ms); then for each policy its name, schedule (''
 -- for any), expected watermark, new watermark, outbox field, tasks (JSON, '' for none), number of
--- records, number of followers, '1' to notify sinks of missed slots; slot, record (JSON) and change
--- of the day's summary ('' for none) of each record; follower, its schedule and waiting slot (JSON)
+-- records, number of followers, '1' to notify sinks of missed slots, when it was planned; slot, record
+-- (JSON) and change of the day's summary ('' for none) of each record; follower, its schedule and waiting slot (JSON)
 -- in turn
 -- Answers for each policy 'recorded', 'moved', 'superseded' (another schedule is in force) or
 -- 'fault', the watermark that stands ('' for none) and Redis's refusal. The slots of the others are
@@ -64,7 +64,7 @@ end
 
 local function record(plan)
   for i, slot in ipairs(plan.slots) do
-    local isNew = writeRecord(plan.slotsKey, plan.indexKey, troublesKey, plan.policy, plan.new, slot, plan.records[i])
+    local isNew = writeRecord(plan.slotsKey, plan.indexKey, troublesKey, plan.policy, plan.plannedAt, slot, plan.records[i])
     if isNew and plan.daysKeys[i] then addToDay(plan.daysKeys[i], plan.changes[i]) end
   end
   local waits = {}
@@ -114,10 +114,11 @@ local function nextKey()
 end
 local function readPlan()
   local policy, schedule, expected, new, outboxField = unpack(ARGV, atArg, atArg + 4)
-  local tasks, recordCount, followerCount, isNotified = unpack(ARGV, atArg + 5, atArg + 8)
+  local tasks, recordCount, followerCount, isNotified, plannedAt = unpack(ARGV, atArg + 5, atArg + 9)
   local plan = { policy = policy, schedule = schedule, expected = expected, new = new }
   plan.outboxField, plan.tasks, plan.isNotified = outboxField, tasks, isNotified == '1'
-  atArg = atArg + 9
+  plan.plannedAt = plannedAt
+  atArg = atArg + 10
   plan.slots, plan.records, plan.changes = {}, {}, {}
   for i = 1, tonumber(recordCount) do
     plan.slots[i], plan.records[i], plan.changes[i] = nextArg(), nextArg(), nextArg()
