@@ -3,7 +3,7 @@
 // when they are complete.
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
 import { isReplayable, type Outcome, parseOutcome, weightOf } from "../model/outcome.ts";
-import { parseTaskId, type Task } from "../model/task.ts";
+import { isByHand, parseTaskId, type Task } from "../model/task.ts";
 import { outcomeDay } from "./day-summaries.ts";
 import { feedWaitersKey } from "./feed-store.ts";
 import { leaseKey } from "./leases.ts";
@@ -254,12 +254,13 @@ export class History {
   /** Lets outcomes of unknown policies expire. A policy that is known again keeps its own. */
   async tidy(known: ReadonlySet<string>): Promise<void> {
     const policies = [...(await this.keptSince()).keys()];
+    const isKnown = (policy: string) => known.has(policy) || isByHand(policy);
     for (const batch of batchesOf(policies)) {
-      const ordered = batch.toSorted((a, b) => Number(known.has(b)) - Number(known.has(a)));
+      const ordered = batch.toSorted((a, b) => Number(isKnown(b)) - Number(isKnown(a)));
       const keys = ordered.flatMap((policy) =>
         [outcomesKey, indexKey, policyStateKey].map((keyOf) => keyOf(this.#store, policy)),
       );
-      const count = ordered.filter((policy) => known.has(policy)).length;
+      const count = ordered.filter(isKnown).length;
       const shared = [this.#store.key("outcomes-kept"), changedPoliciesKey(this.#store)];
       await tidyScript(this.#store, [...shared, ...keys], [removedKeptMs, count, ...ordered]);
     }

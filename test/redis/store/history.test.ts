@@ -177,12 +177,14 @@ describe("how many outcomes are kept", () => {
   it("is all for a while when its policy is removed, and then nothing", async () => {
     await end("gone", 1);
     await end("stays", 1);
+    await end("by-hand.run", 1);
     const lives = (policy: string) =>
       Promise.all(["outcomes", "outcome-index"].map((name) => store.redis.ttl(store.key(name, policy))));
     await history.tidy(new Set(["stays"]));
     const [first] = await lives("gone");
     expect(first).toBeGreaterThan(31 * 86_400);
     expect(await lives("stays")).toEqual([-1, -1]);
+    expect(await lives("by-hand.run")).toEqual([-1, -1]);
     await history.tidy(new Set(["stays", "gone"]));
     expect(await lives("gone")).toEqual([-1, -1]);
     await store.redis.del(store.key("outcomes", "gone"), store.key("outcome-index", "gone"));
