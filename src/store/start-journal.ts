@@ -54,6 +54,7 @@ import {
   toEntry,
   toTexts,
 } from "./start-entry.ts";
+import { troublesKey } from "./troubles.ts";
 
 /** How long an entry is kept after its last step. */
 export const entryRetentionMs = 30 * 86_400_000;
@@ -336,7 +337,7 @@ export class StartJournal {
     claim: { readonly claimant: string; readonly isNotified: boolean },
     targets: readonly string[],
   ): Promise<boolean> {
-    const noted = [policyStateKey(this.#store, policy), changedPoliciesKey(this.#store)];
+    const noted = [policyStateKey(this.#store, policy), changedPoliciesKey(this.#store), troublesKey(this.#store)];
     const keys = [this.#key(id), notifyStreamKey(this.#store), ...noted];
     const { claimant, isNotified } = claim;
     return planFanOutScript(this.#store, keys, [claimant, JSON.stringify(targets), policy, slotMs, isNotified ? 1 : 0]);

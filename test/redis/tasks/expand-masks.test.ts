@@ -16,6 +16,7 @@ import { acknowledgePolicy, readPolicyStates, rememberStates } from "../../../sr
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
+import { readTroubles } from "../../../src/store/troubles.ts";
 import { endAbandoned } from "../../../src/tasks/finish.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
@@ -202,7 +203,10 @@ it("a run over masks ends their own failure, and what they name no more", async 
   await acknowledgePolicy(store, "nightly", { acknowledgement: known, knownMs: Number.MAX_SAFE_INTEGER });
   await newWorker().step(taskOf(at(94)));
   expect(await trouble()).toEqual(["failing", at(99), "9", "masks"]);
+  const failing = async () => (await readTroubles(store)).filter(({ trouble: kind }) => kind === "failing");
+  expect(await failing()).toHaveLength(2);
   await newWorker().step(taskOf(at(99)));
+  expect(await failing()).toEqual([]);
   expect(await trouble()).toEqual(["new", at(99)]);
   const state = (await readPolicyStates(store)).get("nightly");
   expect(state).toMatchObject({ targets: [], acknowledged: { targets: { "": 3 } } });

@@ -1,9 +1,9 @@
 -- Names the sync jobs of a run over masks, if this step has the claim. The policy's state forgets
 -- what they no longer name, and that masks could not be read, unless that is of a newer slot.
--- KEYS: entry, event stream, policy state, changed policies
+-- KEYS: entry, event stream, policy state, changed policies, troubles
 -- ARGV: claimant, targets (JSON), policy, slot, '1' to notify sinks
 -- Answers 1 when done.
-local entryKey, streamKey, stateKey, changedKey = unpack(KEYS)
+local entryKey, streamKey, stateKey, changedKey, troublesKey = unpack(KEYS)
 local claimant, targets, policy, slot, isNotified = unpack(ARGV)
 --- @include "events"
 --- @include "policy-state"
@@ -17,6 +17,8 @@ local function forgetUnnamed()
     if last and not named[target] and cjson.decode(last)[7] <= tonumber(slot) then
       updateAcknowledgement(stateKey, redis.call('HGET', stateKey, 'acknowledged'), target, 0, true)
       redis.call('HDEL', stateKey, target)
+      local name = cjson.decode('[' .. target .. ']')[1]
+      redis.call('ZREM', troublesKey, 'failing/' .. policy .. '/' .. name)
       isChanged = true
     end
   end
