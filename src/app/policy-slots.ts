@@ -82,7 +82,9 @@ export class PolicySlots {
     const { nowMs, pauses } = facts;
     const sinceMs = noSuccessSinceMs(policy.name, facts);
     if (sinceMs === undefined) return undefined;
-    const ended = pauses.filter((pause) => isAbout(pause, policy) && !isInForce(pause, nowMs));
+    // A quarantine delays nothing: the policy failed.
+    const byPeople = pauses.filter((pause) => pause.cause === undefined && isAbout(pause, policy));
+    const ended = byPeople.filter((pause) => !isInForce(pause, nowMs));
     const ends = ended.map(({ untilMs }) => (untilMs === null || untilMs > nowMs ? 0 : untilMs));
     return this.thirdSlotMs(policy, "stale", Math.max(sinceMs, floorMs, ...ends));
   }

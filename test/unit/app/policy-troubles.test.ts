@@ -72,6 +72,13 @@ describe("the troubles of policies", () => {
     ]);
   });
 
+  it("are stale as ever after a quarantine, and later after a pause", () => {
+    const ended = { ...pause({}), sinceMs: at("2026-11-24T03:00:00Z"), untilMs: at("2026-11-24T09:00:00Z") };
+    const now = "2026-11-25T02:31:00Z";
+    expect(find(now, { ...friday, pauses: [{ ...ended, cause: "quarantine" }] })).toEqual(["stale 2026-11-25T02:30"]);
+    expect(find(now, { ...friday, pauses: [ended] })).toEqual([]);
+  });
+
   it("are counted for every policy, whatever their number, and the first are named", () => {
     const policies = Array.from({ length: 5_000 }, (_, index) => testPolicy({ ...nightly, name: `p${index}` }));
     const keptSince = new Map(policies.map(({ name }, index) => [name, at("2026-11-16T00:00:00Z") + index]));
