@@ -47,6 +47,8 @@ const drainMsMax = 3_000;
 const stopMsMax = 4_000;
 const seenEveryMs = 60_000;
 const startAgainMs = 5_000;
+/** Longer than a delivery takes, even one that its watchdog ends. */
+const oldSinkMs = 70_000;
 /** How often dropped notices are logged. */
 const droppedQuietMs = 60_000;
 const keptUnseenMs = 7 * 86_400_000;
@@ -196,18 +198,24 @@ export class RunningSinks implements Component {
 
   #change(before: RunningSink, settings: SinkSettings): void {
     this.#running.set(settings.name, { ...before, settings, sink: createSink(settings) });
-    before.sink.close();
+    this.#inBackground(this.#closeLater(before));
     this.#release(settings.name);
+  }
+
+  /** A delivery under way ends with the settings that it began with. */
+  async #closeLater({ sink }: RunningSink): Promise<void> {
+    await systemClock.sleep(oldSinkMs, this.#stopping.signal);
+    sink.close();
   }
 
   #release(name: string): void {
     if (this.#isWorker) this.#inBackground(this.#queues.release(name));
   }
 
-  #remove(name: string, { consumer, sink }: RunningSink): void {
+  #remove(name: string, running: RunningSink): void {
     this.#running.delete(name);
-    sink.close();
-    if (consumer !== undefined) this.#inBackground(consumer.stop());
+    this.#inBackground(this.#closeLater(running));
+    if (running.consumer !== undefined) this.#inBackground(running.consumer.stop());
   }
 
   #begin(consumer: Component | undefined): void {

@@ -147,6 +147,20 @@ describe("deliveries", () => {
     expect(mended.accepted).toEqual(["a"]);
   });
 
+  it("end with the settings that they began with, and are told once, when their sink is changed", async () => {
+    const hook = await receiver();
+    hook.answer = () => ({ status: 200, afterMs: 300 });
+    const settings = sinkOf("ops", webhookTo(hook.url));
+    const { sinks, log } = await startSinks(target(), [settings]);
+    await sinks.enqueue(to("ops", ["a"]));
+    await hook.until(() => hook.received.length === 1);
+    sinks.adopt(new Map([["ops", { ...settings, queueMax: settings.queueMax + 1 }]]));
+    await sinks.enqueue(to("ops", ["b"]));
+    await hook.until(() => hook.accepted.length === 2);
+    expect(hook.received.map(({ id }) => id)).toEqual(["a", "b"]);
+    expect(log.named("sink.failing")).toEqual([]);
+  });
+
   it("of a sink that is not there wait for it, with those that come meanwhile", async () => {
     const hook = await receiver();
     const settings = sinkOf("ops", webhookTo(hook.url));
