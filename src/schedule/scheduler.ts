@@ -265,9 +265,15 @@ export class Scheduler implements Component {
     const recorded = batch.filter((_, index) => answers[index]?.recorded === true);
     if (recorded.length === 0) return;
     // Tasks that could not be enqueued stay in the outbox, for the sweep.
-    await this.#guarded({}, async () => {
+    const queue = async () => {
       await enqueue(recorded.flatMap(({ slots }) => slots.tasks));
       await ledger.confirmQueued(recorded.map(({ slots }) => slots));
+    };
+    await this.#guarded({}, queue).catch((error: unknown) => {
+      // The sweep tells of the tasks; of slots that start nothing only this does.
+      const over = recorded.map((one) => ({ ...one, plans: one.plans.filter(({ state }) => state !== "started") }));
+      unlogged.push(over);
+      throw error;
     });
     unlogged.push(recorded.filter(({ slots }) => slots.followers === undefined));
     for (const { slots: planned, plans } of recorded) {
