@@ -163,6 +163,8 @@ export class Notifier implements Component {
     });
     const digests = isStatusRound ? await this.#makeDigests(set, nowMs) : { notices: [], changes: new Map() };
     const waiting = await this.#splitMuted([...notices, ...digests.notices], set, nowMs);
+    // Policies that were read anew meanwhile may have other services than `set` names.
+    if (this.#options.set().contentHash !== set.contentHash) return 0;
     if (!(await notifyStore.save(owner, batch, { ...changes, digests: digests.changes, ...waiting }))) return pollMs;
     if (batch.unreadable > 0) log.error("notifier.dropped", { count: batch.unreadable });
     while (await this.#handOver("outbox"));
