@@ -89,9 +89,11 @@ async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   }
 }
 
-/** When a digest was last sent to a sink. */
+/** When a sink last got a digest, or will get it. */
 function lastDigestMs(name: string, digests: readonly LastDigest[]): number | undefined {
-  const own = digests.filter(({ to }) => to.some(({ sink }) => sink === name));
+  const own = digests.filter(({ to }) =>
+    to.some(({ sink, state }) => sink === name && state !== "failed" && state !== "held"),
+  );
   return own.length === 0 ? undefined : Math.max(...own.map(({ atMs }) => atMs));
 }
 
