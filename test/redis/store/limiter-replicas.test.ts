@@ -32,7 +32,7 @@ const read = { isRead: true } as const;
 
 describe("a replica that dies while it probes", () => {
   it("delays the next probe by one period, also when it held the only permit", async () => {
-    const limits = { failuresMax: 1, probeEveryMs: 2_000, concurrencyMax: 1, leaseMs: 3_000 };
+    const limits = { failuresMax: 1, probeEveryMs: 4_000, concurrencyMax: 1, leaseMs: 6_000 };
     const [dying, living] = await Promise.all([replica("orphan", limits), replica("orphan", limits)]);
     const first = await dying.limiter.acquire(read);
     if (isDenied(first)) throw new Error("denied");

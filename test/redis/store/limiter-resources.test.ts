@@ -63,7 +63,7 @@ describe("a service of which one thing always fails", () => {
   });
 
   it("rests a period after each further failure of that resource; others go on", async () => {
-    const limiter = limiterOf("watched", 2_000);
+    const limiter = limiterOf("watched", 5_000);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
     await (await pass(limiter, well)).release(answered);
     await (await pass(limiter, sick)).release(failed);

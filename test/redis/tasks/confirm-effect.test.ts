@@ -116,7 +116,7 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
     });
     await sentBy("lost");
     const { lastSentAtMs = 0 } = (await journal.entry(task.id)) ?? {};
-    later(5_000);
+    later(4_000);
     const untilMs = lastSentAtMs + 5_000 + service.requestTimeoutMs;
     expect(service.requestTimeoutMs).toBeGreaterThan(0);
     expect(await step()).toEqual({ verdict: "snooze", untilMs });

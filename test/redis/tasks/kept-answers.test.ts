@@ -41,7 +41,7 @@ async function fixture(name: string, answer: Answer, { follow, ...policy }: Part
   const keptWrites = new KeptWrites(log);
   const journal = new StartJournal(store, undefined, keptWrites);
   const known = testPolicy({ onUnknown: "retry", ...policy, follow: { ...testPolicy().follow, ...follow } });
-  const timing = { ...defaultTiming, baselineWithinMs: -1_000, verifyForMs: 0 };
+  const timing = { ...defaultTiming, baselineWithinMs: -600_000, verifyForMs: 0 };
   let aheadMs = 0;
   const nowMs = async () => (await redisTimeMs(store)) + aheadMs;
   const given = { nowMs, service: () => service, policy: () => known, journal, keptWrites, timing, log };
