@@ -72,7 +72,8 @@ async function act(page: Page, title: string, { from, link, says, fields = {}, t
   await page.waitForURL(/done=/);
   expect(page.url(), title).toMatch(to);
   expect(await page.locator(".done").innerText(), title).toMatch(done);
-  expect(await page.evaluate("document.activeElement.className"), title).toContain("done");
+  const focus = () => page.evaluate("document.activeElement.className");
+  await expect.poll(focus, { message: title }).toContain("done");
   if (shows !== undefined) expect(await page.locator("main").innerText(), title).toMatch(shows);
 }
 
@@ -248,5 +249,5 @@ it("does once what an impatient person sends twice", async () => {
   const answers = await Promise.all([send(), send()]);
   const [first, second] = answers.map(({ headers }) => headers.get("location"));
   expect(first).toMatch(/^\/tasks\/deliveries__run__42__m\d+\?done=/);
-  expect(second).toBe(first);
+  expect(second?.split("?")[0]).toBe(first?.split("?")[0]);
 });

@@ -27,6 +27,7 @@ export async function browserForTest(base: string, others: readonly string[] = [
   const browser: Browser = await chromium.launch({
     executablePath: command,
     args: flags,
+    timeout: 100_000,
     env: { ...process.env, ...env },
   });
   afterAll(() => browser.close());

@@ -57,5 +57,5 @@ it("an app delivers every hand-over, follows changed sinks and shows their state
   expect(await lines()).toContain('syncline_sink_deliveries_total{sink="one",result="delivered"} 1');
   // The file holds the notice before its job has left the queue.
   await expect.poll(lines).toContain('syncline_sink_queue{sink="two"} 0');
-  expect(app.unreadiness()).toEqual([]);
+  await expect.poll(() => app.unreadiness()).toEqual([]);
 });

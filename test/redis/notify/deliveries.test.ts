@@ -304,7 +304,9 @@ describe("the failed list", () => {
   it("gives back notices that wait since then", async () => {
     const hook = await receiver();
     hook.answer = () => ({ status: 404 });
-    const { sinks, log } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url), { giveUpAfterMs: 0 })]);
+    const { sinks, log } = await startSinks(target(), [
+      sinkOf("ops", webhookTo(hook.url, { timeoutMs: 60_000 }), { giveUpAfterMs: 0 }),
+    ]);
     await sinks.enqueue(to("ops", ["a"]));
     await log.until(({ event }) => event === "sink.gave-up");
     await expect.poll(async () => (await sinks.queues.backlog("ops")).failed).toBe(1);

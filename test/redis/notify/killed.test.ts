@@ -8,7 +8,7 @@ import { sinkOf, startSinks, webhookTo } from "../../support/sink-fixture.ts";
 
 const redis = redisForTest();
 const childFile = fileURLToPath(new URL("../../support/sink-child.ts", import.meta.url));
-const takeOverAfterMs = 5_000;
+const takeOverAfterMs = 10_000;
 
 it("a worker that is killed in mid delivery loses nothing and lets nothing pass", async () => {
   const hook = await new Receiver().start();

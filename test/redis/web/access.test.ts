@@ -145,8 +145,8 @@ describe("with tokens", () => {
   });
 
   it("looks up the sessions of all open pages together, and knows none for long", async () => {
-    let nowMs = 0;
-    const clock = { ...systemClock, monotonicMs: () => nowMs };
+    let nowMs = Date.now();
+    const clock = { ...systemClock, nowMs: () => nowMs, monotonicMs: () => nowMs };
     const own = await webForTest({ story: {}, set: setOf([testPolicy()]), clock, tokens: () => ana.line });
     const signIn = async () => {
       const body = new URLSearchParams({ token: ana.token, next: "/" });
