@@ -110,5 +110,5 @@ describe("the command line", () => {
     expect((await sandbox.ended()).code).toBe(0);
     const gone = await runHere(["api", "GetJobMasks", "--base-url", String(baseUrl)], { SYNCLINE_TOKEN: "t0ken" });
     expect(gone.code).toBe(3);
-  }, 30_000);
+  });
 });

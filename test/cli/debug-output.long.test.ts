@@ -71,7 +71,7 @@ describe("secrets", () => {
       await serve.until((event) => event["event"] === "task.finished" && event["policy"] === name);
     const isHeard = (path: string) => [...service.heard].some((one) => one.startsWith(path));
     for (const path of [`/hook/${canaries.webhookUrl}`, "/hook/signed", "/tick/"])
-      await expect.poll(() => isHeard(path), { timeout: 30_000 }).toBe(true);
+      await expect.poll(() => isHeard(path), { timeout: 60_000 }).toBe(true);
     serve.kill("SIGTERM");
     const ended = await serve.ended();
     const history = await syncline(["history", "--json"], environment);

@@ -62,4 +62,4 @@ it("says what is wrong with policies of one's own, and leaves nothing running", 
     code: 2,
     err: expect.stringContaining("absent.yaml"),
   });
-}, 30_000);
+});

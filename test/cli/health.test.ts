@@ -27,7 +27,7 @@ policies:
 `,
   );
   serve = new Syncline(
-    ["serve", "--config", file, "--drain", "2s", "--health-port", "0", "--health-host", "127.0.0.1"],
+    ["serve", "--config", file, "--drain", "10s", "--health-port", "0", "--health-host", "127.0.0.1"],
     {
       REDIS_URL: redis.url,
       TEST_TOKEN: "canary-token",

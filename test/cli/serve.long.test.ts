@@ -110,7 +110,7 @@ describe("syncline serve", () => {
   it("ends at once on a second signal", async () => {
     const prefix = `${redis.prefix}-twice`;
     // A start is under way, so that the first signal alone would take its time.
-    sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 4_000 }]);
+    sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 10_000 }]);
     const one = await serve(prefix, "--roles", "worker");
     const queued = await runHere(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
     const [task = ""] = JSON.parse(queued.out).tasks;
@@ -165,7 +165,7 @@ describe("syncline serve", () => {
   it("does not resend what a killed worker just sent, and confirms the start (P2)", async () => {
     for (let round = 0; round < 2; round += 1) {
       const prefix = `${redis.prefix}-sent-${round}`;
-      sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 3_000 }]);
+      sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 8_000 }]);
       const victim = await serve(prefix, "--roles", "worker");
       const queued = await runHere(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
       const [task = ""] = JSON.parse(queued.out).tasks;
@@ -179,11 +179,11 @@ describe("syncline serve", () => {
       heir.kill("SIGTERM");
       await heir.ended();
     }
-  }, 90_000);
+  }, 120_000);
 
   it("sends at most once when SIGSTOP holds it in its request; so does its heir (P2)", async () => {
     const prefix = `${redis.prefix}-stopped`;
-    sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 2_000 }]);
+    sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 10_000 }]);
     const zombie = await serve(prefix, "--roles", "worker");
     const queued = await runHere(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
     const [task = ""] = JSON.parse(queued.out).tasks;
@@ -205,7 +205,7 @@ describe("syncline serve", () => {
     } finally {
       await store.close();
     }
-  }, 60_000);
+  }, 120_000);
 
   it("ends inside its grace period when Redis is gone for ever (P8)", async () => {
     const own = await startPrivateRedis();
@@ -265,7 +265,7 @@ describe("syncline serve", () => {
     expect(code).toBe(3);
     expect(err).toContain("127.0.0.1:1");
     expect(err).not.toContain("canary-secret");
-  }, 30_000);
+  });
 });
 
 describe("syncline run --wait", () => {

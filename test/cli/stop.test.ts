@@ -120,7 +120,7 @@ describe("syncline serve that is told to stop", () => {
 
   it("parks a long list at a page, and the next process resumes there", async () => {
     const prefix = `${redis.prefix}-walk`;
-    const pages = 30;
+    const pages = 60;
     const long = await startSandbox({ activities: 100 * pages, repositories: ["HR"], faults: slowPages });
     try {
       const config = join(folder, "long.yaml");

@@ -113,7 +113,7 @@ it("says of no request that arrived that nothing was sent, in 360 races (P2)", a
   const tasks = names.flatMap((policy) =>
     targets.map((target): Task => {
       const identity = { policy, kind: "run", target, slotMs, origin: "manual" } as const;
-      const facts = { service: "main", repository: "HR", covers: [], startByMs: slotMs + 60_000 };
+      const facts = { service: "main", repository: "HR", covers: [], startByMs: slotMs + 600_000 };
       return { v: 1, id: taskId(identity), ...identity, ...facts };
     }),
   );

@@ -89,7 +89,7 @@ describe("a delete policy", () => {
     const nightly = "  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3] } }";
     const fixture = await start({
       policies: `${nightly}\n${retire(name)}\n${retire(name, ", overlap: queue").replace("retire", "retire-later")}`,
-      sandbox: { ...missing404, runMs: [4_000, 4_000] },
+      sandbox: { ...missing404, runMs: [8_000, 8_000] },
     });
     const run = fixture.run("nightly");
     await fixture.log.until(({ event }) => event === "task.started");

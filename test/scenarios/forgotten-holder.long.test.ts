@@ -26,7 +26,8 @@ afterEach(() => vi.restoreAllMocks());
 async function forgetTheEndOf(first: string, meanwhile: (slotMs: number) => Promise<void> = async () => {}) {
   const server = await startForgetfulServer();
   const policies = policy("in-turn", "queue") + policy("at-most-one", "skip");
-  world = await worldForTest({ redis: { url: server.url, prefix: "{holder}" }, policies });
+  // A lock that Redis finds again after its restart must not be over by then.
+  world = await worldForTest({ redis: { url: server.url, prefix: "{holder}" }, policies, takeOverAfterMs: 20_000 });
   const client = clientOf(server.port);
   const stamp = () => client.hget(`${world.target.prefix}:watch`, "stamp");
   const record = History.prototype.record;

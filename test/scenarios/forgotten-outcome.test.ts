@@ -19,7 +19,8 @@ afterEach(() => vi.restoreAllMocks());
 
 it("an outcome that Redis forgot, but the queue keeps, is written again unchanged", async () => {
   const server = await startForgetfulServer();
-  world = await worldForTest({ redis: { url: server.url, prefix: "{forgotten}" }, policies });
+  // A lock that Redis finds again after its restart must not be over by then.
+  world = await worldForTest({ redis: { url: server.url, prefix: "{forgotten}" }, policies, takeOverAfterMs: 20_000 });
   const client = clientOf(server.port);
   const stamp = () => client.hget(`${world.target.prefix}:watch`, "stamp");
   const record = History.prototype.record;

@@ -96,7 +96,8 @@ describe("after three hours without any replica, 36 slots of a policy", () => {
   });
 
   it("end in 36 runs with `all`, one after another and never two at once", async () => {
-    await world.log.until(() => world.log.outcomesOf("every-one").length === 36);
+    const ended = () => world.log.outcomesOf("every-one").length;
+    await expect.poll(ended, { interval: 100, timeout: 200_000 }).toBeGreaterThanOrEqual(36);
     // A further slot may come due while the 36 run.
     const records = (await ledger.holdings("every-one")).records.filter(({ slotMs }) => slotMs <= newestMs);
     expect(records.map(({ slotMs, state }) => [slotMs, state])).toEqual(slots.map((slotMs) => [slotMs, "started"]));
@@ -107,5 +108,5 @@ describe("after three hours without any replica, 36 slots of a policy", () => {
     expect(seen).toHaveLength(36);
     const overlapping = seen.filter(({ startedAt }, index) => startedAt < (seen[index - 1]?.finishedAt ?? ""));
     expect(overlapping).toEqual([]);
-  }, 120_000);
+  }, 240_000);
 });

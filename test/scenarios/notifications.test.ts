@@ -91,7 +91,7 @@ describe("a service that is down", () => {
     // this process does.
     const ended = (most: number) => log.until((event) => event === log.events.at(-1) && outcomes().length === most);
     // Their start-by time is near, so that they end while the service is away.
-    const slotMs = Date.now() - 3_600_000 + 4_000;
+    const slotMs = Date.now() - 3_600_000 + 10_000;
     await enqueue(slotMs);
     await ended(total);
     expect(new Set(outcomes().map(({ status }) => status)).has("accepted")).toBe(false);

@@ -156,7 +156,7 @@ describe("runs of the same sync job", () => {
     const slow = "  - { name: slow, service: main, repository: HR, run: { syncJobs: [3] } }";
     const { run, log, starts } = await worldForTest({
       policies: `${slow}\n${story(3)}`,
-      sandbox: { runMs: [4_000, 4_000] },
+      sandbox: { runMs: [8_000, 8_000] },
     });
     const first = run("slow");
     await log.until(({ event }) => event === "task.started");

@@ -44,7 +44,7 @@ async function runUntil(said: RegExp, args: readonly string[], variables: Readon
 
 describe("run --wait", () => {
   it("tells each change, and ends well without a policy file", async () => {
-    const { target } = await worldForTest({ policies, sandbox: { jobs: 200, runMs: [5_000, 5_000] } });
+    const { target } = await worldForTest({ policies, sandbox: { jobs: 200, runMs: [10_000, 10_000] } });
     const at = ["--prefix", target.prefix, "--redis-url", target.url];
     const { code, out, err } = await runHere(["run", "nightly", "--wait", ...at], {});
     expect({ code, err }).toMatchObject({ code: 0 });
@@ -210,6 +210,6 @@ describe("run --wait", () => {
     const at = ["--prefix", target.prefix, "--redis-url", target.url];
     answers.push(await runUntil(/no worker is alive for this service/, ["run", "nightly", "--wait", ...at]));
     for (const { code, err, afterMs } of answers)
-      expect({ code, err, isSoon: afterMs < 15_000 }).toMatchObject({ code: 1, isSoon: true });
+      expect({ code, err, isSoon: afterMs < 30_000 }).toMatchObject({ code: 1, isSoon: true });
   });
 });

@@ -18,7 +18,7 @@ describe("conflicts before and after a run", () => {
   });
 
   it("are gone when the list does not show them after its end", async () => {
-    const fixture = await worldForTest({ policies: story(5), sandbox: { runMs: [4_000, 4_000] } });
+    const fixture = await worldForTest({ policies: story(5), sandbox: { runMs: [8_000, 8_000] } });
     const ended = fixture.run("story");
     await fixture.log.until(({ event }) => event === "task.started");
     await tellSandbox(fixture, "conflicts/clear");
@@ -26,13 +26,13 @@ describe("conflicts before and after a run", () => {
   });
 
   it("are counted over several pages, too", async () => {
-    const { run } = await worldForTest({ policies: story(5), sandbox: { pageSize: 3, jobs: 25, activities: 10 } });
+    const { run } = await worldForTest({ policies: story(5), sandbox: { pageSize: 3, jobs: 25, activities: 25 } });
     expect(await run("story")).toMatchObject({ newConflicts: 1, goneConflicts: 0, stillConflicts: 1 });
   });
 
   it("are not reported, and never 0, where only an end of the list was read after", async () => {
     // More than two pages: shorter lists are read whole.
-    const fixture = { policies: story(5), sandbox: { pageSize: 1, jobs: 25, activities: 25 } };
+    const fixture = { policies: story(5, "until: settled, deadline: 60s"), sandbox: { pageSize: 1, jobs: 25, activities: 25 } };
     const { run, log } = await worldForTest(fixture);
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "conflicts", newConflicts: 1 });

@@ -45,7 +45,7 @@ async function story(unusual: string, known: { durationMs: number; activities: n
 
 describe("a run that goes on", () => {
   it("will probably end as usual: running, plan and its own follower say when", async () => {
-    const { world } = await story("off", { durationMs: 3_600_000, activities: 1 }, 8_000);
+    const { world } = await story("off", { durationMs: 3_600_000, activities: 1 }, 60_000);
     const at = ["--prefix", world.target.prefix, "--redis-url", world.target.url];
     await runHere(["run", "story", ...at], {});
     await world.log.until(({ event }) => event === "task.started");

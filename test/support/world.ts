@@ -44,6 +44,8 @@ export interface WorldOptions {
   readonly moreKeys?: string;
   /** Where the token of each further service comes from; the sandbox's own unless set. */
   readonly moreToken?: string;
+  /** After how long another one takes over a task; 5 s unless set. */
+  readonly takeOverAfterMs?: number;
   /** How many apps work side by side; 1 unless set. All write to one log. */
   readonly replicas?: number;
   readonly timing?: TaskTiming;
@@ -124,7 +126,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     owner: options.owner,
     variables,
     log,
-    takeOverAfterMs: 5_000,
+    takeOverAfterMs: options.takeOverAfterMs ?? 5_000,
     drainMs: 5_000,
     watch: { path: file, checks: policyChecks },
     retireAfterMs: 3_000,
