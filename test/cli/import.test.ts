@@ -177,6 +177,29 @@ const expected: Readonly<Record<string, Expected>> = {
       "2 policies of 5 jobs; 3 left out",
     ],
   },
+  "variables.crontab": {
+    code: 1,
+    services: ["main https://sync.example.com SYNC_TOKEN parentheses"],
+    policies: [
+      "run-1-2: main run 1,2, 0 1 * * * UTC, skip 3600s",
+      "run-3-4: main run 3,4, 0 2 * * * UTC, skip 3600s",
+      "run-42: main run 42, 0 6 * * * UTC, skip 3600s",
+    ],
+    said: [
+      "variables.crontab:6: run($ID): the id of the sync job is not known here: left out",
+      "variables.crontab:7: run($ID): the id of the sync job is not known here: left out",
+      "3 policies of 5 jobs; 2 left out",
+    ],
+  },
+  "containers.yaml": {
+    code: 1,
+    services: ["main https://sync.example.com SYNC_TOKEN parentheses"],
+    policies: ["one-each: main run 41,42, 0 1 * * * UTC, skip 600s"],
+    said: [
+      "CronJob one-each: run($(ID)): the id of the sync job is not known here: left out",
+      "1 policy of 1 job; 1 left out",
+    ],
+  },
   "either-day.crontab": {
     code: 1,
     services: ["main https://sync.example.com SYNC_TOKEN segment"],

@@ -26,7 +26,7 @@ export interface FoundCalls {
 }
 
 const callUrl =
-  /^([^\s?]*)\/api\/syncjobs\/(run|activate)(?:(?:\(|%28)([^\s)%/?]+)(?:\)|%29)|\/([^\s/?]+))\/?(?:\?(.*))?$/i;
+  /^([^\s?]*)\/api\/syncjobs\/(run|activate)(?:(?:\(|%28)(\$\(\w+\)|[^\s)%/?]+)(?:\)|%29)|\/([^\s/?]+))\/?(?:\?(.*))?$/i;
 const mention = /\/api\/syncjobs\/(run|activate)\b/i;
 const tools = new Set(["curl", "wget", "http", "https"]);
 /** Words before a command that change nothing about it. */
@@ -34,12 +34,11 @@ const prefix = /^(do|then|else|if|exec|command|time|nice|\{|\()$/;
 /** Commands without which the result is the same. */
 const idle = /^(set|echo|date|logger|exit|true|:|cd|printf|done|fi|\}|\)|\d*[<>].*)$/;
 
-/** Finds the calls of a command. `given`: the variables that its surroundings set. */
-export function findCalls(command: string, given: ScriptVariables): FoundCalls {
-  const { commands, variables } = readScript(command, given);
+/** Finds the calls of these scripts. */
+export function findCalls(scripts: readonly Script[]): FoundCalls {
   const found = { calls: [] as FoundCall[], lost: new Set<string>(), refused: [] as string[] };
-  for (const text of commands) {
-    const raw = wordsOf(text).map((word) => word.replace(/^(?:[({]+(?=\w)|--url=)/, ""));
+  for (const { command, variables } of scripts.flatMap(readScript)) {
+    const raw = wordsOf(command).map((word) => word.replace(/^(?:[({]+(?=\w)|--url=)/, ""));
     const words = raw.map((word) => fillIn(word, variables));
     const urls = words.filter((word) => callUrl.test(word));
     for (const url of urls) {
@@ -179,13 +178,10 @@ function withHint(what: string): string {
   return hint === undefined ? what : `${what} (${hint})`;
 }
 
-/** The text of every variable whose value is known. */
-export type ScriptVariables = ReadonlyMap<string, string>;
-
-/** A script as simple commands, in order, and the variables that it sets by itself. */
-interface Script {
-  readonly commands: readonly string[];
-  readonly variables: ScriptVariables;
+/** A shell text. `variables`: the text of every one whose value is known where it begins. */
+export interface Script {
+  readonly command: string;
+  readonly variables: ReadonlyMap<string, string>;
 }
 
 const quoted = `'[^']*'|"(?:\\\\.|[^"\\\\])*"`;
@@ -196,25 +192,40 @@ const comment = new RegExp(`(${quoted}|\\\\.)|(^|[\\s;&|(])#[^\\n]*`, "gm");
 const nested = new RegExp(`\\b(?:ba|da|z|k)?sh\\s+-\\w*c\\s+(${quoted})`, "g");
 const loop = /\bfor\s+(\w+)\s+in\s+([^;\n]+?)\s*[;\n]\s*do\b([\s\S]*?)\bdone\b/g;
 const assignment = new RegExp(`^(?:export\\s+)?([A-Za-z_]\\w*)=(${quoted}|[^\\s'"]*)$`);
+/** Sets a variable to what is not known here: `ID=$(next one)`, `then ID=7`. */
+const unclear = /^(?:(?:then|else|do|export|local|readonly)\s+)*([A-Za-z_]\w*)=/;
+/** A value that a command prints, or a `$(NAME)` of Kubernetes that is not known. */
+const printed = /^(?:\$\([^()]*\)|`[^`]*`)$/;
 const loopRoundsMax = 1_000;
 
-/** Reads a script. `given`: what its surroundings set. */
-function readScript(text: string, given: ScriptVariables): Script {
+/** The simple commands of a script, in order, each with the variables that are known at it. */
+function readScript(script: Script): Script[] {
   const flat = unrollLoops(
-    withoutComments(text.replaceAll(/\\\r?\n/g, " ")).replaceAll(
+    withoutComments(script.command.replaceAll(/\\\r?\n/g, " ")).replaceAll(
       nested,
       (_, inner: string) => `\n${withoutComments(withoutQuotes(inner))}\n`,
     ),
   );
-  const variables = new Map(given);
-  const commands: string[] = [];
+  const commands: Script[] = [];
+  let { variables } = script;
+  // One set to what is not known stands for itself: `${NAME:-other}` does not become the other.
+  const set = (name: string, value = `$${name}`) => {
+    variables = new Map([...variables, [name, value]]);
+  };
   for (const [part] of flat.matchAll(parts)) {
     const command = part.trim();
-    const [, name, value = ""] = assignment.exec(command) ?? [];
-    if (name === undefined) commands.push(command);
-    else variables.set(name, fillIn(withoutQuotes(value), variables));
+    if (command === "") continue;
+    const [, name, text = ""] = assignment.exec(command) ?? [];
+    if (name !== undefined) {
+      const value = fillIn(withoutQuotes(text), variables);
+      set(name, printed.test(value) ? undefined : value);
+      continue;
+    }
+    commands.push({ command, variables });
+    const [, assigned] = unclear.exec(command) ?? [];
+    if (assigned !== undefined) set(assigned);
   }
-  return { commands: commands.filter((command) => command !== ""), variables };
+  return commands;
 }
 
 function withoutComments(text: string): string {
@@ -222,7 +233,7 @@ function withoutComments(text: string): string {
 }
 
 /** Puts in the variables that are known: `$NAME`, `${NAME}`, `${NAME:-other}`, `$(NAME)`. */
-function fillIn(text: string, variables: ScriptVariables): string {
+function fillIn(text: string, variables: Script["variables"]): string {
   return text.replaceAll(
     /\$(?:\{(\w+)(?::?-([^}]*))?\}|\((\w+)\)|(\w+))/g,
     (whole, braced?: string, other?: string, inPod?: string, bare?: string) =>

@@ -3,7 +3,7 @@
 import type { PolicySet } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { checkCron } from "../../schedule/cron-pattern.ts";
-import { type FoundCall, findCalls, type ScriptVariables, type TokenOrigin } from "./find-calls.ts";
+import { type FoundCall, findCalls, type Script, type TokenOrigin } from "./find-calls.ts";
 import { comment, flow, policyName, quoted } from "./policy-text.ts";
 
 /** One scheduled command. `where`: what people call it; `notes`: what of it is not kept. */
@@ -13,8 +13,8 @@ export interface ScheduledJob {
   readonly name: string | undefined;
   readonly schedule: string;
   readonly timezone: string | undefined;
-  readonly command: string;
-  readonly variables: ScriptVariables;
+  /** One a container; a line of a crontab has one. */
+  readonly scripts: readonly Script[];
   readonly settings: { readonly overlap?: "skip" | "allow"; readonly catchUpWindow?: string };
   readonly isSuspended: boolean;
   /** Why its schedule means another thing here, if so. */
@@ -76,7 +76,7 @@ export function toPolicies(jobs: readonly ScheduledJob[], given: JobSurroundings
 }
 
 function policiesOf(job: ScheduledJob, making: Making): string[] {
-  const { calls, lost, refused } = findCalls(job.command, job.variables);
+  const { calls, lost, refused } = findCalls(job.scripts);
   const say = (what: string) => sayIn(making, `${job.where}: ${what}`);
   const leaveOut = (what: string) => {
     making.leftOut += 1;

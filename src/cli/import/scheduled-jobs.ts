@@ -84,15 +84,13 @@ function toJob({ metadata, spec }: CronJob): ScheduledJob {
   const { name, namespace } = metadata;
   const { spec: pod } = spec.jobTemplate.spec.template;
   const containers = [...pod.initContainers, ...pod.containers];
-  const env = containers.flatMap((one) => one.env);
   const catchUpWindow = windowOf(spec.startingDeadlineSeconds ?? undefined);
   return {
     where: `CronJob ${namespace === undefined ? "" : `${namespace}/`}${name}`,
     name,
     schedule: spec.schedule,
     timezone: spec.timeZone,
-    command: containers.map(commandOf).join("\n"),
-    variables: new Map(env.flatMap(({ name: one, value }) => (value === undefined ? [] : [[one, value] as const]))),
+    scripts: containers.map((one) => ({ command: commandOf(one), variables: variablesOf(one) })),
     settings: defined({ overlap: spec.concurrencyPolicy && overlaps[spec.concurrencyPolicy], catchUpWindow }),
     isSuspended: spec.suspend === true,
     notes: [...notesOf(spec), ...containers.flatMap(containerNotes)],
@@ -114,6 +112,10 @@ function commandOf(one: Container): string {
   const [program = "", option = "", script] = words;
   if (shell.test(program) && /^-\w*c$/.test(option) && script !== undefined) return script;
   return words.map(shellWord).join(" ");
+}
+
+function variablesOf({ env }: Container): Map<string, string> {
+  return new Map(env.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value] as const])));
 }
 
 /** `startingDeadlineSeconds` within what `catchUpWindow` takes. */
@@ -203,8 +205,9 @@ export function readCrontab(text: string, name: string): ReadJobs {
       const [text = ""] = /^(?:\\.|[^%\\])*/s.exec(command) ?? [];
       if (text !== command) notes.push(`${where}: an unescaped % ends the command, as cron reads it`);
       jobs.push({
-        ...{ where, schedule, timezone: variables.get("CRON_TZ"), command: text.replaceAll("\\%", "%") },
-        ...{ name: undefined, variables: new Map(variables), settings: {}, isSuspended: false, notes: [] },
+        ...{ where, schedule, timezone: variables.get("CRON_TZ") },
+        ...{ name: undefined, settings: {}, isSuspended: false, notes: [] },
+        scripts: [{ command: text.replaceAll("\\%", "%"), variables: new Map(variables) }],
         ...(wantsBothDays(schedule) ? { unlike: bothDays } : {}),
       });
     }
