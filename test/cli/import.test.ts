@@ -188,7 +188,8 @@ const expected: Readonly<Record<string, Expected>> = {
     said: [
       "variables.crontab:6: run($ID): the id of the sync job is not known here: left out",
       "variables.crontab:7: run($ID): the id of the sync job is not known here: left out",
-      "3 policies of 5 jobs; 2 left out",
+      "variables.crontab:8: run($ID): the id of the sync job is not known here: left out",
+      "3 policies of 6 jobs; 3 left out",
     ],
   },
   "containers.yaml": {

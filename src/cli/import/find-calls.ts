@@ -192,8 +192,8 @@ const comment = new RegExp(`(${quoted}|\\\\.)|(^|[\\s;&|(])#[^\\n]*`, "gm");
 const nested = new RegExp(`\\b(?:ba|da|z|k)?sh\\s+-\\w*c\\s+(${quoted})`, "g");
 const loop = /\bfor\s+(\w+)\s+in\s+([^;\n]+?)\s*[;\n]\s*do\b([\s\S]*?)\bdone\b/g;
 const assignment = new RegExp(`^(?:export\\s+)?([A-Za-z_]\\w*)=(${quoted}|[^\\s'"]*)$`);
-/** Sets a variable to what is not known here: `ID=$(next one)`, `then ID=7`. */
-const unclear = /^(?:(?:then|else|do|export|local|readonly)\s+)*([A-Za-z_]\w*)=/;
+/** Sets a variable to what is not known here: `ID=$(next one)`, `then ID=7`, `for ID in $(ids)`. */
+const unclear = /^(?:(?:then|else|do|export|local|readonly)\s+)*(?:for\s+(\w+)\s+in\b|([A-Za-z_]\w*)=)/;
 /** A value that a command prints, or a `$(NAME)` of Kubernetes that is not known. */
 const printed = /^(?:\$\([^()]*\)|`[^`]*`)$/;
 const loopRoundsMax = 1_000;
@@ -222,7 +222,7 @@ function readScript(script: Script): Script[] {
       continue;
     }
     commands.push({ command, variables });
-    const [, assigned] = unclear.exec(command) ?? [];
+    const [, looped, assigned = looped] = unclear.exec(command) ?? [];
     if (assigned !== undefined) set(assigned);
   }
   return commands;
@@ -257,12 +257,15 @@ function withoutQuotes(text: string): string {
   );
 }
 
+/** A loop over what a command prints stays: its items are not known. A pod fills in `$(NAME)`. */
 function unrollLoops(text: string): string {
-  return text.replaceAll(loop, (_, name: string, items: string, body: string) =>
-    items
-      .split(/\s+/)
-      .slice(0, loopRoundsMax)
-      .map((item) => body.replaceAll(new RegExp(`\\$(?:\\{${name}\\}|${name}\\b)`, "g"), () => withoutQuotes(item)))
-      .join("\n"),
+  return text.replaceAll(loop, (whole: string, name: string, items: string, body: string) =>
+    /\$\((?!\w+\))|`/.test(items)
+      ? whole
+      : items
+          .split(/\s+/)
+          .slice(0, loopRoundsMax)
+          .map((item) => body.replaceAll(new RegExp(`\\$(?:\\{${name}\\}|${name}\\b)`, "g"), () => withoutQuotes(item)))
+          .join("\n"),
   );
 }
