@@ -32,7 +32,10 @@ describe("conflicts before and after a run", () => {
 
   it("are not reported, and never 0, where only an end of the list was read after", async () => {
     // More than two pages: shorter lists are read whole.
-    const fixture = { policies: story(5, "until: settled, deadline: 60s"), sandbox: { pageSize: 1, jobs: 25, activities: 25 } };
+    const fixture = {
+      policies: story(5, "until: settled, deadline: 60s"),
+      sandbox: { pageSize: 1, jobs: 25, activities: 25 },
+    };
     const { run, log } = await worldForTest(fixture);
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "conflicts", newConflicts: 1 });
