@@ -147,7 +147,7 @@ describe("deliveries", () => {
     expect(mended.accepted).toEqual(["a"]);
   });
 
-  it("end with the settings that they began with, and are told once, when their sink is changed", async () => {
+  it("end with the settings they began with, and are told once, when the sink changes", async () => {
     const hook = await receiver();
     hook.answer = () => ({ status: 200, afterMs: 300 });
     const settings = sinkOf("ops", webhookTo(hook.url));
