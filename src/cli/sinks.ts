@@ -89,11 +89,9 @@ async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   }
 }
 
-/** When a sink last got a digest, or will get it. */
+/** When a digest last went to a sink that has not refused it. */
 function lastDigestMs(name: string, digests: readonly LastDigest[]): number | undefined {
-  const own = digests.filter(({ to }) =>
-    to.some(({ sink, state }) => sink === name && state !== "failed" && state !== "held"),
-  );
+  const own = digests.filter(({ to }) => to.some(({ sink, state }) => sink === name && state !== "failed"));
   return own.length === 0 ? undefined : Math.max(...own.map(({ atMs }) => atMs));
 }
 

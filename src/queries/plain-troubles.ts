@@ -95,7 +95,8 @@ function happened(line: PolicyLine, clock: PlainClock): string {
     case "unknown":
       return `not known${since} whether it ran well${reasonOf(line)}; its data may be old, or done in part`;
     case "missed":
-      return `did not run${at}; its data is older than planned`;
+      // A missed slot is noted when it was found.
+      return `did not run in time${line.missedMs === undefined ? at : `, as was found${at}`}; its data is older than planned`;
     case "late":
       return underWayMs === undefined
         ? `late${since}, when it should have been done${worst?.weight === "bad" ? `: ${endOf(line)}` : ""}`

@@ -30,12 +30,12 @@ export interface KnownAhead {
   readonly running: readonly RunNow[];
 }
 
-/** A run that goes on, and when it would end as usual. `isLong`: that time is over. */
+/** A run that goes on, when it would end as usual, and until when it goes on at least. */
 export interface RunNow extends RunInFlight {
   readonly policy: string;
   readonly usualMs: number;
   readonly endsMs: number;
-  readonly isLong: boolean;
+  readonly untilMs: number;
 }
 
 /** Reads what is in force, and how long the policies' runs take. */
@@ -88,7 +88,7 @@ async function readRunning(
     const usualMs = known === undefined ? undefined : usualMsOf(known.runs);
     if (usualMs === undefined) return [];
     const endsMs = run.sentAtMs + usualMs;
-    return [{ ...run, policy, usualMs, endsMs, isLong: endsMs < nowMs }];
+    return [{ ...run, policy, usualMs, endsMs, untilMs: Math.max(endsMs, nowMs) }];
   });
 }
 
@@ -192,9 +192,7 @@ export function* timeLineEvents(question: TimeLineQuestion): Generator<Simulatio
     question.shown.filter((policy) => !isChainTimed(chainOf(policy, byName))).map(({ name }) => name),
   );
   const shownJobs = new Set(question.shown.flatMap(syncJobsOf));
-  const running = question.running.filter(
-    (run) => (run.isLong || run.endsMs >= range.fromMs) && shownJobs.has(syncJobKey(run)),
-  );
+  const running = question.running.filter((run) => run.untilMs >= range.fromMs && shownJobs.has(syncJobKey(run)));
   const runningBySyncJob = Map.groupBy(running, syncJobKey);
   return { rows: list.rows, cutMs, seenUntilMs, untimed, running, runningBySyncJob };
 }

@@ -113,7 +113,8 @@ export class CallFailure {
   }
 
   #status(head: AnswerHead, answer: string | undefined, isOfProxy: boolean): ServiceError {
-    if (isOfProxy) return this.#error({ kind: "contract", sent: "maybe", problem: proxyProblem }, head);
+    if (isOfProxy)
+      return this.#error({ kind: "contract", sent: "maybe", problem: `status ${head.status}: ${proxyProblem}` }, head);
     const { status, headers } = head;
     const retryAfterMs = parseRetryAfter(headers, this.#nowMs);
     const problem = `the service answered with status ${status}${noAnswerOf(status)}`;

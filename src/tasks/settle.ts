@@ -131,7 +131,8 @@ function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
   if (one === undefined) return undefined;
   const name = one.label ?? one.id;
   const what = failed === undefined ? `whether ${name} succeeded cannot be read` : `${name} did not succeed`;
-  const detail = `the activities stayed quiet, and ${what}`;
+  const whose = unnamed.length === 0 ? "" : ", of which sync job the mapping does not say";
+  const detail = `the activities stayed quiet, and ${what}${whose}`;
   return failed?.finished === true && confidence !== "ambiguous" && unnamed.length === 0
     ? { status: "failed", evidence: "inferred", reason: "run-failed", detail, newConflicts }
     : { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };

@@ -33,7 +33,11 @@ const rows: readonly Row[] = [
   { what: "503 with Retry-After", status: 503, kind: statusKind(503, 1_000), sent: "maybe", retryAfterMs: 1_000 },
   { what: "DNS, refused, TLS, connection time-out; no token for now", kind: "unreachable", sent: "no" },
   { what: "reset, cut or time-out after the connection stood", kind: "answer-lost", sent: "maybe" },
-  { what: "2xx of the wrong shape or size; a login page; a proxy's 404", kind: "contract", sent: "maybe" },
+  {
+    what: "2xx of the wrong shape or size; a login page; a proxy's 404, or its 400 for a read",
+    kind: "contract",
+    sent: "maybe",
+  },
   { what: "no usable token", kind: "unauthorized", sent: "no" },
   { what: "stopped by Syncline before the first byte", kind: "cancelled", sent: "no" },
   { what: "stopped by Syncline after it", kind: "cancelled", sent: "maybe" },

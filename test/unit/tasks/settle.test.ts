@@ -84,7 +84,10 @@ describe("a run of which only the growth of a list tells", () => {
     expect(settled(of({ finished: undefined }))).toMatchObject(unknown);
     expect(settled(of({ finished: false }))).toMatchObject({ status: "succeeded", evidence: "inferred" });
     // Of which sync job it is, the mapping does not say.
-    expect(settled({ ...quiet, unnamed: [activity("a", false)] })).toMatchObject(unknown);
+    expect(settled({ ...quiet, unnamed: [activity("a", false)] })).toMatchObject({
+      ...unknown,
+      detail: `${detail}, of which sync job the mapping does not say`,
+    });
     expect(settled({ ...quiet, unnamed: [activity("a", true)] })).toMatchObject({ status: "succeeded" });
     expect(settled(of({ succeeded: undefined, unread: ["succeeded"] }))).toMatchObject({
       ...unknown,

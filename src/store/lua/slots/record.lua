@@ -6,9 +6,9 @@
 -- has followers, and the month of each slot that the day summaries count
 -- ARGV: most records of a policy, their retention (ms); then for each policy its name, schedule (''
 -- for any), expected watermark, new watermark, outbox field, tasks (JSON, '' for none), number of
--- records, number of followers, '1' to notify sinks of missed slots, when it was planned; slot, record
--- (JSON) and change of the day's summary ('' for none) of each record; follower, its schedule and waiting slot (JSON)
--- in turn
+-- records, number of followers, '1' to notify sinks of missed slots, when it was planned; slot,
+-- record (JSON) and change of the day's summary ('' for none) of each record; follower, its
+-- schedule and waiting slot (JSON) in turn
 -- Answers for each policy 'recorded', 'moved', 'superseded' (another schedule is in force) or
 -- 'fault', the watermark that stands ('' for none) and Redis's refusal. The slots of the others are
 -- recorded all the same.
@@ -63,8 +63,9 @@ local function openWaiting(plan, followed, waits)
 end
 
 local function record(plan)
+  local slotsKey, indexKey, policy, at = plan.slotsKey, plan.indexKey, plan.policy, plan.plannedAt
   for i, slot in ipairs(plan.slots) do
-    local isNew = writeRecord(plan.slotsKey, plan.indexKey, troublesKey, plan.policy, plan.plannedAt, slot, plan.records[i])
+    local isNew = writeRecord(slotsKey, indexKey, troublesKey, policy, at, slot, plan.records[i])
     if isNew and plan.daysKeys[i] then addToDay(plan.daysKeys[i], plan.changes[i]) end
   end
   local waits = {}

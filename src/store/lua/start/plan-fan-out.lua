@@ -1,5 +1,6 @@
 -- Names the sync jobs of a run over masks, if this step has the claim. The policy's state forgets
--- what they no longer name, and that masks could not be read, unless that is of a newer slot.
+-- what they no longer name, and that masks could not be read, unless that is of a newer slot; so do
+-- the noted troubles.
 -- KEYS: entry, event stream, policy state, changed policies, troubles
 -- ARGV: claimant, targets (JSON), policy, slot, '1' to notify sinks
 -- Answers 1 when done.
@@ -18,7 +19,8 @@ local function forgetUnnamed()
       updateAcknowledgement(stateKey, redis.call('HGET', stateKey, 'acknowledged'), target, 0, true)
       redis.call('HDEL', stateKey, target)
       local name = cjson.decode('[' .. target .. ']')[1]
-      redis.call('ZREM', troublesKey, 'failing/' .. policy .. '/' .. name)
+      local noted = '/' .. policy .. '/' .. name
+      redis.call('ZREM', troublesKey, 'failing' .. noted, 'conflicts' .. noted)
       isChanged = true
     end
   end
