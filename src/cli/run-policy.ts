@@ -57,7 +57,7 @@ const reasonsShownMax = 20;
 const help = `
 A running \`syncline serve\` does the work. With --wait every change is told, and why nothing goes on. Without a worker alive and with --config, this process works itself meanwhile. Ctrl-C ends the wait, not the run: it says what goes on and how to look again.
 A sync job without a policy is run by the \`defaults\` of the policy files; its outcome is in \`syncline history by-hand.run\`.
-Exit codes: 0 all ended well, 1 one did not, was skipped, or had no outcome when the wait ended, 2 wrong use, 3 Redis is out of reach.
+Exit codes: 0 all succeeded or were accepted, 1 one did not, had conflicts, was skipped, or had no outcome when the wait ended, 2 wrong use, 3 Redis is out of reach.
 
 Examples:
   $ syncline run contracts-nightly --wait && echo good

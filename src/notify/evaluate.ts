@@ -63,7 +63,9 @@ export class Evaluation {
       const alertEvent = toAlertEvent(event, this.world.breakers.get(policy.service) !== undefined, notifyOn);
       const decision = decideEvent(policy, { policy: before, service }, alertEvent);
       this.world.services.set(policy.service, decision.service);
-      if (policy.heartbeat !== undefined && didWork(alertEvent.health))
+      // One that ends well feeds no watch over another one that fails.
+      const isWell = Object.values(decision.policy.targets).every(({ health }) => didWork(health));
+      if (policy.heartbeat !== undefined && didWork(alertEvent.health) && isWell)
         this.heartbeats.set(policy.name, event.id.split("-")[0] ?? "");
       return decision;
     });

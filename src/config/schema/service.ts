@@ -110,7 +110,7 @@ const propertyName = z
 const syncJobMappingSchema = z.strictObject({
   active: required(
     expressionSchema,
-    "True when the sync job is active: a read then verifies each activation.",
+    "True when the sync job is active: a read then verifies each activation of an activate policy.",
     'item.state == "Active"',
   ),
   select: optional(z.array(propertyName).min(1).max(20), "The properties to request (`$select`); default: none.", [

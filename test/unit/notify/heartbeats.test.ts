@@ -98,6 +98,17 @@ describe("heartbeats", () => {
     ]);
   });
 
+  it("are not due while another sync job of the policy is bad", async () => {
+    const fixture = new NotifyFixture([{ ...notifiedPolicy("a"), heartbeat: { url: "https://x.example" } }]);
+    fixture.ended("a", { status: "failed", reason: "run-failed", target: "43" });
+    fixture.ended("a");
+    await fixture.after(10_000);
+    expect([...fixture.parts.heartbeats]).toEqual([]);
+    fixture.ended("a", { target: "43" });
+    await fixture.after(10_000);
+    expect(fixture.parts.heartbeats.size).toBe(1);
+  });
+
   it("wait ten minutes for a replica that has loaded the policy", async () => {
     const [young, old] = [houseOf({ a: undefined }, 599_999), houseOf({ a: undefined }, 600_000)];
     await young.heartbeats.runOnce();
