@@ -114,9 +114,13 @@ const policySchema = z.strictObject({
     successBy: "06:00",
     on: "1-5",
   }),
-  heartbeat: optional(heartbeatSchema, "A dead man's switch: a URL that Syncline requests after each success, while no sync job of the policy is bad.", {
-    url: "https://beats.example.com/ping/contracts",
-  }),
+  heartbeat: optional(
+    heartbeatSchema,
+    "A dead man's switch: a URL that Syncline requests after each success, while no sync job of the policy is bad.",
+    {
+      url: "https://beats.example.com/ping/contracts",
+    },
+  ),
 });
 
 /** A policy file as people write it. */
