@@ -42,7 +42,7 @@ const histogram = <const L extends Labels>(labels: L, help: string, buckets: rea
 
 /** All metrics by name. Node's own metrics come on top. */
 export const metricTable = {
-  syncline_slots_total: counter(["policy", "slotOutcome"], "Slots by outcome."),
+  syncline_slots_total: counter(["policy", "slotOutcome"], "Slots by outcome; started: without those that the sweep queued."),
   syncline_slot_delay_seconds: histogram(
     [],
     "Time from a slot's due time until its tasks were queued, without followers.",
@@ -50,7 +50,7 @@ export const metricTable = {
   ),
   syncline_slots_repaired_total: counter(
     [],
-    "Slots whose tasks the sweep queued, because their scheduler died in between.",
+    "Slots whose tasks the sweep queued, because their scheduler died or Redis failed in between.",
   ),
   syncline_heartbeat_timestamp_seconds: ownGauge(
     ["role"],

@@ -66,7 +66,7 @@ const incidents: Readonly<Record<string, Incident>> = {
   "one service of two is down for ten minutes": {
     // In between a scrape comes without what stands in Redis: that is no end, and no second page.
     at: (minute) => ({ main: minute >= 62 && minute < 72 ? "down" : "well", isSlow: minute === 65 || minute === 69 }),
-    told: [critical("SynclineBreakerOpen", 67, 73, "main"), warning("SynclineStartUnknown", 89, 129, "main")],
+    told: [critical("SynclineBreakerOpen", 67, 71, "main"), warning("SynclineStartUnknown", 87, 129, "main")],
   },
   "the token is wrong": {
     at: during(62, 82, { main: "denied" }),

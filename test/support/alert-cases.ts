@@ -147,11 +147,27 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
   },
   SynclineTokenExpiring: {
     fires: { series: { [expiry]: "1200x30", [renewals]: "0+1x30" }, atMinute: 14, labels: 'service="main"' },
-    silent: { series: { [expiry]: "1200x30", [renewals]: stays }, atMinute: 14 },
+    // A token that is not used any more, and one whose renewal failed once and then worked.
+    silent: {
+      series: {
+        [expiry]: "0x30",
+        [expiry.replace("}", ',instance="b"}')]: "1200x6 9000x24",
+        [renewals.replace("}", ',instance="b"}')]: "0x6 1x24",
+      },
+      atMinute: 14,
+    },
   },
   SynclineBreakerOpen: {
     fires: { ...one(breaker("server"), "1x30"), labels: 'service="main"' },
-    silent: { series: { [breaker("server")]: "0x8 1x3 0x20", [breaker("unauthorized")]: "1x30" }, atMinute: 14 },
+    // A closed breaker has another cause, and the series of the old one ends.
+    silent: {
+      series: {
+        [breaker("server")]: "_x8 1x4 stale _x20",
+        [breaker("none")]: "0x7 stale _x4 0x20",
+        [breaker("unauthorized")]: "1x30",
+      },
+      atMinute: 14,
+    },
   },
   SynclineLinkRefused: {
     fires: { ...one(links("refused"), rises), labels: 'service="main"' },
