@@ -42,7 +42,10 @@ const histogram = <const L extends Labels>(labels: L, help: string, buckets: rea
 
 /** All metrics by name. Node's own metrics come on top. */
 export const metricTable = {
-  syncline_slots_total: counter(["policy", "slotOutcome"], "Slots by outcome; started: without those that the sweep queued."),
+  syncline_slots_total: counter(
+    ["policy", "slotOutcome"],
+    "Slots by outcome; started: without those that the sweep queued.",
+  ),
   syncline_slot_delay_seconds: histogram(
     [],
     "Time from a slot's due time until its tasks were queued, without followers.",
