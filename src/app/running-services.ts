@@ -235,6 +235,8 @@ export class RunningServices implements Component {
     this.#oldClients.add(client);
     const close = async () => {
       await systemClock.sleep(clientGraceMs + 2 * settings.requestTimeoutMs, this.#stopping.signal);
+      // A stop closes it when the steps in work have ended.
+      if (this.#stopping.signal.aborted) return;
       client.close();
       this.#oldClients.delete(client);
     };

@@ -66,12 +66,11 @@ export function cancelCommand(io: CommandIo): Command {
         const outcome = await waitForOutcome(task, store, io.signal);
         if (met === "settled" || (outcome !== undefined && outcome.reason !== "cancelled"))
           return showEnded(outcome, task.id, options, io);
+        const isApply = "kind" in task && task.kind === "apply";
+        const unsent = isApply ? "what it has changed by now stays" : "nothing is sent";
+        const becomes = met === "claimed" ? unsent : "it goes on at the service";
         if (options.json) io.out(JSON.stringify(outcome ?? null));
-        else
-          io.out(
-            outcome?.detail ??
-              `${task.id} is cancelled: ${met === "claimed" ? "nothing is sent" : "it goes on at the service"}`,
-          );
+        else io.out(outcome?.detail ?? `${task.id} is cancelled: ${becomes}`);
         if (outcome === undefined) io.err(await describeWait(store));
       });
     });
@@ -108,9 +107,11 @@ async function questionOf(task: Task, store: Store): Promise<string> {
   const isSent = state === "sending" || state === "confirmed";
   const now = isSent
     ? `It was sent ${sentAtMs === undefined ? "" : `at ${showInstant(sentAtMs)} `}and goes on at the service; Syncline stops to follow it.`
-    : activation === undefined
-      ? "Nothing was sent yet."
-      : `The run is not started yet, but ${activation}.`;
+    : task.kind === "apply"
+      ? "What it has changed by now stays, and a step under way ends first."
+      : activation === undefined
+        ? "Nothing was sent yet."
+        : `The run is not started yet, but ${activation}.`;
   return `${now} Cancel ${task.id}?`;
 }
 

@@ -24,7 +24,7 @@ const outageReplies: Readonly<Record<string, string>> = {
 };
 
 /** Replies without a code that mean the same. */
-const outageTexts = /^ERR (max number of clients reached|Script killed by user)/;
+const outageTexts = /^ERR (max number of clients reached|Script killed by user|WAIT cannot be used with replica)/;
 
 /** Messages of ioredis's plain errors: of a connection, a cut pipeline, a cluster without nodes. */
 const outageMessage =

@@ -31,6 +31,13 @@ it("are not missed by more than a moment, however long the wait", async () => {
   expect(waitMs).toBeLessThanOrEqual(50_050);
 });
 
+it("are let in when Redis's clock was set back behind what was sent", async () => {
+  const limiter = limiterOf("back", 0.02, 0.999);
+  await store.redis.lpush(store.key("limiter-sent", "back"), `${(Date.now() + 3_600_000) * 1_000}`);
+  expect(await waitOf(limiter)).toBe(0);
+  expect(await waitOf(limiter)).toBeGreaterThan(0);
+});
+
 it("are kept by who comes a moment too early, instead of going behind all others", async () => {
   const limiter = limiterOf("early", 0.2, 0);
   expect(await waitOf(limiter)).toBe(0);

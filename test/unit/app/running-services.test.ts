@@ -70,6 +70,31 @@ it("a changed service's old client may end two requests, however long they take"
   await vi.waitFor(() => expect(close).toHaveBeenCalledOnce());
 });
 
+it("a stop lets a changed service's old client end the steps in work", async () => {
+  const drained = Promise.withResolvers<void>();
+  const close = vi.fn();
+  const settings = (concurrency: number) => ({ concurrency, requestTimeoutMs: 600_000 }) as ServiceSettings;
+  const services = new RunningServices({
+    services: new Map([["main", settings(1)]]),
+    createClient: ({ concurrency }) => ({ close: () => close(concurrency) }) as unknown as SyncService,
+    onAdopted: () => {},
+    log: silentLog,
+    retireAfterMs: 0,
+  });
+  const consumers = { name: "consumers", start: async () => {}, resize: () => {}, ended: async () => {} };
+  services.consume({
+    createConsumers: () => ({ ...consumers, stop: () => drained.promise }),
+    pending: async () => 0,
+  });
+  services.adopt(new Map([["main", settings(2)]]));
+  const stopping = services.stop();
+  await new Promise(setImmediate);
+  expect(close).not.toHaveBeenCalled();
+  drained.resolve();
+  await stopping;
+  expect(close.mock.calls.flat().toSorted()).toEqual([1, 2]);
+});
+
 it("services that cannot all be adopted change nothing, and leave no client open", () => {
   const closed: string[] = [];
   const adopted: string[] = [];

@@ -20,6 +20,7 @@ describe("what Redis answers", () => {
     "NOAUTH Authentication required.",
     "NOPERM User syncline has no permissions to run the 'evalsha' command",
     "ERR max number of clients reached",
+    "ERR WAIT cannot be used with replica instances. Please also note that writable replicas are different.",
     wrapped("-READONLY You can't write against a read only replica."),
     wrapped("-OOM command not allowed when used memory > 'maxmemory'."),
   ])("is about Redis: %s", (message) => {
