@@ -66,8 +66,7 @@ export function cancelCommand(io: CommandIo): Command {
         const outcome = await waitForOutcome(task, store, io.signal);
         if (met === "settled" || (outcome !== undefined && outcome.reason !== "cancelled"))
           return showEnded(outcome, task.id, options, io);
-        const isApply = "kind" in task && task.kind === "apply";
-        const unsent = isApply ? "what it has changed by now stays" : "nothing is sent";
+        const unsent = task.kind === "apply" ? "what it has changed by now stays" : "nothing is sent";
         const becomes = met === "claimed" ? unsent : "it goes on at the service";
         if (options.json) io.out(JSON.stringify(outcome ?? null));
         else io.out(outcome?.detail ?? `${task.id} is cancelled: ${becomes}`);

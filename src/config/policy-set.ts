@@ -327,7 +327,7 @@ export interface Policy {
   readonly unusual?: UnusualRule | undefined;
   /** The rules of each sink, once a sink; undefined: no sink. */
   readonly notify?: readonly NotifyRule[];
-  /** Requested after each success. The URL may be a secret. */
+  /** Requested after each success while no sync job is bad. The URL may be a secret. */
   readonly heartbeat?: { readonly url: string };
   readonly where: { readonly file: string; readonly line: number };
 }

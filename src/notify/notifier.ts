@@ -11,6 +11,7 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { EnqueueNotices, Notice } from "../model/notice.ts";
 import {
+  isNotified,
   leftToNewerMs,
   type MustWait,
   type NotifyBatch,
@@ -370,17 +371,17 @@ export class Notifier implements Component {
     await this.#options.notifyStore.noteLost(lost);
   }
 
-  /** The policies with an alert state; without sinks they are forgotten in a day. */
+  /** The policies with an alert state; without sinks or a heartbeat they are forgotten in a day. */
   async #known(nowMs: number) {
     const { notifyStore, policy } = this.#options;
     const all = [...(await notifyStore.texts("policies"))];
-    const hasSinks = (name: string) => policy(name)?.notify !== undefined;
+    const isWatched = (name: string) => isNotified(policy(name));
     const isForgotten = ([name, text]: readonly [string, string]) => {
       const ends = Object.values(parsePolicyAlert(text).targets).map(({ brief }) => Date.parse(brief.at));
-      return !hasSinks(name) && nowMs - Math.max(0, ...ends) > forgetMs;
+      return !isWatched(name) && nowMs - Math.max(0, ...ends) > forgetMs;
     };
     const names = (entries: readonly (readonly [string, string])[]) => entries.map(([name]) => name);
-    return { notified: names(all).filter(hasSinks), forgotten: names(all.filter(isForgotten)) };
+    return { notified: names(all).filter(isWatched), forgotten: names(all.filter(isForgotten)) };
   }
 
   /** Notes a change of the policies: nothing is forgotten for a while after it. */

@@ -94,7 +94,8 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
   },
   SynclinePolicyQuarantined: {
     fires: { ...one(troubled("quarantined"), "0x5 2x30"), labels: 'service="main"' },
-    silent: { series: { [troubled("quarantined")]: "0x30", [troubled("stale")]: "2x30" }, atMinute: 14 },
+    // An outage that explains it is told within six minutes.
+    silent: { series: { [troubled("quarantined")]: "0x5 2x30", [troubled("stale")]: "2x30" }, atMinute: 10 },
   },
   SynclineNoScheduler: {
     fires: {
@@ -151,7 +152,7 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     silent: {
       series: {
         [expiry]: "0x30",
-        [expiry.replace("}", ',instance="b"}')]: "1200x6 9000x24",
+        [expiry.replace("}", ',instance="b"}')]: "1200x6 1300x24",
         [renewals.replace("}", ',instance="b"}')]: "0x6 1x24",
       },
       atMinute: 14,
@@ -166,7 +167,7 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
         [breaker("none")]: "0x7 stale _x4 0x20",
         [breaker("unauthorized")]: "1x30",
       },
-      atMinute: 14,
+      atMinute: 13,
     },
   },
   SynclineLinkRefused: {

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { Heartbeats } from "../../../src/notify/heartbeats.ts";
 import { createPinger } from "../../../src/service/ping.ts";
-import { beginMs, NotifyFixture, notifiedPolicy } from "../../support/notify-fixture.ts";
+import { beginMs, NotifyFixture, notifiedPolicy, policyOver } from "../../support/notify-fixture.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const pinger = createPinger();
@@ -98,13 +98,19 @@ describe("heartbeats", () => {
     ]);
   });
 
-  it("are not due while another sync job of the policy is bad", async () => {
-    const fixture = new NotifyFixture([{ ...notifiedPolicy("a"), heartbeat: { url: "https://x.example" } }]);
+  it("are not due while another sync job of the policy is bad, for however long", async () => {
+    const { notify: _, ...unheard } = policyOver("a", 42, 43);
+    const heartbeat = { url: "https://x.example" };
+    const fixture = new NotifyFixture([{ ...unheard, heartbeat }]);
     fixture.ended("a", { status: "failed", reason: "run-failed", target: "43" });
+    await fixture.after(3 * 86_400_000);
     fixture.ended("a");
     await fixture.after(10_000);
     expect([...fixture.parts.heartbeats]).toEqual([]);
-    fixture.ended("a", { target: "43" });
+    const { notify: __, ...without } = policyOver("a", 42);
+    fixture.policies = [{ ...without, heartbeat }];
+    await fixture.after(600_000);
+    fixture.ended("a");
     await fixture.after(10_000);
     expect(fixture.parts.heartbeats.size).toBe(1);
   });

@@ -57,7 +57,10 @@ local function acquirePermit(limiter, exchange, resource, read, ...)
     local oldest = redis.call('LINDEX', limiter.sentKey, count - 1)
     local freeUs = oldest and tonumber(oldest) + windowUs - nowUs or 0
     -- Redis's clock was set back: what was sent before it says nothing.
-    if freeUs > windowUs then freeUs = 0 end
+    if freeUs > windowUs then
+      freeUs, limiter.reservedMs = 0, 0
+      redis.call('HDEL', limiter.stateKey, 'reservedMs')
+    end
     if freeUs > 0 then
       return reserveTurn(limiter, 'rate', math.ceil(freeUs / 1000), math.ceil(windowUs / count / 1000), mostMs)
     end
