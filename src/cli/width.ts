@@ -1,7 +1,7 @@
 // How wide texts are on a terminal, and how they are cut or wrapped to its width. Called by
 // program.ts for all that commands say, by table.ts for cells, and for the log on a terminal. Pure.
+import { createRequire } from "node:module";
 import { stripVTControlCharacters } from "node:util";
-import stringWidth from "string-width";
 
 /** Each character takes one column. `×` stands in most lines of `status`. */
 const plainText = /^[\x20-\x7e…×]*$/;
@@ -10,9 +10,18 @@ const segmenter = new Intl.Segmenter();
 const shellLine = /^ {2}(\$|export) /;
 const shellWord = / *(?:[^\s"']|"[^"]*"|'[^']*')+/g;
 
+let stringWidth: typeof import("string-width")["default"] | undefined;
+
 /** The columns that a text takes, without its colours. */
 export function widthOf(text: string): number {
-  return plainText.test(text) ? text.length : stringWidth(text);
+  if (plainText.test(text)) return text.length;
+  // Loaded when a text needs it: its patterns of emoji cost a short command a third of its CPU.
+  stringWidth ??= loadStringWidth().default;
+  return stringWidth(text);
+}
+
+function loadStringWidth(): typeof import("string-width") {
+  return createRequire(import.meta.url)("string-width");
 }
 
 /** Cuts a text that is wider than this, with "…" at its end, and keeps the colour around it. */
@@ -27,7 +36,7 @@ function cutPlain(text: string, width: number): string {
   if (plainText.test(text)) return text.slice(0, width);
   let kept = "";
   for (const { segment } of segmenter.segment(text)) {
-    if (stringWidth(kept + segment) > width) break;
+    if (widthOf(kept + segment) > width) break;
     kept += segment;
   }
   return kept;
