@@ -1,9 +1,9 @@
 // What every command that looks costs with many policies: commands.ts [--policies 10000]
 // [--services 4] [--days 90] [--slots 5] [--only status,plan] [--main FILE] [--profile FOLDER].
 // Policy files in a folder, a history in a private Redis; each command in a process of its own,
-// then `serve` with each role, as in the image, while nothing is due. --main measures another
-// bundle, --profile keeps CPU profiles. Part of `npm run bench`.
-import { spawn, spawnSync } from "node:child_process";
+// then `serve` with each role, compiled as in the image, while nothing is due. --main measures
+// another build, --profile keeps CPU profiles. Part of `npm run bench`.
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,6 @@ import { keepPolicySet } from "../../src/store/kept-policies.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
 import { batchesOf } from "../../src/store/script.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
-import { bundle } from "../support/bundle.ts";
 import { liveProcess } from "../support/kept-set.ts";
 import { testOutcome } from "../support/outcomes.ts";
 import { noteFigure } from "./figures.ts";
@@ -58,12 +57,17 @@ const files = join(folder, "policies");
 writePolicyFolder(files, policies, Date.now(), { services: Number(given.services) });
 const crontab = join(folder, "crontab");
 writeFileSync(crontab, Array.from({ length: policies }, (_, index) => crontabLine(index)).join(""));
-const main =
-  given.main ?? (await bundle(fileURLToPath(new URL("../../src/main.ts", import.meta.url)), "bench-commands"));
+const main = given.main ?? build();
 const server = await startPrivateRedis();
 const redis = new Redis(server.url);
 const profileArgs = given.profile === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", given.profile];
-const environment = { ...process.env, BENCH_TOKEN: "bench", REDIS_URL: server.url, SYNCLINE_PREFIX: prefix };
+const environment = {
+  ...process.env,
+  NODE_ENV: "production",
+  BENCH_TOKEN: "bench",
+  REDIS_URL: server.url,
+  SYNCLINE_PREFIX: prefix,
+};
 await install();
 const [first, follower] = [policyName(0), policyName(19)];
 const commands = [
@@ -109,6 +113,13 @@ if (only.length === 0 || only.includes("serve")) {
 redis.disconnect();
 await server.stop();
 rmSync(folder, { recursive: true });
+
+/** Compiles the program as the image has it. */
+function build(): string {
+  const root = fileURLToPath(new URL("../../", import.meta.url));
+  execFileSync("npm", ["run", "-s", "build"], { cwd: root, stdio: "inherit" });
+  return join(root, "dist/main.js");
+}
 
 /** What `serve` leaves: the set, its slots of the last days with their ends, sums, lists. */
 async function install(): Promise<void> {
