@@ -38,7 +38,7 @@ export function tokenCommand(io: CommandIo): Command {
     .action(async (name: string, { scope, services, label: labels, until: lastDay, json }: TokenOptions) => {
       const { createToken } = await import("../web/tokens.ts");
       const { token, line } = createToken({ name, scope, services, labels, lastDay });
-      if (json) return io.out(JSON.stringify({ token, line }));
+      if (json) return io.out(JSON.stringify({ v: 1, token, line }));
       io.out(line);
       io.err(`the token, shown this once: ${token}`);
     });
