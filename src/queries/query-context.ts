@@ -3,6 +3,7 @@
 // for the web server.
 import type { PolicySet } from "../config/policy-set.ts";
 import { hasLabels } from "../model/label.ts";
+import { parseTaskId } from "../model/task.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
 import type { FailedTasks } from "../store/failed-tasks.ts";
@@ -23,6 +24,20 @@ export interface View {
   readonly key: string;
   readonly isNarrowed: boolean;
   readonly sees: (about: { readonly policy: string; readonly service?: string | undefined }) => boolean;
+}
+
+/** A text without the ids of tasks that the asker may not see. */
+export function withoutUnseen(text: string, { isNarrowed, sees }: View): string {
+  if (!isNarrowed) return text;
+  return text.replaceAll(/\S+/g, (word) => {
+    const task = parseTaskId(word);
+    return task === undefined || sees(task) ? word : "a task that you may not see";
+  });
+}
+
+/** The same of what an outcome says: it may name the task that its sync job was busy with. */
+export function seenOutcome<Told extends { readonly detail: string }>(outcome: Told, view: View): Told {
+  return view.isNarrowed ? { ...outcome, detail: withoutUnseen(outcome.detail, view) } : outcome;
 }
 
 /** The view of one who is held to nothing. */

@@ -22,7 +22,7 @@ import { readLimiterStatus } from "../store/service-limiter.ts";
 import { taskStores } from "./audit-policy.ts";
 import { findOutcomes, type OutcomeQuestion } from "./outcomes.ts";
 import { type PolicyLine, readPolicyLines } from "./policy-lines.ts";
-import type { QueryContext, StateContext } from "./query-context.ts";
+import { type QueryContext, type StateContext, seenOutcome, withoutUnseen } from "./query-context.ts";
 import { readSlotStory, readStoryOfTask, type SlotStory, taskIdsIn } from "./slot-story.ts";
 import type { TaskStory } from "./task-story.ts";
 
@@ -70,11 +70,13 @@ export async function readOutcomes(
   page: OutcomePage,
   ends: () => Promise<readonly End[]>,
 ): Promise<FoundPage> {
-  const { sees } = context.view;
-  const read = await readOutcomesOf(context, page, ends);
-  if (read.outcomes.every(sees)) return read;
+  const { view } = context;
+  const { sees } = view;
+  let read = await readOutcomesOf(context, page, ends);
   // A policy had another service before: to look for what fits costs much more, and is seldom.
-  return readOutcomesOf(context, { ...page, filter: { ...page.filter, sees } }, ends);
+  if (!read.outcomes.every(sees))
+    read = await readOutcomesOf(context, { ...page, filter: { ...page.filter, sees } }, ends);
+  return { ...read, outcomes: read.outcomes.map((outcome) => seenOutcome(outcome, view)) };
 }
 
 async function readOutcomesOf(
@@ -125,7 +127,7 @@ export async function readNewestOutcomes(
   const ended = newest.flatMap(({ policy, endedMs }) => (endedMs === undefined ? [] : [policy.name]));
   const history = new History(store);
   const places = await history.newestPlaces(count, ended);
-  return (await history.read(places)).filter(view.sees);
+  return (await history.read(places)).filter(view.sees).map((outcome) => seenOutcome(outcome, view));
 }
 
 const changesReadMax = 1_000;
@@ -162,11 +164,15 @@ export async function readUsualRuns(
 
 /** Reads the failed tasks, newest first. */
 export async function readFailedTasks({ failedTasks, view }: QueryContext): Promise<readonly FailedTask[]> {
-  return (await failedTasks.all()).filter(({ outcome }) => view.sees(outcome));
+  const seen = (await failedTasks.all()).filter(({ outcome }) => view.sees(outcome));
+  return seen.map((task) => ({ ...task, outcome: seenOutcome(task.outcome, view) }));
 }
 
-/** Reads which tasks of a story are on the failed list, and which others were replayed as which. */
-export async function readFailedOf({ failedTasks, store }: QueryContext, { tasks }: SlotStory) {
+/**
+ * Reads which tasks of a story are on the failed list, which others were replayed as which, and
+ * whether the asker may see who did.
+ */
+export async function readFailedOf({ failedTasks, store, view }: QueryContext, { tasks }: SlotStory) {
   const failed = await failedTasks.listed(tasks.map(({ taskId }) => taskId));
   const gone = tasks.filter(({ taskId, outcome }) => outcome !== null && isReplayable(outcome) && !failed.has(taskId));
   const changes = gone.length === 0 ? [] : await new Changes(store).newest(changesReadMax);
@@ -180,7 +186,7 @@ export async function readFailedOf({ failedTasks, store }: QueryContext, { tasks
       return into === undefined ? [] : [[taskId, into] as const];
     }),
   );
-  return { failed, replays };
+  return { failed, replays, seesChanges: !view.isNarrowed };
 }
 
 /** Reads the newest changes by hand; none for an asker who may not see all. */
@@ -233,11 +239,8 @@ export async function readStoryAt(context: QueryContext, policy: Policy, instant
 }
 
 /** The story without the tasks that the asker may not see, and without their names. */
-async function ofView(
-  story: SlotStory,
-  { store, set, allServices, view: { isNarrowed, sees } }: QueryContext,
-): Promise<SlotStory> {
-  if (!isNarrowed) return story;
+async function ofView(story: SlotStory, { store, set, allServices, view }: QueryContext): Promise<SlotStory> {
+  if (!view.isNarrowed) return story;
   const { policy } = story;
   const ids = story.tasks.map(({ taskId }) => taskId);
   const outcomes = await new History(store).outcomes(policy, ids);
@@ -246,10 +249,13 @@ async function ofView(
   for (const task of story.tasks) {
     // The policy may have had another service then.
     const inFlight = task.isInFlight ? await findTaskInFlight(store, services, task.taskId) : undefined;
-    if (sees({ policy, service: (outcomes.get(task.taskId) ?? inFlight)?.service })) seen.push(task);
+    if (view.sees({ policy, service: (outcomes.get(task.taskId) ?? inFlight)?.service })) seen.push(task);
   }
-  const shown = (id: string) => (sees({ policy: parseTaskId(id)?.policy ?? "" }) ? id : "a task that you may not see");
-  const tasks = seen.map((task) => ({ ...task, waitsFor: task.waitsFor && shown(task.waitsFor) }));
+  const tasks = seen.map((task) => ({
+    ...task,
+    waitsFor: task.waitsFor && withoutUnseen(task.waitsFor, view),
+    outcome: task.outcome && seenOutcome(task.outcome, view),
+  }));
   return { ...story, tasks };
 }
 
@@ -303,7 +309,7 @@ export async function readHandRuns(
   const filter = { origin: "manual" as const, ...(view.isNarrowed && { sees: view.sees }) };
   const question = { policies, span: always, filter, limit };
   const { outcomes } = await findOutcomes(new History(store), question);
-  const ended = new Map(outcomes.map((outcome) => [outcome.taskId, outcome]));
+  const ended = new Map(outcomes.map((outcome) => [outcome.taskId, seenOutcome(outcome, view)]));
   const changes = view.isNarrowed ? [] : await new Changes(store).newest(changesReadMax);
   const by = new Map(changes.flatMap((change) => taskIdsIn(change).map((id) => [id, change])));
   const ids = [

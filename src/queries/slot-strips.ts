@@ -13,7 +13,7 @@ import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { readFanOuts } from "../store/start-entry.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
-import type { QueryContext } from "./query-context.ts";
+import { type QueryContext, withoutUnseen } from "./query-context.ts";
 
 /** What became of a slot. `started`: at least one of its tasks has no outcome, or none any more. */
 export type SlotEnding = OutcomeStatus | "coalesced" | "started";
@@ -116,7 +116,7 @@ async function withTasks(store: Store, policy: string, records: readonly SlotRec
 function toSlot(
   { record, ids }: ReadSlot,
   outcomes: Awaited<ReturnType<History["outcomes"]>>,
-  { sees }: QueryContext["view"],
+  view: QueryContext["view"],
 ): EndedSlot {
   const { slotMs, state, detail, note } = record;
   if (state !== "started") return { slotMs, ending: state, durationMs: undefined, note: note ?? detail };
@@ -126,8 +126,13 @@ function toSlot(
   const ending = worstFirst.find((one) => endings.has(one)) ?? "started";
   const durations = ended.flatMap(({ durationMs }) => durationMs ?? []);
   // What another service said before the policy moved is not for all.
-  const { detail: said = "" } = ended.filter(sees).find(({ status }) => status === ending) ?? {};
-  return { slotMs, ending, durationMs: durations.length === 0 ? undefined : Math.max(...durations), note: said };
+  const { detail: said = "" } = ended.filter(view.sees).find(({ status }) => status === ending) ?? {};
+  return {
+    slotMs,
+    ending,
+    durationMs: durations.length === 0 ? undefined : Math.max(...durations),
+    note: withoutUnseen(said, view),
+  };
 }
 
 /** One day. */

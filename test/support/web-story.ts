@@ -25,7 +25,17 @@ const hostile = `<img src=x onerror="alert(1)"><script>alert(2)</script>'"&`;
 const hourMs = 3_600_000;
 const every = { kind: "every", everyMs: hourMs, spreadMs: 0 } as const;
 
-type Ending = "ok" | "failed" | "unknown" | "conflicts" | "blocked" | "skipped" | "missed" | "coalesced" | "open";
+type Ending =
+  | "ok"
+  | "failed"
+  | "overlap"
+  | "unknown"
+  | "conflicts"
+  | "blocked"
+  | "skipped"
+  | "missed"
+  | "coalesced"
+  | "open";
 
 /** What became of each policy's newest slots, oldest first. */
 export type Story = Readonly<Record<string, { readonly endings: readonly Ending[]; readonly more?: Partial<Policy> }>>;
@@ -218,6 +228,7 @@ function toRecord({ ending, slotMs }: Slot, target: string): SlotRecord {
 const endings: Readonly<Partial<Record<Ending, Partial<Outcome>>>> = {
   ok: {},
   failed: { status: "failed", reason: "server-error", evidence: "direct", detail: `HTTP 500: ${hostile}` },
+  overlap: { status: "skipped", reason: "overlap", detail: "zebra-nightly__run__42__1795228200 is still running" },
   unknown: {
     status: "unknown",
     reason: "answer-lost",

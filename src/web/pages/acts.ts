@@ -11,6 +11,7 @@ import { type Change, describeReason } from "../../model/change.ts";
 import { replayable } from "../../model/outcome.ts";
 import { isAbout, noteCharactersMax, showSubject, subjectKey } from "../../model/pause.ts";
 import { slotsWithin } from "../../queries/coming-slots.ts";
+import { seenOutcome } from "../../queries/query-context.ts";
 import { readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
 import { readRunningOf } from "../../queries/running.ts";
 import { runBesideWords, subjectWords, taskWords } from "../../queries/task-words.ts";
@@ -397,7 +398,7 @@ async function failedTask({ context }: KeyedActing, id: string) {
 
 async function failedFacts(acting: KeyedActing, id: string): Promise<Html> {
   const { outcome, isMended } = await failedTask(acting, id);
-  const { status, policy, detail, slot } = outcome;
+  const { status, policy, detail, slot } = seenOutcome(outcome, acting.context.view);
   const timezone = acting.context.set.policies.find(({ name }) => name === policy)?.timezone;
   const task = taskWords({ ...outcome, slotMs: Date.parse(slot) }, timezone, await readNowMs(acting.context));
   const well = isMended ? html` ${tag("good", "check", "well since")}` : "";

@@ -25,6 +25,8 @@ export interface RunView {
   readonly failed: ReadonlySet<string>;
   /** Those that were replayed, with the task that did. */
   readonly replays: ReadonlyMap<string, string>;
+  /** Whether the asker may see the changes. */
+  readonly seesChanges: boolean;
 }
 
 /** Shows the story. `mayOperate`: the asker may change something. */
@@ -109,14 +111,16 @@ ${mayOperate ? acts(task, view) : ""}
 <p class="quiet"><a href="${taskPath(task.taskId)}"><code>${task.taskId}</code></a></p></section>`;
 }
 
-function acts({ taskId, outcome, isInFlight }: TaskStory, { failed, replays }: TaskView): Html | "" {
+function acts({ taskId, outcome, isInFlight }: TaskStory, { failed, replays, seesChanges }: TaskView): Html | "" {
   if (isInFlight) return html`<p class="acts">${actLink("cancel", taskId, "Cancel…")}</p>`;
   if (outcome === null || replayable[outcome.status] === undefined) return "";
   const into = replays.get(taskId);
   if (into !== undefined)
     return html`<p class="quiet">It was replayed: <a href="${taskPath(into)}">see how that went</a>.</p>`;
-  if (!failed.has(taskId))
-    return html`<p class="quiet">It is not on the failed list: <a href="/changes">Changes</a> says who dealt with it.</p>`;
+  if (!failed.has(taskId)) {
+    const who = seesChanges ? html`: <a href="/changes">Changes</a> says who dealt with it` : "";
+    return html`<p class="quiet">It is not on the failed list${who}.</p>`;
+  }
   return html`<p class="acts">${actLink("replay", taskId, "Replay…")}${actLink("discard", taskId, "Discard…")}</p>`;
 }
 
