@@ -219,17 +219,28 @@ export function discardFailed(acting: Acting, meant: FailedSelection, reason: st
   );
 }
 
+/** The policies whose entries are meant; undefined: none is named. @throws WebError for a typo. */
+function policiesMeant(
+  context: QueryContext,
+  policy: string | undefined,
+  label: string | undefined,
+): ReadonlySet<string> | undefined {
+  if (policy === undefined && label === undefined) return undefined;
+  if (policy !== undefined) policyOf(context, policy);
+  const { policies } = context.set;
+  const named = policies.filter((one) => (policy ?? one.name) === one.name && hasLabels(one, label ?? ""));
+  if (policy === undefined && named.length === 0)
+    throw notFound(`no policy has the label ${label}`, "/api/v1/policies lists them");
+  return new Set(named.map(({ name }) => name));
+}
+
 async function changeFailed(
   acting: Acting,
   { policy, label, ...selection }: FailedSelection,
   act: (items: readonly FailedItem[]) => Promise<readonly ActionResult[]>,
 ): Promise<FailedListResult> {
   const { context, caller } = acting;
-  if (policy !== undefined) policyOf(context, policy);
-  const named = context.set.policies.filter(
-    (one) => (policy === undefined || one.name === policy) && (label === undefined || hasLabels(one, label)),
-  );
-  const policies = policy === undefined && label === undefined ? undefined : new Set(named.map(({ name }) => name));
+  const policies = policiesMeant(context, policy, label);
   const all = await readFailed(context.store, context.notices, context.failedTasks);
   const { meant, absent } = selectFailed(all.filter(seenBy(context.view)), { ...selection, policies });
   // The answer calls them absent as any other: only the record of changes tells.

@@ -88,6 +88,11 @@ describe("each change", () => {
     );
   });
 
+  it("refuses a label that no policy has, instead of doing nothing", async () => {
+    const { status, body } = await post("/failed/discard", { label: "team=finanze", reason: "again" });
+    expect([status, body.detail]).toEqual([404, "no policy has the label team=finanze"]);
+  });
+
   it("shows a change on the next page, however fresh the page before was", async () => {
     const still = await webForTest({ tokens, clock: { ...systemClock, monotonicMs: () => 0 } });
     const headers = { authorization: `Bearer ${ana.token}`, "content-type": "application/json" };
