@@ -160,13 +160,14 @@ async function checkHost(c: Context<WebEnv>, next: () => Promise<void>): Promise
 }
 
 function addAssets(app: Hono<WebEnv>): void {
-  for (const { path, body } of assets.values()) {
-    app.get(path, (c) => {
-      // The page names an asset with its hash: another content has another address.
-      c.header("cache-control", "public, max-age=31536000, immutable");
-      return send(c, body);
-    });
-  }
+  app.get("/assets/:hash/:name", (c) => {
+    const asset = assets.get(c.req.param("name"));
+    if (asset === undefined) return answerAs(c, unknownPath);
+    // The page names an asset with its hash: another content has another address. In a rollout a
+    // page of the other version gets ours, and asks again the next time.
+    if (asset.path === c.req.path) c.header("cache-control", "public, max-age=31536000, immutable");
+    return send(c, asset.body);
+  });
 }
 
 function askToSignIn(c: Context<WebEnv>): Response | Promise<Response> {

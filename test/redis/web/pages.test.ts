@@ -226,6 +226,15 @@ it("a policy that applies one object names it", async () => {
   expect(await textOf("/policies?q=of-one-object")).toContain("apply sync job 7 ·");
 });
 
+it("a page of another version is styled, and asks again the next time", async () => {
+  const [, own = ""] = /href="(\/assets\/[^"]*style\.css)"/.exec(await (await web.ask("/")).text()) ?? [];
+  const [same, other] = [await web.ask(own), await web.ask("/assets/0123456789ab/style.css")];
+  expect(same.headers.get("cache-control")).toContain("immutable");
+  expect([other.status, other.headers.get("cache-control")]).toEqual([200, "no-cache"]);
+  expect(await other.text()).toBe(await same.text());
+  expect((await web.ask("/assets/0123456789ab/none.css")).status).toBe(404);
+});
+
 it("a request that is wrong gets other advice than a caller who is not let in", async () => {
   const { items } = (await (await web.ask("/api/v1/attention")).json()) as {
     items: { name: string; nextStep: string }[];
