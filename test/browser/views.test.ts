@@ -82,6 +82,24 @@ it("tells in its tab how much needs a person, also when that changes", async () 
   await expect.poll(() => page.title()).toBe("1 needs a person · Syncline");
 });
 
+it("keeps what is typed when a page changes, and hears nothing while hidden", async () => {
+  const own = await webForTest({ story: { orders: { endings: ["ok"] } } });
+  const page = await (await browserForTest(await own.serve())).open("/audit");
+  await page.locator("[name=policy]").fill("orders");
+  await page.locator("[name=from]").fill("2026-11-21");
+  await page.locator("[name=to]").focus();
+  await expect.poll(() => page.locator("[data-live]").innerText()).toBe("live");
+  expect(await page.locator("[name=policy]").inputValue()).toBe("orders");
+  expect(await page.locator("[name=from]").inputValue()).toBe("2026-11-21");
+  const turn = (state: string) =>
+    page.evaluate(`Object.defineProperty(document, "visibilityState", { value: "${state}", configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));`);
+  await turn("hidden");
+  await expect.poll(() => own.parts.live.size).toBe(0);
+  await turn("visible");
+  await expect.poll(() => own.parts.live.size).toBe(1);
+});
+
 describe("a new operator", () => {
   it("learns what failed tonight and why, a line a cause, and what happened", async () => {
     const page = await browser.open("/");

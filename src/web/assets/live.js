@@ -26,8 +26,9 @@
       ignoreActiveValue: true,
       restoreFocus: true,
       callbacks: {
-        // What a person has opened stays open.
-        beforeAttributeUpdated: (name, node) => !(node.localName === "details" && name === "open"),
+        // What a person has opened or typed stays: the address has all that a field had before.
+        beforeAttributeUpdated: (name, { localName }) =>
+          !(localName === "details" && name === "open") && !(localName === "input" && name === "value"),
       },
     });
   };
@@ -40,7 +41,7 @@
     busy = true;
     try {
       const headers = tag === "" ? {} : { "if-none-match": tag };
-      const answer = await fetch(location.href, { headers, redirect: "manual", cache: "no-store" });
+      const answer = await fetchWithin(20000, { headers, redirect: "manual", cache: "no-store" });
       if (answer.type === "opaqueredirect") location.reload();
       // It is being worked out: what is shown stays until then.
       else if (answer.headers.has("refresh")) setTimeout(refresh, 2000);
@@ -79,26 +80,43 @@
       say("not live: trying again");
     },
   );
-  // Words such as "3 min ago" grow old without a change; a page that was hidden is old at once.
-  const refreshIfSeen = () => document.visibilityState === "visible" && refresh();
-  setInterval(refreshIfSeen, 30000);
-  document.addEventListener("visibilitychange", refreshIfSeen);
+  // Words such as "3 min ago" grow old without a change, and the title of a hidden page tells.
+  setInterval(refresh, 30000);
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && refresh());
   filterWhileTyping(() => {
     tag = "";
     void refresh();
   });
 })();
 
-/** Calls `onWord` for each word of the server, and `onEnd` when its stream ends; then tries again. */
+/** Fetches this page. An ingress may hold the answer back, and the page would say that it is live. */
+function fetchWithin(ms, options) {
+  return fetch(location.href, { ...options, signal: AbortSignal.timeout(ms) });
+}
+
+/**
+ * Calls `onWord` for each word of the server, and `onEnd` when its stream ends; then tries again.
+ * A hidden page has no stream: by HTTP/1.1 a browser has six connections for all pages of a server.
+ */
 function listen(onWord, onEnd) {
-  const events = new EventSource("/events");
-  events.addEventListener("alive", () => onWord(false));
-  events.addEventListener("changed", () => onWord(true));
-  events.addEventListener("error", () => {
-    onEnd();
-    // An answer that is no stream, such as an ingress's 502, ends it for ever.
-    if (events.readyState === EventSource.CLOSED) setTimeout(() => listen(onWord, onEnd), 5000);
+  let events;
+  const begin = () => {
+    const isOpen = events !== undefined && events.readyState !== EventSource.CLOSED;
+    if (isOpen || document.visibilityState === "hidden") return;
+    events = new EventSource("/events");
+    events.addEventListener("alive", () => onWord(false));
+    events.addEventListener("changed", () => onWord(true));
+    events.addEventListener("error", ({ target }) => {
+      onEnd();
+      // An answer that is no stream, such as an ingress's 502, ends it for ever.
+      if (target.readyState === EventSource.CLOSED) setTimeout(begin, 5000);
+    });
+  };
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "hidden") events?.close();
+    else begin();
   });
+  begin();
 }
 
 /** Takes the fields of a form of filters into the address, and calls this. */

@@ -67,7 +67,7 @@ export function auditPage(reports: readonly AuditReport[], filter: AuditFilter, 
   return html`<h1>Audit</h1>
 ${filterForm(filter)}
 <p class="state">${state} ${auditSum(reports, findings.length)}${of}</p>
-<p class="quiet">Which slots were due is computed again, and held against the record. ${exportLinks(filter, place)}</p>
+<p class="quiet">From and To are days in UTC. Which slots were due is computed again, and held against the record. ${exportLinks(filter, place)}</p>
 ${reportTable(reports)}
 ${findings.length === 0 ? "" : findingTable(findings)}
 ${pageLinks("/audit", { policy: filter.policy, from: filter.from, to: filter.to }, { page: filter.page, pages })}`;

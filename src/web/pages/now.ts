@@ -34,15 +34,23 @@ import {
 const itemsMax = 100;
 const nextMax = 10;
 
-/** Shows the state of everything, with the newest outcomes. `mayOperate`: the asker may act. */
-export function nowPage(attention: Attention, newest: readonly Outcome[], mayOperate: boolean): Html {
+/** What the asker may do, and which pages tell them anything. */
+interface Reach {
+  readonly mayOperate: boolean;
+  readonly seesLists: boolean;
+  /** Processes, and what belongs to no service. */
+  readonly seesAll: boolean;
+}
+
+/** Shows the state of everything, with the newest outcomes. */
+export function nowPage(attention: Attention, newest: readonly Outcome[], reach: Reach): Html {
   const { lines, nowMs } = attention;
   const { fresh, known } = itemsOf(attention);
   const acknowledged =
-    known.length === 0 ? "" : section("known", "Acknowledged", attentionList(known, attention, mayOperate));
+    known.length === 0 ? "" : section("known", "Acknowledged", attentionList(known, attention, reach));
   return html`<h1>${headline(attention)}</h1>
 ${healthCounts(attention)}
-${fresh.length === 0 ? "" : attentionList(fresh, attention, mayOperate)}${acknowledged}
+${fresh.length === 0 ? "" : attentionList(fresh, attention, reach)}${acknowledged}
 <div class="columns">
 ${section("next", "Next", nextSlots(lines, nowMs))}
 ${section("ended", "Just ended", justEnded(newest, attention))}
@@ -87,27 +95,31 @@ function healthCounts({ lines }: Attention): Html {
 
 const aboutWord = { installation: "installation", service: "service", sink: "sink", list: "list", policy: "" };
 
-function attentionList(items: readonly AttentionItem[], { nowMs }: Attention, mayOperate: boolean): Html {
-  const show = (item: AttentionItem) => attentionItem(item, linksOf(item, mayOperate), nowMs);
+function attentionList(items: readonly AttentionItem[], { nowMs }: Attention, reach: Reach): Html {
+  const show = (item: AttentionItem) => attentionItem(item, linksOf(item, reach), nowMs);
   const more = items.length - itemsMax;
   const all = html`<p class="quiet">and ${more} more: <a href="/policies">all policies, worst first</a></p>`;
   return html`<ul class="attention">${items.slice(0, itemsMax).map(show)}</ul>${more > 0 ? all : ""}`;
 }
 
 /** Where the next step can be taken: pages for all of it but what only a command does. */
-function linksOf({ about, name, state, acknowledged, touches: [line] }: AttentionItem, mayOperate: boolean) {
+function linksOf(
+  { about, name, state, acknowledged, touches: [line] }: AttentionItem,
+  { mayOperate, seesLists, seesAll }: Reach,
+) {
   const go = (href: string, words: string) => html` <a class="go" href="${href}">${words}</a>`;
   const act = (path: string, of: string, words: string) =>
     mayOperate ? go(`/${path}?of=${encodeURIComponent(of)}`, words) : "";
+  if (about === "list") return [seesLists ? go("/feeds", "Open the feeds") : ""];
   if (line === undefined || about !== "policy")
-    return [about === "list" ? go("/feeds", "Open the feeds") : go("/services", "Open the services")];
+    return [about === "installation" && !seesAll ? "" : go("/services", "Open the services")];
   const { last } = (state === "unusual" ? line.unusual : line.worst) ?? {};
   const isOfSlots = state === "missed" || state === "late" || state === "unplanned";
   return [
     isOfSlots || last === undefined
       ? go(`${policyPath(name)}#slots`, "Open its slots")
       : go(runPath(name, last), "Open the run"),
-    state === "unplanned" ? go("/services#processes", "Open the processes") : "",
+    state === "unplanned" && seesAll ? go("/services#processes", "Open the processes") : "",
     state === "quarantined" ? act("resume", `policy:${name}`, "Resume…") : "",
     state === "late" || state === "missed" ? act("run", name, "Run now…") : "",
     needsPerson[line.health] && acknowledged === undefined ? act("acknowledge", name, "Acknowledge…") : "",

@@ -136,11 +136,13 @@ export function addPages(app: Hono<WebEnv>, cache: AnswerCache): void {
   addActPages(app);
 }
 
-async function now({ context, cache, may }: PageRequest): Promise<Page> {
+async function now({ context, cache, may, caller }: PageRequest): Promise<Page> {
   const attention = await cache.of("attention", context, readAttention);
   const outcomes = await cache.of("newest", context, (at) => readNewestOutcomes(at, attention.lines, newestShown));
   const mayOperate = may("operate");
-  const content = cache.made(attention, `now ${mayOperate}`, () => nowPage(attention, outcomes, mayOperate));
+  // Those of one view see the same: what is made is kept with it.
+  const reach = { mayOperate, seesLists: caller.labels === undefined, seesAll: !context.view.isNarrowed };
+  const content = cache.made(attention, `now ${mayOperate}`, () => nowPage(attention, outcomes, reach));
   return { title: cache.made(attention, "title", () => nowTitle(attention)), here: "now", content };
 }
 
