@@ -231,7 +231,7 @@ function retryNotes(io: CommandIo): EventLog {
   const note: EventLog["warn"] = (event, fields) => {
     if (event === "request.retried") io.err(`note: ${fields?.["kind"]}, trying again in ${fields?.["waitMs"]} ms`);
     if (event === "link.rebased")
-      io.err("note: the service's next link names another origin; its query is used at the configured one");
+      io.err("note: the service's next link has another origin or base path; its query is used at the configured ones");
   };
   return { info: () => {}, warn: note, error: () => {} };
 }

@@ -155,7 +155,7 @@ export const metricTable = {
   ),
   syncline_links_total: counter(
     ["service", "link"],
-    "Next links to another origin: rebased to the configured one, or refused.",
+    "Next links to another origin, or without the base path: rebased to the configured ones, or refused.",
   ),
   syncline_sink_deliveries_total: counter(["sink", "deliveryResult"], "Tries to deliver a notice by how they ended."),
   syncline_sink_dropped_total: counter(["sink"], "Notices for which a sink's queue had no room."),

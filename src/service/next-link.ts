@@ -15,7 +15,10 @@ export interface NextLink {
   readonly basePath: string;
 }
 
-/** The next URL (`rebased` when the link named another origin), or why the link is refused. */
+/**
+ * The next URL (`rebased`: the link named another origin, or lacked the base path), or why the link
+ * is refused.
+ */
 export type ResolvedLink =
   | { readonly url: URL; readonly rebased: boolean }
   | { readonly refused: PagingReason; readonly why: string };
@@ -23,8 +26,9 @@ export type ResolvedLink =
 const linkLengthMax = 64 * 1024;
 
 /**
- * Resolves a next link: relative to the context URL, or else to the request URL. Proxies often put
- * a wrong origin into a link: such a one is accepted only when its path is that of the list.
+ * Resolves a next link: relative to the context URL, or else to the request URL. Behind proxies a
+ * link often has a wrong origin, or lacks the base path that a proxy cuts off: such a one is
+ * accepted only when its path is that of the list.
  * Source: OData JSON Format 4.0 §4.3, §4.4; docs/outcomes.md.
  */
 export function resolveNextLink(next: NextLink): ResolvedLink {
@@ -103,18 +107,21 @@ function toConfiguredOrigin(next: NextLink, base: URL): ResolvedLink {
   if (resolved.username !== "" || resolved.password !== "") {
     return { refused: "link-userinfo", why: "the link carries a user name or password" };
   }
-  if (!resolved.pathname.startsWith(`${next.basePath}/`)) {
+  const listPath = next.collectionUrl.pathname;
+  const isUnder = resolved.pathname.startsWith(`${next.basePath}/`);
+  const isCut = !isUnder && isSamePath(`${next.basePath}${resolved.pathname}`, listPath);
+  if (!isUnder && !isCut) {
     return { refused: "link-outside-base-path", why: "the link leads outside the service's base path" };
   }
   const bad = badPath(resolved.pathname);
   if (bad !== undefined) return { refused: "malformed-link", why: `the link, read as it is meant, holds ${bad}` };
-  const rebased = resolved.origin !== next.collectionUrl.origin;
-  const isList = isSamePath(resolved.pathname, next.collectionUrl.pathname);
+  const rebased = isCut || resolved.origin !== next.collectionUrl.origin;
+  const isList = isCut || isSamePath(resolved.pathname, listPath);
   if (rebased && !isList) {
     return { refused: "link-other-origin", why: "the link names another origin, and a path that is not the list's" };
   }
   const query = next.link.indexOf("?");
-  const path = isList ? next.collectionUrl.pathname : resolved.pathname;
+  const path = isList ? listPath : resolved.pathname;
   return { url: new URL(`${next.collectionUrl.origin}${path}${query < 0 ? "" : next.link.slice(query)}`), rebased };
 }
 
