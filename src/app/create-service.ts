@@ -5,7 +5,7 @@ import type { EventLog } from "../core/event-log.ts";
 import type { Limiter } from "../core/limiter.ts";
 import { SyncService } from "../service/client.ts";
 import { oauth2Token } from "../service/oauth2-token.ts";
-import { type ServiceOptions, timeoutsWithin } from "../service/service-options.ts";
+import { defaultMaxSockets, type ServiceOptions, timeoutsWithin } from "../service/service-options.ts";
 import { TlsFiles } from "../service/tls-files.ts";
 import { fileToken, staticToken, TokenError, type TokenSource } from "../service/token.ts";
 
@@ -27,12 +27,15 @@ export function createService(
   settings: ServiceSettings,
   { variables, log, limiter, onRequest }: ServiceContext,
 ): SyncService {
-  const { name, baseUrl, tls, pathForm, requestTimeoutMs } = settings;
+  const { name, baseUrl, tls, pathForm, requestTimeoutMs, concurrency } = settings;
   const ownLog = withService(log, name);
   return new SyncService({
     baseUrl,
     pathForm,
     timeouts: timeoutsWithin(requestTimeoutMs),
+    // Beside eight polls and walks, one for each action: a wait for a connection counts as an answer
+    // that takes long.
+    maxSockets: concurrency + defaultMaxSockets,
     token: createToken(settings, { variables, log: ownLog }),
     tls: tls === undefined ? undefined : openTls(tls, { log: ownLog }),
     log: ownLog,

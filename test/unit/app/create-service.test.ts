@@ -6,6 +6,20 @@ import { silentLog } from "../../../src/core/event-log.ts";
 import { setOf } from "../../support/kept-set.ts";
 import { startServer } from "../service/test-server.ts";
 
+it("has a connection for each action and poll that reads at once", async () => {
+  const open: ServerResponse[] = [];
+  const { url } = await startServer((_, response) => {
+    open.push(response);
+    if (open.length === 12 + 8) for (const one of open) one.end('{"value":[]}');
+  });
+  const main = setOf([]).services.get("main") as ServiceSettings;
+  const settings = { ...main, baseUrl: url, concurrency: 12 };
+  const service = createService(settings, { variables: { T: "a-token-of-the-test" }, log: silentLog });
+  onTestFinished(() => service.close());
+  const answers = await Promise.all(Array.from({ length: 12 + 8 }, () => service.getActivities()));
+  expect(answers).toHaveLength(12 + 8);
+});
+
 it("waits for a slow answer as long as timeouts.request says", async () => {
   const asked = Promise.withResolvers<ServerResponse>();
   const { url } = await startServer((_, response) => asked.resolve(response));
