@@ -75,7 +75,7 @@ interface Progress {
   readonly signal: AbortSignal;
   tries: number;
   status: number | undefined;
-  /** A permit that no exchange has used yet. */
+  /** The permit of the next exchange, where there is one already. */
   permit: Permit | undefined;
 }
 
@@ -160,8 +160,10 @@ export class CallExecutor {
         throw error;
       });
       if (renewed !== token) {
-        // An expired token says nothing about the service; the answer to the new one does.
-        await sent.permit?.release(noEnding);
+        // An expired token says nothing about the service; the answer to the new one does. A probe
+        // keeps its permit: the limiter would deny another one for a whole period.
+        if (sent.permit?.isProbe === true) progress.permit = sent.permit;
+        else await sent.permit?.release(noEnding);
         // Refused means not carried out, so this repeat is safe for every method.
         this.#options.log.info("token.renewed", { operation });
         token = renewed;

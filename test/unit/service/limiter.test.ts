@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { type Denial, type ExchangeEnding, healthOf, isDenied, type Limiter } from "../../../src/core/limiter.ts";
+import {
+  type Denial,
+  type ExchangeEnding,
+  healthOf,
+  isDenied,
+  type Limiter,
+  type Permit,
+} from "../../../src/core/limiter.ts";
 import { TokenError } from "../../../src/service/token.ts";
 import { connect, errorOf, json, startServer } from "./test-server.ts";
 
@@ -106,6 +113,19 @@ describe("a client with a limiter", () => {
     const limiter: Limiter = { acquire: async () => ({ isProbe: true, release: leave }) };
     await connect(server.url, { limiter }).getSyncJobById(1);
     expect(told).toEqual(["told"]);
+  });
+
+  it("sends a probe again under its permit when its token was refused", async () => {
+    const server = await startServer((request, response) =>
+      json(response, { syncJobId: 1 }, request.headers.authorization === "Bearer new" ? 200 : 401),
+    );
+    const told: (string | undefined)[] = [];
+    const probe = { isProbe: true, release: async ({ kind }: ExchangeEnding) => void told.push(kind) };
+    const answers: (Permit | Denial)[] = [probe, { deniedBy: "breaker", waitMs: 30_000 }];
+    const limiter: Limiter = { acquire: async () => answers.shift() ?? probe };
+    const token = { get: async () => "old", renew: async () => "new" };
+    await connect(server.url, { limiter, token }).getSyncJobById(1);
+    expect(told).toEqual([undefined]);
   });
 
   it("tells the limiter once how each exchange ended", async () => {
