@@ -9,6 +9,7 @@
 import * as oauth from "oauth4webapi";
 import { type Clock, systemClock, untilAborted } from "../core/clock.ts";
 import { createRateLimitedLog, type EventLog, silentLog } from "../core/event-log.ts";
+import { isJsonObject } from "../core/json.ts";
 import { isLoopback } from "../core/loopback.ts";
 import { noteSecret } from "../core/secrets.ts";
 import { parseRetryAfter } from "./call-failure.ts";
@@ -277,12 +278,23 @@ function toResponse(result: ExchangeResult, where: string, nowMs: number): Respo
   const { status, headers, text } = result;
   if (status === 200 || (status >= 400 && status < 500 && status !== 429 && status !== 408)) {
     const type = headers.contentType;
-    return new Response(text, { status, headers: type === undefined ? {} : { "content-type": type } });
+    return new Response(withoutIdToken(text), { status, headers: type === undefined ? {} : { "content-type": type } });
   }
   const isRedirect = status >= 300 && status < 400;
   const why = isRedirect ? " (a redirect, which is never followed): check tokenUrl" : "";
   const retryAfterMs = parseRetryAfter(headers, nowMs);
   throw new TokenRefusal(`${where} answered with status ${status}${why}`, !isRedirect, retryAfterMs);
+}
+
+/** With the scope `openid` some give an id token, too. The library would hold it against `issuer`. */
+function withoutIdToken(text: string): string {
+  if (!text.includes('"id_token"')) return text;
+  try {
+    const body: unknown = JSON.parse(text);
+    return isJsonObject(body) ? JSON.stringify({ ...body, id_token: undefined }) : text;
+  } catch {
+    return text;
+  }
 }
 
 function toTokenError(error: unknown, where: string, status: number): unknown {
@@ -292,8 +304,9 @@ function toTokenError(error: unknown, where: string, status: number): unknown {
     return new TokenRefusal(`${where} refused (status ${error.status})${hint}`, false);
   }
   if (error instanceof oauth.OperationProcessingError || error instanceof oauth.UnsupportedOperationError) {
-    // A proxy's page instead of JSON may go away; valid JSON without a token will not.
-    const mayPass = status === 200 && (error.code === oauth.RESPONSE_IS_NOT_JSON || error.code === oauth.PARSE_ERROR);
+    // A proxy's page instead of JSON may go away, its 404, too; valid JSON without a token will not.
+    const isPage = error.code === oauth.RESPONSE_IS_NOT_JSON || error.code === oauth.PARSE_ERROR;
+    const mayPass = isPage && (status === 200 || status === 404);
     return new TokenRefusal(`${where} did not answer as OAuth 2 says (status ${status}): check tokenUrl`, mayPass);
   }
   return error;

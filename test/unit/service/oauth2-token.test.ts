@@ -100,6 +100,12 @@ describe("a token by client credentials", () => {
     });
   });
 
+  it("is taken though an id token comes with it, of whatever issuer", async () => {
+    const grant = { access_token: "token-number-1", token_type: "Bearer", id_token: "eyJhbGciOiJub25lIn0.e30.x" };
+    const { token } = await fixture((_, response) => json(response, grant), { scope: "openid" });
+    expect(await token.get()).toBe("token-number-1");
+  });
+
   it("is asked for once, however many calls want it at a time, and kept", async () => {
     const { endpoint, token } = await fixture(granting(3_600));
     const tokens = await Promise.all(Array.from({ length: 50 }, () => token.get()));
@@ -306,6 +312,8 @@ describe("a token endpoint that fails", () => {
       "refused (status 400)",
     ],
     ["answers 403 in HTML", (_, r) => html(r, 403), false, "(status 403)"],
+    ["is hidden by a proxy's 404", (_, r) => html(r, 404), true, "(status 404)"],
+    ["is not there", (_, r) => json(r, { ...echo, error: "Realm does not exist" }, 404), false, "(status 404)"],
     ["answers 500", (_, r) => json(r, { ...echo, error: "server_error" }, 500), true, "status 500"],
     ["answers 429", (_, r) => json(r, echo, 429), true, "status 429"],
     ["answers 204", (_, r) => r.writeHead(204).end(), true, "status 204"],
