@@ -62,7 +62,7 @@ describe("syncline api", () => {
     });
     const { out, err, exitCode } = await run(["GetTriggers", "--all", "--base-url", server.url]);
     expect(out).toEqual(['{"triggerId":1}', '{"triggerId":2}']);
-    expect(err.join("\n")).toContain("names another origin");
+    expect(err.join("\n")).toContain("another origin");
     expect(exitCode).toBe(0);
   });
 

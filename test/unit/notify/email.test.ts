@@ -145,7 +145,8 @@ describe("the e-mail sink", () => {
 
   it("gives up waiting for a server that hangs, and ends at once when told to stop", async () => {
     const { settings } = await startMailServer({ onData: (stream) => void stream.resume() });
-    expect(await send({ ...settings, timeoutMs: 300 })).toEqual({ type: "later", reason: "no answer within 0.3 s" });
+    // Half of it is for the greeting, which comes late on a busy machine.
+    expect(await send({ ...settings, timeoutMs: 3_000 })).toEqual({ type: "later", reason: "no answer within 3 s" });
     const stopping = new AbortController();
     const sending = send({ ...settings, timeoutMs: 60_000 }, noticeOf("a"), stopping.signal);
     stopping.abort();
