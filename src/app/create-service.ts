@@ -33,8 +33,8 @@ export function createService(
     baseUrl,
     pathForm,
     timeouts: timeoutsWithin(requestTimeoutMs),
-    // Beside eight polls and walks, one for each action: a wait for a connection counts as an answer
-    // that takes long.
+    // One for each action, beside eight polls and walks: what waits for one loses the time of its
+    // request.
     maxSockets: concurrency + defaultMaxSockets,
     token: createToken(settings, { variables, log: ownLog }),
     tls: tls === undefined ? undefined : openTls(tls, { log: ownLog }),

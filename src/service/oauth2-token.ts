@@ -286,7 +286,7 @@ function toResponse(result: ExchangeResult, where: string, nowMs: number): Respo
   throw new TokenRefusal(`${where} answered with status ${status}${why}`, !isRedirect, retryAfterMs);
 }
 
-/** With the scope `openid` some give an id token, too. The library would hold it against `issuer`. */
+/** The library would hold an id token, as comes with the scope `openid`, against `issuer`. */
 function withoutIdToken(text: string): string {
   if (!text.includes('"id_token"')) return text;
   try {
@@ -304,7 +304,7 @@ function toTokenError(error: unknown, where: string, status: number): unknown {
     return new TokenRefusal(`${where} refused (status ${error.status})${hint}`, false);
   }
   if (error instanceof oauth.OperationProcessingError || error instanceof oauth.UnsupportedOperationError) {
-    // A proxy's page instead of JSON may go away, its 404, too; valid JSON without a token will not.
+    // A proxy's page instead of JSON may go away, with 404, too; JSON without a token will not.
     const isPage = error.code === oauth.RESPONSE_IS_NOT_JSON || error.code === oauth.PARSE_ERROR;
     const mayPass = isPage && (status === 200 || status === 404);
     return new TokenRefusal(`${where} did not answer as OAuth 2 says (status ${status}): check tokenUrl`, mayPass);
