@@ -41,7 +41,7 @@ const mixedWithinMs = sendWithinMs + beginsWithinMs;
 /** An activity without `startedAt` counts for a lost start if first seen within this. */
 const timelessForMs = 1_200_000;
 /** An activity that began this long before the start, by the service's clock, is not its own. */
-const surelyBeforeMs = 300_000;
+export const surelyBeforeMs = 300_000;
 
 /** Picks the activities of one start and says how sure that is. */
 export function attributeTo(

@@ -9,7 +9,7 @@ import type { Task } from "../model/task.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
 import type { StartEntry } from "../store/start-entry.ts";
-import { type Attribution, attributeTo } from "./attribution.ts";
+import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
 import { type Baseline, countConflicts, parseBaseline } from "./baseline.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { feedOf, requestFeed } from "./followed-lists.ts";
@@ -18,6 +18,8 @@ import type { FollowedLists, RunDependencies, StartDependencies } from "./step-d
 
 /** The most approvals since a start that are checked, the earliest first. */
 const approvalsCheckedMax = 200;
+/** The most changes that are checked for an activity under a known id. */
+const changesMax = 10_000;
 
 /** What appeared since a baseline. `ours`: the activities of this start. */
 export interface FeedEvidence extends Attribution {
@@ -91,6 +93,20 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
     unnamed: mapper?.knows("syncJobId") === true ? [] : began,
     ...countNew(baseline, conflicts.length, unread.length),
   };
+}
+
+/**
+ * Whether an activity under an id from before the baseline has changed since, and may be of the
+ * start: a service may use an id again.
+ */
+export async function hasKnownChanged(task: Task, deps: RunDependencies, entry: StartEntry): Promise<boolean> {
+  const { activities: seq } = parseBaseline(entry.baseline);
+  if (seq === null) return false;
+  const changed = await deps.feeds.changedSince(feedOf(task, "activities"), seq, changesMax);
+  const isOfSyncJob = isOf(task);
+  const mayHaveBegun = couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs);
+  const mayBeOfStart = (item: SeenItem) => (isOfSyncJob(item) || isUnread(item)) && mayHaveBegun(item);
+  return changed.length === changesMax || changed.some(mayBeOfStart);
 }
 
 /** The baseline without the sequence of a list that has begun anew since: all of it is new now. */

@@ -234,7 +234,7 @@ function whatWasSeen(evidence: RunEvidence): string {
   // Beside another start they may be that one's.
   return others > 0 && rivals === 0
     ? `${describeActivities(others)} of the sync job appeared, and by the service's clock none is its own: compare it with Redis's`
-    : "no activity of it was seen";
+    : "no new activity of it was seen";
 }
 
 function describeActivities(count: number): string {

@@ -12,7 +12,7 @@ import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { StartDoubt, StartEntry } from "../store/start-entry.ts";
 import { noteDenied, verifyLater } from "./defer.ts";
-import { appearedSince, type FeedEvidence, lookedForUntilMs, receivedByMs } from "./evidence.ts";
+import { appearedSince, type FeedEvidence, hasKnownChanged, lookedForUntilMs, receivedByMs } from "./evidence.ts";
 import { feedOf, requestLists } from "./followed-lists.ts";
 import { sendAgain } from "./send-start.ts";
 import type { Claim, StepResult, TaskEnding } from "./step.ts";
@@ -108,8 +108,9 @@ export async function verifyStart(
       await deps.feeds.wantWhole(feedOf(task, "activities"), window.untilMs);
     return verifyLater(nowMs, Math.min(deniedUntilMs, patientUntilMs));
   }
-  const isAbsent =
-    window.provesAbsence && wasWindowRead(appeared, window) && appeared.hasBaseline && !appeared.syncJobSeen;
+  const mayBeAbsent = window.provesAbsence && wasWindowRead(appeared, window) && appeared.hasBaseline;
+  const syncJobSeen = appeared.syncJobSeen || (mayBeAbsent && (await hasKnownChanged(task, deps, entry)));
+  const isAbsent = mayBeAbsent && !syncJobSeen;
   const mayRetry = policy.onUnknown === "retry" && appeared.ours.length === 0;
   if (mayRetry || (isAbsent && entry.sends < absentSendsMax)) {
     const endsByAnswer = policy.follow.until === "accepted";
@@ -117,7 +118,7 @@ export async function verifyStart(
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;
-  const detail = `${doubt.detail}; ${whatWasSeen(task, appeared, window)}`;
+  const detail = `${doubt.detail}; ${whatWasSeen(task, { ...appeared, syncJobSeen }, window)}`;
   if (isAbsent)
     return complete({ ...unknown, status: "not-started", evidence: "inferred", startedAtMs: undefined, detail });
   return complete({ ...unknown, detail, confidence });
@@ -192,7 +193,7 @@ function whatWasSeen(task: Task, appeared: FeedEvidence, window: AppearanceWindo
   if (!wasWindowRead(appeared, window))
     return `the activities could not be read in time${failure === undefined ? "" : `: ${failure}`}`;
   if (appeared.syncJobSeen)
-    return `an activity appeared that may be of sync job ${task.target}, but nothing says that it is of this start`;
+    return `an activity appeared or changed that may be of sync job ${task.target}, but nothing says that it is of this start`;
   const none = `no activity of it appeared within ${Math.round(window.forMs / 1_000)} s`;
   return window.provesAbsence && !appeared.hasBaseline
     ? `${none}, which shows nothing: no reading from right before it is there to compare with`

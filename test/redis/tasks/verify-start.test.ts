@@ -36,6 +36,8 @@ interface Given {
   readonly requestMs?: number;
   /** Whether the lists were read right before the start. */
   readonly hasBaseline?: boolean;
+  /** Whether an activity of the sync job was seen before it, under the id that comes again. */
+  readonly isIdKnown?: boolean;
 }
 
 /** One activity that began at `began`, and what else it says. */
@@ -45,6 +47,7 @@ interface Found extends Partial<Pick<ItemFacts, "syncJobId" | "unread">> {
 }
 
 const unread = "unknown none answer-lost";
+const activity = { id: "a", fingerprint: "f", syncJobId: "42", finished: true, succeeded: true, label: undefined };
 const verifyForMs = 30_000;
 /** Where the operator vouches for 60 s: they run from when the request had left at the latest. */
 const vouched = { appearsWithinMs: 60_000 };
@@ -60,6 +63,7 @@ async function fixture({
   throttledForMs,
   requestMs,
   hasBaseline = follow?.appearsWithinMs !== undefined,
+  isIdKnown = false,
 }: Given = {}) {
   tasks += 1;
   const id = `lost-${tasks}`;
@@ -92,9 +96,11 @@ async function fixture({
   const { journal, feeds: book } = deps;
   const feed = feedOf(task, "activities");
   const { startByMs } = task;
+  const before = isIdKnown ? [{ ...activity, fingerprint: "before", startedAtMs: 1 }] : [];
+  await book.takeIn(feed, await book.status(feed), { items: before, sinceSeq: 0 });
   if (hasBaseline) {
     await journal.claim(id, "me");
-    const baseline = writeBaseline({ activities: 0, conflictDetails: 0 });
+    const baseline = writeBaseline({ activities: before.length, conflictDetails: 0 });
     await journal.beginSending(task, "me", { startByMs, baseline });
   } else await journal.tryBeginSending(task, "me", { startByMs, takesLease: false, notesFeed: true });
   const { sentAtMs = 0 } = (await journal.entry(id)) ?? {};
@@ -112,9 +118,7 @@ async function fixture({
     },
     /** A walk that begins at that time, and finds one activity that began at `began`. */
     walk: async (afterMs: number, { began, whole = true, ...of }: Found = {}) => {
-      const facts = { fingerprint: "f", syncJobId: "42", finished: true, succeeded: true, label: undefined };
-      const found =
-        began === undefined ? [] : [{ ...facts, id: "a", startedAtMs: sentAtMs + began, ...of } as ItemFacts];
+      const found = began === undefined ? [] : [{ ...activity, startedAtMs: sentAtMs + began, ...of } as ItemFacts];
       await book.takeIn(feed, await book.status(feed), { items: found, sinceSeq: 0 });
       await book.endWalk(feed, { startedAtMs: sentAtMs + afterMs, count: found.length, whole });
     },
@@ -283,11 +287,19 @@ describe("a start of which nothing appears", () => {
     ["is not seen, and the list was not read before it", {}, { hasBaseline: false }],
     ["does not tell its sync job yet", { began: 50, syncJobId: undefined, unread: ["syncJobId"] }, {}],
     ["cannot be told from another's", {}, { unknown: "finished" }],
+    ["comes under a known id", { began: 50 }, { isIdKnown: true }],
   ])("is unknown, and not sent again, where an activity %s", async (_what, found, given) => {
     const { at, walk, asked } = await fixture({ ...given, follow: vouched });
     await walk(vouchedMs, found);
     expect((await at(vouchedMs)).ending).toMatchObject({ status: "unknown" });
     expect(asked).toEqual([]);
+  });
+
+  it("is resent where only an activity from hours before it has changed", async () => {
+    const { at, walk, asked } = await fixture({ isIdKnown: true, follow: vouched, posts: [reset] });
+    await walk(vouchedMs, { began: -7_200_000 });
+    expect((await at(vouchedMs)).short).toBe("snooze");
+    expect(asked).toEqual(["POST"]);
   });
 
   it("is not resent by onUnknown: retry where an activity may be of it", async () => {

@@ -280,7 +280,7 @@ describe("a run whose deadline has passed", () => {
       detail:
         "not settled within its deadline: 2 activities of the sync job appeared, and by the service's clock none is its own: compare it with Redis's",
     });
-    const unseen = { status: "timed-out", detail: "not settled within its deadline: no activity of it was seen" };
+    const unseen = { status: "timed-out", detail: "not settled within its deadline: no new activity of it was seen" };
     expect(settled(none)).toMatchObject(unseen);
     expect(settled({ ...none, others: 1, rivals: 1 })).toMatchObject(unseen);
   });
