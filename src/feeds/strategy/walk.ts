@@ -105,8 +105,9 @@ async function whole(before: ListKnowledge, begun: UnderwayWalk, tools: WalkTool
   const missed = whatWasMissed(before, trail);
   const known = missed === undefined ? learn(read, trail, tools.nowMs, tools.limits) : giveUp(read, tools.nowMs);
   await tools.save(known);
-  // Pages before the one that the walk continued from may have changed since.
-  const sinceMs = begun.next === null ? tools.nowMs : begun.startedAtMs;
+  // Pages before the one that the walk continued from may have changed since. A poll's pages, which
+  // can end it, may be older than its own.
+  const sinceMs = begun.next === null ? tools.nowMs : Math.min(begun.startedAtMs, tools.nowMs);
   return { kind: "whole", known, sinceMs, ...(missed === undefined ? {} : { demoted: missed }) };
 }
 

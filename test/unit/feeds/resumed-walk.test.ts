@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import type { ItemMapping } from "../../../src/config/policy-set.ts";
 import { createItemMapper } from "../../../src/feeds/mapping.ts";
+import type { GivenPage } from "../../../src/feeds/service-list.ts";
 import { readKnowledge } from "../../../src/feeds/strategy/choose-walk.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import type { FeedWalk } from "../../../src/model/feed.ts";
@@ -50,7 +51,7 @@ async function openWalks(kept: { knowledge?: (url: string) => string; mapping?: 
   onTestFinished(() => service.close());
   const ended: WalkSummary[] = [];
   let knowledge = kept.knowledge?.(baseUrl);
-  const walkAt = (nowMs: number) =>
+  const walkAt = (nowMs: number, poll?: { readonly beganAtMs: number; readonly pages: readonly GivenPage[] }) =>
     walkFeed(
       walk,
       {
@@ -75,6 +76,7 @@ async function openWalks(kept: { knowledge?: (url: string) => string; mapping?: 
         service: () => service,
         denialOf: async () => undefined,
         itemMapper: () => createItemMapper("activities", kept.mapping?.()),
+        readings: { newerThan: async () => poll },
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         log: new TestLog(),
       },
@@ -96,6 +98,16 @@ describe("a walk that a throttling service stopped at a page", () => {
       { sinceMs: 1_000, startedAtMs: 901_000 },
       { sinceMs: 960_000, startedAtMs: 960_000 },
     ]);
+  });
+
+  it("says an earlier instant where a poll that began before it has read the rest", async () => {
+    const { walkAt, ended } = await openWalks();
+    isThrottled = true;
+    await walkAt(10_000);
+    const url = "http://service.test/odata/synchronizationactivities";
+    await walkAt(12_000, { beganAtMs: 5_000, pages: [{ url, items: [{ id: 1 }, { id: 2 }] }] });
+    isThrottled = false;
+    expect(ended).toMatchObject([{ sinceMs: 5_000, whole: true }]);
   });
 });
 
