@@ -13,7 +13,7 @@ export interface FeedPace {
 /** The default pace. */
 export const defaultPace: FeedPace = { gapMs: 1_000, fastestMs: 5_000, slowestMs: 60_000 };
 
-/** A feed rests five times as long as its walk took: a long list is not read without pause. */
+/** A feed rests five times as long as its own walk took: a long list is not read without pause. */
 const restFactor = 5;
 
 /** The shortest wait after a walk, without an upper limit. */

@@ -117,11 +117,14 @@ export async function walkFeed(
   return snooze(endedAtMs + walkPaceMs(pace, quietForMs, endedAtMs - nowMs));
 }
 
-/** After a failure urgent runs wait, too: the list is not readable a moment later. */
+/**
+ * A feed rests after its own walks only: a poll of a long list must not keep runs from reading its
+ * end. After a failure urgent runs wait, too: the list is not readable a moment later.
+ */
 function earliestWalkMs(before: FeedStatus, pace: FeedPace): number {
-  const { walkBeganAtMs = 0, walkEndedAtMs = 0, failedAtMs = 0 } = before;
-  const lastWalkMs = before.walkTookMs ?? walkEndedAtMs - walkBeganAtMs;
-  return Math.max(walkEndedAtMs + walkGapMs(pace, lastWalkMs), failedAtMs + pace.fastestMs);
+  const { walkEndedAtMs = 0, ownWalkEndedAtMs = 0, ownWalkTookMs = 0, failedAtMs = 0 } = before;
+  const restedAtMs = ownWalkEndedAtMs + walkGapMs(pace, ownWalkTookMs);
+  return Math.max(walkEndedAtMs + pace.gapMs, restedAtMs, failedAtMs + pace.fastestMs);
 }
 
 /**
@@ -242,7 +245,8 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   }
   await announceNew(feed, before, walk);
   const count = report.known.items;
-  await feeds.endWalk(feed, { startedAtMs, sinceMs, count, whole, because, totals: counted });
+  const isGiven = walk.given !== undefined;
+  await feeds.endWalk(feed, { startedAtMs, sinceMs, count, whole, because, isGiven, totals: counted });
   if (fresh > 0) log.info("feed.walked", { ...feed, count, fresh, first: isFirst, how: kind });
   const kept = { ...report, known: withoutCredentials(report.known, listPath) };
   logOrder(feed, known, { report: kept, log });

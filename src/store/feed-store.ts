@@ -34,7 +34,7 @@ export interface FeedPage {
 
 /**
  * An ended walk. `whole`: it read the whole list, `because` of this. `sinceMs`: earlier than
- * `startedAtMs` where it resumed from a page.
+ * `startedAtMs` where it resumed from a page. `isGiven`: a poll had read its pages.
  */
 export interface WalkSummary {
   readonly startedAtMs: number;
@@ -42,6 +42,7 @@ export interface WalkSummary {
   readonly count: number;
   readonly whole: boolean;
   readonly because?: WholeReason | undefined;
+  readonly isGiven?: boolean;
   readonly totals?: ReadonlyMap<string, number> | undefined;
 }
 
@@ -73,6 +74,9 @@ export interface FeedStatus {
   readonly walkEndedAtMs: number | undefined;
   /** How long that walk took, without the part that it resumed. */
   readonly walkTookMs?: number | undefined;
+  /** The same of the last walk that read the service itself, not the pages of a poll. */
+  readonly ownWalkEndedAtMs?: number | undefined;
+  readonly ownWalkTookMs?: number | undefined;
   /** When the last walk of the whole list began, and from when on a task asked for one. */
   readonly wholeWalkBeganAtMs?: number | undefined;
   readonly wholeWantedAtMs?: number | undefined;
@@ -133,7 +137,7 @@ export class FeedStore {
   /** Ends a walk. After a whole one, a generation that has lasted a week gives way to a new one. */
   async endWalk(feed: Feed, walk: WalkSummary): Promise<void> {
     const counted = [...(walk.totals ?? [])].flat();
-    const { startedAtMs, sinceMs = startedAtMs, count, whole } = walk;
+    const { startedAtMs, sinceMs = startedAtMs, count, whole, isGiven = false } = walk;
     const args = [
       sinceMs,
       count,
@@ -143,6 +147,7 @@ export class FeedStore {
       generationMs,
       startedAtMs,
       ...costOf(walk),
+      isGiven ? 1 : 0,
       ...counted,
     ];
     const isOld = await endWalkScript(this.#store, [...this.#keys(feed), this.#totals(feed)], args);
@@ -237,6 +242,8 @@ export class FeedStore {
       walkBeganAtMs: instant("walkBeganAtMs"),
       walkEndedAtMs: instant("walkEndedAtMs"),
       walkTookMs: instant("walkTookMs"),
+      ownWalkEndedAtMs: instant("ownWalkEndedAtMs"),
+      ownWalkTookMs: instant("ownWalkTookMs"),
       wholeWalkBeganAtMs: instant("wholeWalkBeganAtMs"),
       wholeWantedAtMs: instant("wholeWantedAtMs"),
       costlyWalks: instant("costlyWalks"),

@@ -194,7 +194,7 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
       ? { status: "timed-out", evidence: "none", reason: "deadline", detail, newConflicts }
       : { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
-  const walkMs = Math.max(...lists.map(({ walkTookMs = 0 }) => walkTookMs));
+  const walkMs = Math.max(...lists.flatMap(({ walkTookMs = 0, ownWalkTookMs = 0 }) => [walkTookMs, ownWalkTookMs]));
   if (nowMs < deadlineMs + follow.unreadableForMs + walkMs * walksUntilRead) return undefined;
   const since = readUntilMs > 0 ? `not been read since ${new Date(readUntilMs).toISOString()}` : "never been read";
   const detail = `not settled within its deadline, and the feeds have ${since}`;

@@ -2,15 +2,16 @@
 -- KEYS: status, items, order, list totals
 -- ARGV: sinceMs (from when its reading is complete), number of items, keptMs, '1' for the whole
 -- list, wholeWalksMin and generationMs (that a generation lasts), startedAtMs, cost ('costly',
--- 'cheap' or 'same'), reason, then pairs of field and count
+-- 'cheap' or 'same'), reason, '1' for the pages of a poll, then pairs of field and count
 -- Answers 1 when the generation is due to end.
 local statusKey, _, _, totalsKey = unpack(KEYS)
 local sinceMs, count, keptMs, isWhole, wholeWalksMin, generationMs = unpack(ARGV, 1, 6)
-local startedAtMs, cost, reason = unpack(ARGV, 7, 9)
+local startedAtMs, cost, reason, isGiven = unpack(ARGV, 7, 10)
 --- @include "now"
 --- @include "mark-logged"
 redis.call('HSET', statusKey, 'count', count, 'walkBeganAtMs', sinceMs)
 redis.call('HSET', statusKey, 'walkEndedAtMs', now, 'walkTookMs', now - startedAtMs)
+if isGiven == '0' then redis.call('HSET', statusKey, 'ownWalkEndedAtMs', now, 'ownWalkTookMs', now - startedAtMs) end
 if isWhole == '1' then redis.call('HSET', statusKey, 'wholeWalkBeganAtMs', sinceMs) end
 redis.call('HINCRBY', statusKey, 'walks', 1)
 redis.call('HSETNX', statusKey, 'generationSinceMs', now)
@@ -23,12 +24,12 @@ if cost == 'costly' then
   redis.call('HINCRBY', statusKey, 'costlyWalks', 1)
 end
 markLogged(statusKey)
-if ARGV[10] then
+if ARGV[11] then
   local since = {}
-  for i = 10, #ARGV, 2 do since[i] = redis.call('HGET', totalsKey, '~' .. ARGV[i]) or startedAtMs end
+  for i = 11, #ARGV, 2 do since[i] = redis.call('HGET', totalsKey, '~' .. ARGV[i]) or startedAtMs end
   redis.call('DEL', totalsKey)
   redis.call('HSET', totalsKey, 'at', startedAtMs, 'seq', redis.call('HGET', statusKey, 'seq') or 0)
-  for i = 10, #ARGV, 2 do
+  for i = 11, #ARGV, 2 do
     redis.call('HSET', totalsKey, ':' .. ARGV[i], ARGV[i + 1])
     if tonumber(ARGV[i + 1]) > 0 then redis.call('HSET', totalsKey, '~' .. ARGV[i], since[i]) end
   end
