@@ -37,8 +37,8 @@ export interface WalkTools extends ItemStore {
 /** How often a walk restarts because its links have expired. */
 const restartsMax = 3;
 
-/** The longest deadline that a policy can give a run. */
-const deadlineMaxMs = 7 * 86_400_000;
+/** The longest deadline that a policy can give a run, and a day for the walk after it. */
+const openForMs = 8 * 86_400_000;
 
 const nothingSeen: CheapResult = { ...nothingRead, fresh: 0 };
 
@@ -221,13 +221,14 @@ function pass(seen: CheapResult, page: ListPage, { novelties, nowMs }: PageTaken
 }
 
 /**
- * What is not finished, or may not be: its end may make it readable, as long as a run of that time
- * may wait for it. An item without an id is not looked for again: a change makes it another one.
+ * What is not finished, or may not be: its end may make it readable. Only as long as a run of that
+ * time may wait for it: one that is stuck for ever would have the list read whole for ever. An item
+ * without an id is not looked for again: a change makes it another one.
  */
 function isOpenAt(nowMs: number): (item: ItemFacts) => boolean {
   return ({ id, fingerprint, finished, unread, startedAtMs = nowMs }) => {
-    const mayEnd = unread?.includes("finished") === true && startedAtMs > nowMs - deadlineMaxMs;
-    return (finished === false || mayEnd) && id !== `#${fingerprint}`;
+    const mayEnd = finished === false || unread?.includes("finished") === true;
+    return mayEnd && startedAtMs > nowMs - openForMs && id !== `#${fingerprint}`;
   };
 }
 

@@ -92,9 +92,12 @@ describe("an open item", () => {
     expect(list.seenOpen.has(id)).toBe(false);
   });
 
-  it("is none that cannot be read and began longer ago than a run may take", async () => {
+  it.each([
+    ["cannot be read", { finished: undefined, unread: ["finished"] }],
+    ["goes on", { finished: false }],
+  ])("is none that %s and began longer ago than a run may take", async (_what, facts) => {
     const list = await orderedList({});
-    list.openFacts = { finished: undefined, unread: ["finished"], startedAtMs: 0 };
+    list.openFacts = { ...facts, startedAtMs: 0 };
     await openOne(list);
     list.insert(110);
     await walk(list, 8 * dayMs);
