@@ -205,7 +205,8 @@ type StateMeaning = "open" | "succeeded" | "failed" | "ended";
 
 const openWords =
   "running progress inprogress pending queued waiting started starting active processing scheduled new created open executing ongoing enqueued paused";
-const succeededWords = "finished done completed complete succeeded success successful ok passed";
+const resultWords = "succeeded success successful ok passed";
+const succeededWords = `finished done completed complete ${resultWords}`;
 const failedWords =
   "failed failure error errors faulted aborted cancelled canceled terminated rejected timeout partial partially";
 
@@ -284,10 +285,25 @@ function proposeStart({ start, end }: Times): Line {
 
 /** Whether an item is over, and whether it went well. */
 function proposeEnding(fields: readonly FieldFacts[], times: Times): readonly [finished: Line, succeeded: Line] {
-  const states = fields.flatMap((field) => readState(field, times.end)).toSorted((a, b) => b.score - a.score);
+  const states = fields
+    .flatMap((field) => readState(field, times.end))
+    .filter(({ score }) => score > 0)
+    .toSorted((a, b) => b.score - a.score);
   const [best] = states;
-  if (best !== undefined && best.score > 0) return [finishedByState(best, times), succeededByState(best)];
-  return [finishedByTime(times), nothing("succeeded", "no field has values that say how it went")];
+  if (best === undefined)
+    return [finishedByTime(times), nothing("succeeded", "no field has values that say how it went")];
+  if (isResult(best.field)) return endingByResult(best, times);
+  const result = states.find(({ field }) => isResult(field));
+  const saysHow = valuesOf(best, "failed").length > 0 ? best : (result ?? best);
+  return [finishedByState(best, times), succeededByState(saysHow)];
+}
+
+/** `success` is false also while an item goes on: only an end time tells that from a failure. */
+function endingByResult(state: State, times: Times): readonly [finished: Line, succeeded: Line] {
+  const succeeded = succeededByState(state);
+  if (times.end !== undefined) return [finishedByTime(times), succeeded];
+  const why = `${nameOf(state.field)} says how an item went, and not whether it is over`;
+  return [nothing("finished", why), nothing("succeeded", why, succeeded.expression)];
 }
 
 function finishedByTime({ end }: Times): Line {
@@ -351,17 +367,24 @@ function readState(field: FieldFacts, end: FieldFacts | undefined): State[] {
   const clear = [...meanings.values()].filter((meaning) => meaning !== undefined).length;
   if (clear === 0) return [];
   const named = hasWord(nameOf(field), ["state", "status", "result", "outcome", "phase"]) ? 1 : 0;
-  const score = (3 * clear) / few.length + named + (isSeenInTimes ? 3 : 0) - (types.includes("flag") ? 1 : 0);
+  const doubt = isResult(field) ? 2 : types.includes("flag") ? 1 : 0;
+  const score = (3 * clear) / few.length + named + (isSeenInTimes ? 3 : 0) - doubt;
   return [{ field, score, meanings, isSeenInTimes }];
 }
 
+/** Whether it is a flag named after a result, such as `success`, and not after an end. */
+function isResult({ path, types }: FieldFacts): boolean {
+  return types.includes("flag") && hasWord(path.at(-1) ?? "", `${resultWords} ${failedWords}`.split(" "));
+}
+
 /** By the words of a text, or for a flag by its field's name: `isFinished`, `failed`. */
-function meaningOf({ path }: FieldFacts, value: Scalar): StateMeaning | undefined {
+function meaningOf(field: FieldFacts, value: Scalar): StateMeaning | undefined {
   if (typeof value === "string") return stateMeaning(value);
-  const meaning = typeof value === "boolean" ? stateMeaning(wordsOf(path.at(-1) ?? "").join(" ")) : undefined;
+  const meaning = typeof value === "boolean" ? stateMeaning(wordsOf(field.path.at(-1) ?? "").join(" ")) : undefined;
   if (meaning === undefined || value === true) return meaning;
   if (meaning === "failed") return undefined;
-  return meaning === "open" ? "ended" : "open";
+  if (meaning === "open") return "ended";
+  return isResult(field) ? "failed" : "open";
 }
 
 /** Whether items with this value have an end: all (true), none (false), or some (undefined). */

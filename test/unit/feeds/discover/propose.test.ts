@@ -77,6 +77,20 @@ describe("the proposal of a mapping", () => {
     expect(proposal.limits).toEqual(["How a run ended cannot be told: one that failed ends like one that went well."]);
   });
 
+  it("takes a flag of the result for how an activity went, and not for its end", () => {
+    const proposed = (more: (n: number) => object) => {
+      const activity = (n: number) => ({ activityId: n, success: n <= 95 && n % 9 !== 0, startedAt: iso(n) });
+      const items = many((n) => ({ ...activity(n), ...more(n) }));
+      return expressions(proposeMapping("activities", items, clues));
+    };
+    const succeeded = "item.success == true";
+    const finished = "item.?finishedAt.orValue(null) != null";
+    expect(proposed((n) => ({ finishedAt: n > 95 ? null : iso(n + 1) }))).toMatchObject({ finished, succeeded });
+    expect(proposed(() => ({}))).toMatchObject({ finished: undefined, succeeded: undefined });
+    const flagged = { finished: "item.isFinished == true", succeeded };
+    expect(proposed((n) => ({ isFinished: n <= 95 }))).toMatchObject(flagged);
+  });
+
   it("takes no state for final where words and end times disagree", () => {
     const items = many((n) => ({
       id: n,
