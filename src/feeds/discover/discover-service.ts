@@ -93,7 +93,7 @@ export async function discoverService(options: DiscoverOptions): Promise<{
 async function sampleList(list: ListName, options: SampleOptions): Promise<ListSample> {
   const { pages } = options;
   const count = await countOf(list, options);
-  const front: unknown[] = [];
+  const front: (readonly unknown[])[] = [];
   const tail: (readonly unknown[])[] = [];
   let first: Page<unknown> | undefined;
   let isWhole = false;
@@ -102,12 +102,13 @@ async function sampleList(list: ListName, options: SampleOptions): Promise<ListS
     for await (const page of pagesOf(list, options, { what: "page", pagesMax: pages + pagesToTheEndMax })) {
       first ??= page;
       read += 1;
-      if (read <= pages) front.push(...page.items);
+      if (read <= pages) front.push(page.items);
       else tail.push(page.items);
       if (tail.length > pages) tail.shift();
       isWhole = page.nextLink === undefined && page.linkProblem === undefined;
       // Walking to the end would take too many pages.
-      if (read === pages && !isWhole && count !== undefined && count > front.length * (1 + pagesToTheEndMax)) break;
+      if (read === pages && !isWhole && count !== undefined && count > front.flat().length * (1 + pagesToTheEndMax))
+        break;
     }
   } catch (error) {
     // What was read is shown; the refusal has been noted.
@@ -116,15 +117,29 @@ async function sampleList(list: ListName, options: SampleOptions): Promise<ListS
   }
   const pageSize = first?.nextLink === undefined ? undefined : first.items.length;
   if (isWhole) {
-    const items = [...front, ...tail.flat()].slice(0, itemsMax);
+    const items = joined([...front, ...tail]).slice(0, itemsMax);
     return { count, pageSize, items, seen: read <= 2 * pages ? "whole" : "ends" };
   }
   const skip = Math.max(0, (count ?? 0) - pages * (pageSize ?? 0));
   const end = skip === 0 || first === undefined ? [] : await readFrom(list, { ...options, url: first.url, skip });
   // A service that ignores the offset answers with its first page.
-  const isEnd = end.length > 0 && JSON.stringify(end[0]) !== JSON.stringify(front[0]);
-  const items = [...front, ...(isEnd ? end : [])].slice(0, itemsMax);
+  const isEnd = end.length > 0 && JSON.stringify(end[0]) !== JSON.stringify(front[0]?.[0]);
+  const items = joined([...front, ...(isEnd ? [end] : [])]).slice(0, itemsMax);
   return { count, pageSize, items, seen: isEnd ? "ends" : "front" };
+}
+
+/** The items of pages. Where a list grows at its front, a page begins as the last one ended. */
+function joined(pages: readonly (readonly unknown[])[]): readonly unknown[] {
+  const items: unknown[] = [];
+  const texts: string[] = [];
+  for (const page of pages) {
+    const more = page.map((item) => JSON.stringify(item));
+    let again = Math.min(texts.length, more.length);
+    while (!texts.slice(texts.length - again).every((text, index) => text === more[index])) again -= 1;
+    items.push(...page.slice(again));
+    texts.push(...more.slice(again));
+  }
+  return items;
 }
 
 /** The ids of sync jobs that masks carry: there is no list of them. Source: service-interface §2 */
@@ -145,10 +160,10 @@ async function readFrom(
   { url, skip, ...options }: SampleOptions & { readonly url: string; readonly skip: number },
 ): Promise<readonly unknown[]> {
   const from = `${url}${url.includes("?") ? "&" : "?"}$skip=${skip}`;
-  const read: unknown[] = [];
+  const read: (readonly unknown[])[] = [];
   const pages = pagesOf(list, options, { what: `$skip=${skip}, page`, from, pagesMax: options.pages });
-  for await (const { items } of orNone(pages)) read.push(...items);
-  return read;
+  for await (const { items } of orNone(pages)) read.push(items);
+  return joined(read);
 }
 
 interface PagesAsked {

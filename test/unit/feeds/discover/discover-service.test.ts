@@ -11,6 +11,8 @@ let isClever = false;
 /** The page from this item on is answered with an error. */
 let breaksAt = -1;
 let canCount = true;
+/** Newest first, with one more after each page. */
+let growsAtFront = false;
 let asked: { method: string; path: string; query: URLSearchParams }[] = [];
 
 const server = createServer((request, response): unknown => {
@@ -23,12 +25,12 @@ const server = createServer((request, response): unknown => {
   const from = Number(query.get("page") ?? (isClever ? query.get("$skip") : null) ?? 0);
   if (from === breaksAt) return response.writeHead(500).end();
   const length = Math.min(10, items - from);
-  const value = Array.from({ length }, (_, index) => ({ id: from + index + 1, syncJobId: 3 }));
+  const idAt = (place: number) => (growsAtFront ? items - place : place + 1);
+  const value = Array.from({ length }, (_, index) => ({ id: idAt(from + index), syncJobId: 3 }));
   const end = from + value.length;
-  return json({
-    value,
-    ...(end < items ? { "@odata.nextLink": `${pathname}?page=${end}&secret=hush` } : {}),
-  });
+  const isMore = end < items;
+  if (growsAtFront) items += 1;
+  return json({ value, ...(isMore ? { "@odata.nextLink": `${pathname}?page=${end}&secret=hush` } : {}) });
 });
 
 beforeAll(async () => {
@@ -39,6 +41,7 @@ afterAll(() => server.close());
 beforeEach(() => {
   asked = [];
   canCount = true;
+  growsAtFront = false;
   isClever = false;
   breaksAt = -1;
 });
@@ -96,6 +99,14 @@ describe("a discovery", () => {
     items = 95;
     const { found } = await discover();
     expect(found?.sample).toEqual({ count: 95, pageSize: 10, seen: "ends", items: 35 });
+  });
+
+  it("counts an item once that comes again at the next page, since the list grew", async () => {
+    items = 95;
+    growsAtFront = true;
+    const { found } = await discover();
+    expect(found?.sample.items).toBe(33);
+    expect(found?.proposal.lines[0]).toMatchObject({ fact: "id", expression: "item.id", certainty: "high" });
   });
 
   it("has nothing to propose for an empty list", async () => {
