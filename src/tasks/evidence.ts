@@ -50,7 +50,7 @@ export interface FeedEvidence extends Attribution {
   readonly newConflicts: number | undefined;
   /**
    * More conflicts that may count: of a sync job that cannot be read, or older than the start,
-   * since no walk came right before it.
+   * since no walk came right before it. run.ts adds those of `returnedConflicts`.
    */
   readonly perhapsNewConflicts: number;
 }
@@ -279,19 +279,35 @@ export async function approvalsSince(
 export async function conflictChange(
   task: Task,
   deps: FollowedLists,
-  {
-    entry,
-    appeared,
-    ending,
-  }: { readonly entry: StartEntry; readonly appeared: FeedEvidence; readonly ending: TaskEnding },
+  { entry, appeared, ending }: ConflictRun & { readonly ending: TaskEnding },
 ): Promise<Pick<TaskEnding, "goneConflicts" | "stillConflicts">> {
-  const before = parseBaseline(entry.baseline).conflictsBefore;
   // Only for a run that is over: settle.ts has waited for a walk after its end, or counts none.
   const isOver = ["succeeded", "conflicts", "failed"].includes(ending.status) && ending.newConflicts !== undefined;
-  if (before === undefined || appeared.newConflicts === undefined || !isOver) return {};
+  const counts = isOver ? await countsAround(task, deps, { entry, appeared }) : undefined;
+  return (counts && compareConflicts(counts.before, counts.after, counts.appeared)) ?? {};
+}
+
+/**
+ * How many conflicts there are beyond those from before the run and the new ones. They are back
+ * under a known id, or only now known to be of the sync job.
+ */
+export async function returnedConflicts(task: Task, deps: FollowedLists, run: ConflictRun): Promise<number> {
+  const counts = await countsAround(task, deps, run);
+  return counts === undefined ? 0 : Math.max(0, counts.after - counts.before - counts.appeared);
+}
+
+interface ConflictRun {
+  readonly entry: StartEntry;
+  readonly appeared: FeedEvidence;
+}
+
+/** The conflicts before a run, after it, and new ones; undefined unless all were counted alike. */
+async function countsAround(task: Task, deps: FollowedLists, { entry, appeared }: ConflictRun) {
+  const before = parseBaseline(entry.baseline).conflictsBefore;
+  if (before === undefined || appeared.newConflicts === undefined) return undefined;
   const after = await countConflicts(task, deps);
-  if (after === undefined || after.seq !== appeared.conflictDetails.seq || after.conflicts.of !== before.of) return {};
-  return compareConflicts(before.count, after.conflicts.count, appeared.newConflicts) ?? {};
+  if (after?.seq !== appeared.conflictDetails.seq || after.conflicts.of !== before.of) return undefined;
+  return { before: before.count, after: after.conflicts.count, appeared: appeared.newConflicts };
 }
 
 /** How many earlier conflicts are gone, and how many remain; undefined for impossible counts. */

@@ -25,7 +25,7 @@ import type { StartEntry } from "../store/start-entry.ts";
 import { activateFirst } from "./activate.ts";
 import { takeBaseline, writeBaseline } from "./baseline.ts";
 import { deferIfDenied, stepAfterFailure } from "./defer.ts";
-import { appearedSince, approvalsSince, conflictChange } from "./evidence.ts";
+import { appearedSince, approvalsSince, conflictChange, returnedConflicts } from "./evidence.ts";
 import { nextCheckMs } from "./follow-pace.ts";
 import { feedOf, leaveLists, requestLists } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
@@ -156,7 +156,13 @@ async function followRun(
     await requestLists(task, deps, { nowMs, hurry: true });
   const approvals = await approvalsSince(task, deps, { entry, follow: policy.follow, nowMs });
   const isAnswered = entry.confirmedBy === "answer";
-  const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, isAnswered, finishSeenAtMs, approvals });
+  const evidence = { ...appeared, nowMs, sentAtMs, isAnswered, finishSeenAtMs, approvals };
+  let ending = settleRun(policy.follow, evidence);
+  if (ending?.status === "succeeded") {
+    const returned = await returnedConflicts(task, deps, { entry, appeared });
+    const perhapsNewConflicts = appeared.perhapsNewConflicts + returned;
+    ending = settleRun(policy.follow, { ...evidence, perhapsNewConflicts });
+  }
   if (ending !== undefined)
     return complete({ ...ending, ...(await conflictChange(task, deps, { entry, appeared, ending })), ...sent });
   await noteIfLong(task, policy, { deps, entry, nowMs, sentAtMs });

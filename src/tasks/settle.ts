@@ -150,7 +150,7 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
     const detail =
       newConflicts === undefined
         ? `finished; ${perhaps} may be of it or older, since they could not be read right before the start`
-        : `finished; ${perhaps} whose sync job cannot be read may be of it`;
+        : `finished; ${perhaps} may be of it: of a sync job that cannot be read, or back under a known id`;
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
   const whose =

@@ -1,6 +1,7 @@
 // What the feeds show of a start (src/tasks/evidence.ts), on a real feed book: also when a walk
 // ends right between two of its reads.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { totalOfSyncJob } from "../../../src/feeds/list-totals.ts";
 import type { ItemMapper } from "../../../src/feeds/mapping.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import type { Task } from "../../../src/model/task.ts";
@@ -84,7 +85,8 @@ const walk = async (task: Task, list: "activities" | "conflictDetails", items: r
   const startedAtMs = await nowMs();
   const status = await book.status(feedOf(task, list));
   await book.takeIn(feedOf(task, list), status, { items, sinceSeq: status.seq });
-  await book.endWalk(feedOf(task, list), { startedAtMs, count: items.length, whole });
+  const totals = list === "activities" ? undefined : new Map([[totalOfSyncJob("42"), items.length]]);
+  await book.endWalk(feedOf(task, list), { startedAtMs, count: items.length, whole, totals });
 };
 
 /** A start that waited for no walk, of whose answer nobody says anything. */
@@ -517,15 +519,17 @@ describe("a run whose end is seen more than once", () => {
 
   /**
    * A run that was answered, with a baseline of both lists; the walks of the test show what it
-   * left.
+   * left. `gone`: conflicts that were seen before it, and are not there any more.
    */
-  async function answered(id: string) {
+  async function answered(id: string, gone: readonly ItemFacts[] = []) {
     const task = taskOf(id);
     const deps: ProcessDependencies = { ...partsFor(), service: () => anyService };
     await walk(task, "activities", []);
+    await walk(task, "conflictDetails", gone);
     await walk(task, "conflictDetails", []);
     await journal.claim(task.id, "me");
-    const baseline = writeBaseline(await baselineSince(task, deps, 0));
+    const conflictsBefore = { of: "syncJob", count: 0 } as const;
+    const baseline = writeBaseline({ ...(await baselineSince(task, deps, 0)), conflictsBefore });
     await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
     await journal.noteConfirmed(task, "answer");
     const step = async () => stepRun(task, deps, { claimant: "me", entry: await journal.claim(task.id, "me") });
@@ -549,6 +553,15 @@ describe("a run whose end is seen more than once", () => {
     expect(await step()).toMatchObject({ verdict: "snooze" });
     await walk(task, "conflictDetails", [conflict]);
     expect(await step()).toMatchObject({ verdict: "complete", ending: { status: "conflicts", newConflicts: 1 } });
+  });
+
+  it("is not sure that it left none where one is back under a known id", async () => {
+    const { task, step, sentAtMs } = await answered("back", [conflict]);
+    await walk(task, "activities", [item("only", sentAtMs)]);
+    expect(await step()).toMatchObject({ verdict: "snooze" });
+    await walk(task, "conflictDetails", [conflict]);
+    const detail = expect.stringContaining("1 conflict may be of it");
+    expect(await step()).toMatchObject({ verdict: "complete", ending: { status: "unknown", newConflicts: 0, detail } });
   });
 
   it("counts them after the newer end of an activity that was set back to running", async () => {

@@ -352,7 +352,7 @@ describe("a run during which conflicts appeared whose sync job cannot be read", 
     const ending = settled({ ours: [activity("1", true)], newConflicts: 0, perhapsNewConflicts: 2 });
     expect(ending).toMatchObject({
       ...{ status: "unknown", evidence: "none" },
-      detail: "finished; 2 conflicts whose sync job cannot be read may be of it",
+      detail: "finished; 2 conflicts may be of it: of a sync job that cannot be read, or back under a known id",
     });
   });
 });
