@@ -207,7 +207,7 @@ function concerned({ set, shown }: TimeLineQuestion, byName: ReadonlyMap<string,
 }
 
 function syncJobsOf({ action, service, repository }: Policy): string[] {
-  if (action.kind !== "run") return [];
+  if (action.kind !== "run" && action.kind !== "delete") return [];
   return (targetsOf(action) ?? []).map((target) => syncJobKey({ service, repository: repository ?? null, target }));
 }
 

@@ -115,6 +115,15 @@ describe("the plan of a night", () => {
     expect(await plan("same", ...night, "--duration", "5m")).toContain("No runs of one sync job meet.");
   });
 
+  it("narrowed to a deletion names the run that it meets", async () => {
+    const once = "schedule: { once: 2026-12-01T20:15, timezone: Europe/Vienna }";
+    const retire = `{ name: retire, service: main, delete: { syncJob: 42, name: Contracts }, ${once} }`;
+    await keepPolicies(store, `${policies}\n  - ${retire}`);
+    await took("slow", 90);
+    const { slots } = JSON.parse(await plan("retire", ...night, "--json"));
+    expect(slots).toMatchObject([{ policy: "retire", clashes: [{ target: "42", what: "skipped" }] }]);
+  });
+
   it("lends what runs really take to simulate", async () => {
     await keepPolicies(store, policies);
     await took("slow", 90);
