@@ -173,11 +173,17 @@ function checkHosts(files: readonly CheckedFile[]): void {
     };
     for (const [name, { webhook, email }] of Object.entries(draft.sinks ?? {})) {
       check(`sink "${name}" sends to`, webhook?.url, ["sinks", name, "webhook", "url"]);
-      check(`sink "${name}" sends to`, email && `smtp://${email.host.toLowerCase()}`, ["sinks", name, "email", "host"]);
+      check(`sink "${name}" sends to`, email && mailUrl(email.host), ["sinks", name, "email", "host"]);
     }
     for (const [index, { name, heartbeat }] of (draft.policies ?? []).entries())
       check(`the heartbeat of policy "${name}" asks`, heartbeat?.url, ["policies", index, "heartbeat", "url"]);
   }
+}
+
+/** The URL of a mail server. An IPv6 address stands in brackets, as in `outbound.hosts`. */
+function mailUrl(host: string): string {
+  const url = `smtp://[${host}]`;
+  return URL.canParse(url) ? url : `smtp://${host.toLowerCase()}`;
 }
 
 /** Whether a host is the one named, or lies below the domain after `*.`; both in lower case. */

@@ -10,6 +10,9 @@ const webhook = (keys: string) => sinks(`ops: { webhook: { ${keys} } }`);
 const mail = (keys: string, to = "a@h.example", rest = "") =>
   sinks(`m: { email: { host: smtp.h.example, from: s@h.example, to: ["${to}"], ${keys} } }`, rest);
 
+const mailAt = (host: string, hosts: string) =>
+  sinks(`m: { email: { host: "${host}", from: s@h.example, to: [a@h.example] } }`, `outbound: { hosts: [${hosts}] }\n`);
+
 describe("sinks", () => {
   it("have absolute paths and their defaults filled in", async () => {
     const folder = await folderOf({
@@ -74,6 +77,7 @@ describe("sinks", () => {
       "hosts that are allowed",
       sinks("a: { webhook: { url: 'https://x.h.example', secretFile: s } }", "outbound: { hosts: ['*.h.example'] }\n"),
     ],
+    ["a mail server by an address that is allowed", mailAt("2001:db8::5", "'[2001:db8::5]'")],
     ["files, whatever hosts are allowed", sinks("a: { file: { path: x } }", "outbound: { hosts: [h.example] }\n")],
   ])("may have %s", async (_, text) => {
     expect(await problemsOf(text)).toEqual([]);
@@ -105,6 +109,11 @@ describe("sinks", () => {
     [
       "a mail server at a host that is not allowed",
       mail("", "a@x.h.example", "outbound: { hosts: [x.h.example] }\n"),
+      "outbound.hosts does not name",
+    ],
+    [
+      "a mail server by an address that is not allowed",
+      mailAt("2001:db8::5", "h.example, '[2001:db8::6]'"),
       "outbound.hosts does not name",
     ],
     ["a size without a unit", sinks("a: { file: { path: x, maxSize: '10' } }"), "KB, MB or GB"],
