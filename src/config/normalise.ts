@@ -319,8 +319,8 @@ function toRule(item: NotifyItem): NotifyRule {
     every: has("every"),
     change: has("change"),
     // A rule with a number is more specific than what `change` implies.
-    failuresInRow: failures[0] ?? (has("failure", "change") ? 1 : undefined),
-    conflicts: conflicts[0] ?? (has("conflicts", "change") ? "judged" : undefined),
+    failuresInRow: least(failures) ?? (has("failure", "change") ? 1 : undefined),
+    conflicts: least(conflicts) ?? (has("conflicts", "change") ? "judged" : undefined),
     blocked: has("blocked", "change"),
     unknown: has("unknown", "change"),
     missed: has("missed", "change"),
@@ -331,6 +331,11 @@ function toRule(item: NotifyItem): NotifyRule {
     late: has("late", "change"),
     tokenExpiring: has("token-expiring"),
   };
+}
+
+/** Of several numbers the smallest: with it, what each of them asks for is told. */
+function least(numbers: readonly number[]): number | undefined {
+  return numbers.length === 0 ? undefined : Math.min(...numbers);
 }
 
 /** The notification settings, from the one file that has them. */

@@ -85,6 +85,12 @@ describe("notify", () => {
     expect(policies[0]?.notify).toMatchObject([{ failuresInRow: 2, conflicts: "judged", missed: true }]);
   });
 
+  it("takes the smallest of several numbers, wherever it stands", async () => {
+    const rules = "{ failure: 5 }, { conflicts: 20 }, { failure: 3 }, { conflicts: 10 }, { failure: 4 }";
+    const { policies } = await setOf(file(`, notify: [{ sink: ops, on: [${rules}] }]`));
+    expect(policies[0]?.notify).toMatchObject([{ failuresInRow: 3, conflicts: 10 }]);
+  });
+
   it.each([
     [", notify: [opps]", '5:64 there is no sink "opps"'],
     [", notify: [{ sink: opps }]", '5:72 there is no sink "opps"'],
