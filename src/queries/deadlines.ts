@@ -23,13 +23,13 @@ import {
   madeAt,
 } from "../schedule/deadlines.ts";
 import { ChainStore } from "../store/chain-store.ts";
-import { History } from "../store/history.ts";
+import { History, type Span } from "../store/history.ts";
 import { NotifyStore } from "../store/notify-store.ts";
 import { readPolicyStates } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
-import { SlotLedger } from "../store/slot-ledger.ts";
-import { namedByNewest, readStatusAt } from "./status-at.ts";
+import { SlotLedger, slotRecordsMax } from "../store/slot-ledger.ts";
+import { isClosed, namedByNewest, readStatusAt } from "./status-at.ts";
 
 /** An end before the deadline may be recorded this much after it. */
 const graceMs = 10_000;
@@ -158,17 +158,28 @@ async function readEnds(
  * scheduler has reached. Those before the policy or its present schedule began were not.
  */
 async function wasDue(policy: Policy, { fromMs, atMs }: Deadline, store: Store): Promise<boolean> {
-  const { name, after } = policy;
+  const { name, after, expect } = policy;
   const ledger = new SlotLedger(store);
   const first = after?.root.name ?? name;
   const records = await ledger.newestRecords([name, first], atMs);
   const isIn = (slotMs: number | undefined): slotMs is number => slotMs !== undefined && slotMs >= fromMs;
-  if (isIn(records.get(name)?.slotMs)) return true;
   const slotMs = records.get(first)?.slotMs;
-  if (isIn(slotMs) && (await new ChainStore(store).find([{ policy: name, slotMs }])).length > 0) return true;
+  // A follower's closed times count when its predecessor ends: only the records tell.
+  const lastMs = expect?.kind === "within" ? fromMs : slotMs;
+  const span = after === undefined || lastMs === undefined ? undefined : { fromMs, toMs: lastMs };
+  if (span === undefined || !(await isAllClosed(name, span, ledger))) {
+    if (isIn(records.get(name)?.slotMs)) return true;
+    if (isIn(slotMs) && (await new ChainStore(store).find([{ policy: name, slotMs }])).length > 0) return true;
+  }
   const plannedMs = (await ledger.plannedUpTo([name])).get(name);
   if (plannedMs === undefined) return true;
   return deadlinesOf(policy, { afterMs: atMs - 1, untilMs: atMs, dueSinceMs: plannedMs + 1 }).deadlines.length > 0;
+}
+
+/** Whether blackouts and holidays skipped the slot at the end of a span and all before it. */
+async function isAllClosed(policy: string, span: Span, ledger: SlotLedger): Promise<boolean> {
+  const slots = await ledger.slots(policy, slotRecordsMax, span);
+  return slots[0]?.slotMs === span.toMs && slots.every(isClosed);
 }
 
 /** What `status --at` says of the targets that had not ended well by then. */
@@ -201,6 +212,7 @@ export async function describeDeadline(
   const endedWellMs = madeAt(fromMs, targets, ends);
   if (endedWellMs !== undefined && endedWellMs <= atMs) return `${head}: kept at ${clock(endedWellMs)}`;
   if (nowMs <= atMs) return `${head}: ${formatRoughly(atMs - nowMs)} left`;
+  if (!(await wasDue(policy, deadline, store))) return undefined;
   const late = `${head}: late, ${await whyLate(policy, deadline, { targets, ends }, store)}`;
   return endedWellMs === undefined ? late : `${late}; made up for ${formatRoughly(endedWellMs - atMs)} later`;
 }

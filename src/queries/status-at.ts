@@ -215,7 +215,8 @@ function isWanted({ status }: Outcome): boolean {
   return isGood[status] && status !== "skipped";
 }
 
-function isClosed({ state, detail }: SlotRecord): boolean {
+/** Whether a blackout or a holiday skipped a slot. */
+export function isClosed({ state, detail }: SlotRecord): boolean {
   return state === "skipped" && (detail === "blackout" || detail === "holiday");
 }
 

@@ -1,6 +1,6 @@
 // Deadlines on a real Redis: what is late is told once a day, whichever replica dies when.
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Policy, PolicySet } from "../../../src/config/policy-set.ts";
+import type { Policy, PolicySet, Schedule } from "../../../src/config/policy-set.ts";
 import type { EnqueueNotices, Notice } from "../../../src/model/notice.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import type { SlotRecord } from "../../../src/model/slot-record.ts";
@@ -20,8 +20,9 @@ import { TestLog } from "../../support/test-log.ts";
 
 const at = (text: string) => Date.parse(`2026-11-${text}Z`);
 const dst = { gap: "next", overlap: "first" } as const;
+const schedule: Schedule = { kind: "cron", expressions: ["30 2 * * *"], timezone: "UTC", dst, spreadMs: 0 };
 const nightly = testPolicy({
-  schedule: { kind: "cron", expressions: ["30 2 * * *"], timezone: "UTC", dst, spreadMs: 0 },
+  schedule,
   action: { kind: "run", syncJobs: [42, 43] },
   expect: { kind: "successBy", at: "06:00", on: "*" },
   notify: [changeRule],
@@ -90,16 +91,20 @@ async function look(text: string, notifier = notifierOf("one")): Promise<void> {
 }
 
 async function record(...records: readonly SlotRecord[]): Promise<void> {
+  await recordOf("nightly", records);
+}
+
+async function recordOf(policy: string, records: readonly SlotRecord[]): Promise<void> {
   const ledger = new SlotLedger(store);
-  const marks = await ledger.openWatermarks([{ policy: "nightly", schedule: "s" }], at("20T00:00"));
+  const marks = await ledger.openWatermarks([{ policy, schedule: "s" }], at("20T00:00"));
   const newest = records.at(-1)?.slotMs ?? 0;
   const step = {
-    expectedWatermarkMs: marks.get("nightly")?.watermarkMs ?? 0,
+    expectedWatermarkMs: marks.get(policy)?.watermarkMs ?? 0,
     newWatermarkMs: newest,
     records,
     tasks: [],
   };
-  await ledger.record([{ policy: "nightly", ...step }]);
+  await ledger.record([{ policy, ...step }]);
 }
 
 const idOf = (target: string, slot: number, origin: Outcome["origin"] = "schedule") =>
@@ -174,6 +179,22 @@ describe("a deadline", () => {
     await new SlotLedger(store).openWatermarks([{ policy: "nightly", schedule: "s" }], at("20T00:00"));
     await look("21T06:01");
     expect(told()).toEqual(["late nightly: late for 06:00 UTC: slot 02:30 UTC was not planned"]);
+  });
+
+  it.each([
+    { kind: "within", withinMs: 7_200_000 },
+    { kind: "successBy", at: "06:00", on: "*" },
+  ] as const)("is none of a follower whose own blackout skipped it: $kind", async (expected) => {
+    const root = { name: "first", schedule };
+    const after = { policy: "first", on: ["succeeded"], withinMs: 86_400_000, root } as const;
+    const follower = testPolicy({ ...nightly, schedule: undefined, after, expect: expected });
+    policies = [follower];
+    await look("20T12:00");
+    await recordOf("first", [started]);
+    await record({ slotMs, state: "skipped", detail: "blackout", note: "0 3 * * * for 2h" });
+    await look("21T06:01");
+    expect(told()).toEqual([]);
+    expect(await describeDeadline(follower, { slotMs, nowMs }, store)).toBeUndefined();
   });
 
   it("is none for slots from before the policy began", async () => {
