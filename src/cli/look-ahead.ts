@@ -13,6 +13,7 @@ import { type CommandIo, RepeatableOption } from "./command-io.ts";
 import {
   durationOption,
   findPolicy,
+  isNamedByHand,
   loadPoliciesOf,
   loadPoliciesOrThrow,
   policySetFor,
@@ -180,6 +181,7 @@ export async function readPoliciesAhead(
 ): Promise<PoliciesAhead> {
   const { config } = options;
   if (config !== undefined && readKnown === undefined) {
+    if (isNamedByHand(config, io)) return { set: await loadPoliciesOrThrow(config, io), known: undefined };
     const loaded = await loadPoliciesOf(config, io);
     if (loaded.ok) return { set: loaded.set, known: undefined };
   }

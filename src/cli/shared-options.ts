@@ -228,10 +228,14 @@ export async function policySetFor({ config, prefix }: SetOptions, store: Store,
 async function setOfFile(path: string, store: Store, io: CommandIo): Promise<FoundSet> {
   const loaded = await loadPoliciesOf(path, io);
   if (loaded.ok) return compareWithRunning(path, loaded.set, store);
-  // Where the environment names the files, as in a pod, the question is about what runs.
-  const isMeant = path !== io.settings.variables[configVariable];
-  const instead = isMeant ? undefined : await replaceBroken(path, counted(loaded.problems.length, "problem"), store);
+  const replace = () => replaceBroken(path, counted(loaded.problems.length, "problem"), store);
+  const instead = isNamedByHand(path, io) ? undefined : await replace();
   return instead ?? refuseProblems(path, loaded.problems, io);
+}
+
+/** Not where the environment names the files, as in a pod: then it is about what runs. */
+export function isNamedByHand(path: string, io: CommandIo): boolean {
+  return path !== io.settings.variables[configVariable];
 }
 
 /** Loads policies, with their problems. */

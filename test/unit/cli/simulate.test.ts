@@ -1,6 +1,8 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { folderForTest } from "../../support/folder.ts";
 import { commandHere } from "../../support/simulate-command.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
@@ -26,6 +28,16 @@ it("refuses what is no simulation, and says what to write", async () => {
     [["--problems", "0"], "write a whole number from 1 to 1000"],
   ];
   for (const [args, said] of cases) expect((await commandHere([...watchOnly, ...args])).text).toContain(said);
+});
+
+it("tells the problems of a file named by hand at once: Redis is not asked", async () => {
+  const file = join(folderForTest(), "policies.yaml");
+  writeFileSync(file, "apiVersion: syncline/v1\npolicies: [{ name: a, service: nowhere }]\n");
+  for (const command of ["simulate", "plan"]) {
+    const { text } = await commandHere([command, "--config", file, "--redis-url", "redis://127.0.0.1:1"]);
+    expect(text).toContain("cannot be used");
+    expect(text).not.toContain("Redis");
+  }
 });
 
 it("shows progress on a terminal, clears it at the end, and stops when told to", async () => {
