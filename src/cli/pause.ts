@@ -44,7 +44,7 @@ interface PauseOptions extends SubjectOptions {
 }
 
 const help = `
-A slot that comes due while its policy is paused ends as skipped (paused), with the reason, and is not caught up. Tasks that are queued or running go on. The pause ends with \`syncline resume\`, or by itself at --until: ${timeForms}.
+A slot that comes due while its policy is paused ends as skipped (paused), with the reason, and is not caught up. What came due before it goes on: tasks that are queued or running, and a late slot that is caught up. The pause ends with \`syncline resume\`, or by itself at --until: ${timeForms}.
 
 Examples:
   $ syncline pause contracts-nightly --reason "migration of HR" --until 4h
