@@ -66,7 +66,7 @@ export async function readNextDay(
   rest: () => Promise<void>,
 ): Promise<NextDay> {
   const nowMs = await redisTimeMs(store);
-  const { pauses, usualMs, running } = await readKnownAhead(store, set, readStates);
+  const { usualMs, ...known } = await readKnownAhead(store, set, readStates);
   const shown = { fromMs: Math.floor(nowMs / hourMs) * hourMs, toMs: nowMs + hours * hourMs };
   const range = { fromMs: nowMs, toMs: shown.toMs - 1 };
   const counts = new Counts(shown);
@@ -79,7 +79,7 @@ export async function readNextDay(
   });
   const minutes = new MinuteMeter(peaksShown);
   const events = timeLineEvents({
-    ...{ set, shown: set.policies, range, pauses, running, assumptions, rowsMax, seenMax },
+    ...{ ...known, set, shown: set.policies, range, assumptions, rowsMax, seenMax },
     isDurationAssumed: false,
   });
   // Calendars are kept once they are made.

@@ -28,6 +28,13 @@ export interface KnownAhead {
   readonly usualMs: ReadonlyMap<string, number>;
   /** The runs that go on now and whose usual duration is known. */
   readonly running: readonly RunNow[];
+  readonly inFlight: InFlight;
+}
+
+/** The runs of followed policies that had not ended at an instant, by the ids of their tasks. */
+interface InFlight {
+  readonly atMs: number;
+  readonly taskIds: ReadonlySet<string>;
 }
 
 /** A run that goes on, when it would end as usual, and until when it goes on at least. */
@@ -48,7 +55,7 @@ export async function readKnownAhead(
   const followed = followedRuns(policies);
   const names = followed.map(({ name }) => name);
   const [pauses, states] = await Promise.all([readPauses(store), readStates(names)]);
-  return { pauses, usualMs: new Map(usualOf(states)), running: await readRunning(store, followed, states) };
+  return { pauses, usualMs: new Map(usualOf(states)), ...(await readRunning(store, followed, states)) };
 }
 
 /** Reads only how long runs usually take: all that `simulate` needs. */
@@ -75,14 +82,14 @@ async function readRunning(
   store: Store,
   policies: readonly Policy[],
   states: ReadonlyMap<string, PolicyState>,
-): Promise<readonly RunNow[]> {
+): Promise<Pick<KnownAhead, "running" | "inFlight">> {
   const syncJobs = policies.flatMap(({ name, action, service, repository = null }) => {
     const targets = targetsOf(action) ?? states.get(name)?.targets.map(({ target }) => target) ?? [];
     return targets.map((target) => ({ service, repository, target }));
   });
   const bySyncJob = new Map(syncJobs.map((one) => [JSON.stringify(one), one]));
   const [nowMs, runs] = await Promise.all([redisTimeMs(store), runsInFlight(store, [...bySyncJob.values()])]);
-  return runs.flatMap((run) => {
+  const running = runs.flatMap((run) => {
     const policy = parseTaskId(run.id)?.policy ?? "";
     const known = states.get(policy)?.targets.find(({ target }) => target === run.target);
     const usualMs = known === undefined ? undefined : usualMsOf(known.runs);
@@ -90,6 +97,7 @@ async function readRunning(
     const endsMs = run.sentAtMs + usualMs;
     return [{ ...run, policy, usualMs, endsMs, untilMs: Math.max(endsMs, nowMs) }];
   });
+  return { running, inFlight: { atMs: nowMs, taskIds: new Set(runs.map(({ id }) => id)) } };
 }
 
 /** To seconds, and to minutes from ten on: more says nothing about the next run. */
@@ -106,6 +114,8 @@ export interface TimeLineQuestion {
   readonly range: Interval;
   readonly pauses: readonly Pause[];
   readonly running: readonly RunNow[];
+  /** Undefined: Redis was not asked. */
+  readonly inFlight?: InFlight | undefined;
   readonly assumptions: Assumptions;
   /** Whether durations without a policy's name hold for those that have none. */
   readonly isDurationAssumed: boolean;
@@ -158,7 +168,8 @@ export function readTimeLine(question: TimeLineQuestion): TimeLine {
  * one outside of the time asked for.
  */
 export function* timeLineEvents(question: TimeLineQuestion): Generator<SimulationEvent | undefined, TimeLine, void> {
-  const { set, range, pauses, assumptions, rowsMax, seenMax } = question;
+  const { set, range, pauses, rowsMax, seenMax } = question;
+  const assumptions = { ...question.assumptions, isOver: isOverIn(question) };
   const byName = new Map(set.policies.map((policy) => [policy.name, policy]));
   const policies = concerned(question, byName);
   const names = new Set(question.shown.map(({ name }) => name));
@@ -195,6 +206,19 @@ export function* timeLineEvents(question: TimeLineQuestion): Generator<Simulatio
   const running = question.running.filter((run) => run.untilMs >= range.fromMs && shownJobs.has(syncJobKey(run)));
   const runningBySyncJob = Map.groupBy(running, syncJobKey);
   return { rows: list.rows, cutMs, seenUntilMs, untimed, running, runningBySyncJob };
+}
+
+/** A task that came due has been sent by then, or waits. */
+const sentWithinMs = 30_000;
+
+/** Tells runs that began before now and are not in flight: they meet no other run any more. */
+function isOverIn({ range, inFlight }: TimeLineQuestion): NonNullable<Assumptions["isOver"]> {
+  // What lies before now is shown as it was planned, whatever became of it.
+  if (inFlight === undefined || range.fromMs < inFlight.atMs - sentWithinMs) return () => false;
+  const { atMs, taskIds } = inFlight;
+  // The sync jobs of masks are invented, and a run that is only accepted is never in flight.
+  return ({ action, follow }, { id }, beganMs) =>
+    beganMs < atMs - sentWithinMs && targetsOf(action) !== undefined && follow.until !== "accepted" && !taskIds.has(id);
 }
 
 /** The policies to simulate: those shown, those that start the same sync jobs, and their chains. */

@@ -1,6 +1,8 @@
 import { describe, expect, it, onTestFinished } from "vitest";
+import { taskId } from "../../src/model/task.ts";
 import { History } from "../../src/store/history.ts";
 import { Pauses } from "../../src/store/pauses.ts";
+import { StartJournal } from "../../src/store/start-journal.ts";
 import { keepPolicies } from "../support/kept-set.ts";
 import { testOutcome } from "../support/outcomes.ts";
 import { redisForTest, storeForTest } from "../support/redis.ts";
@@ -122,6 +124,24 @@ describe("the plan of a night", () => {
     await took("slow", 90);
     const { slots } = JSON.parse(await plan("retire", ...night, "--json"));
     expect(slots).toMatchObject([{ policy: "retire", clashes: [{ target: "42", what: "skipped" }] }]);
+  });
+
+  it("lets a slot meet a run of before now only while that is in flight", async () => {
+    const slotMs = Math.floor(Date.now() / minuteMs - 10) * minuteMs;
+    const dueAt = (at: Date) => `schedule: { cron: "${at.getUTCMinutes()} ${at.getUTCHours()} * * *" }`;
+    const [before, ahead] = [slotMs, slotMs + 30 * minuteMs].map((ms) => dueAt(new Date(ms)));
+    const run = "service: main, run: { syncJobs: [42] }";
+    await keepPolicies(store, `  - { name: slow, ${run}, ${before} }\n  - { name: same, ${run}, ${ahead} }`);
+    await took("slow", 90);
+    const journal = new StartJournal(store);
+    const task = { kind: "run", service: "main", repository: null, target: "42" } as const;
+    const id = taskId({ ...task, policy: "slow", slotMs, origin: "schedule" });
+    await journal.claim(id, "me");
+    await journal.beginSending({ ...task, id }, "me", { startByMs: Date.now() + minuteMs, baseline: "{}" });
+    const rows = async () => JSON.parse(await plan("--from", "now", "--to", "+1h", "--json")).slots;
+    expect(await rows()).toMatchObject([{ policy: "same", clashes: [{ what: "skipped", by: id }] }]);
+    await journal.close({ ...task, id }, { isOver: true });
+    expect(await rows()).toMatchObject([{ policy: "same", clashes: [] }]);
   });
 
   it("lends what runs really take to simulate", async () => {
