@@ -79,6 +79,9 @@ export function timeLineToText({ line, range, timezone, count }: ToldLine, scree
       .slice(0, hiddenMax)
       .map((row) => `  ${clockOf(row.slotMs)} ${row.policy.name}: ${expectedWords(row, line, zone)}`),
     ...(late.size === 0 ? [] : [`${counted(late.size, "slot ends", "slots end")} after the deadline of its policy.`]),
+    ...(rows.some(({ policy }) => policy.needs !== undefined)
+      ? ["What policies need is taken as fresh at the beginning."]
+      : []),
     ...(names === "" ? [] : [`But it is not known how long these take: ${names}. --duration POLICY=20m assumes it.`]),
   ].join("\n");
 }

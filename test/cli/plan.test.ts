@@ -100,6 +100,16 @@ describe("the plan of a night", () => {
     expect(text).toContain("1 slot ends after the deadline of its policy.");
   });
 
+  it("says that it takes as fresh what policies need, where one needs something", async () => {
+    const said = "What policies need is taken as fresh at the beginning.";
+    const orders = `  - { name: orders, service: main, run: { syncJobs: [42] }, ${at("0 20 * * *")} }`;
+    const needs = "needs: { policy: orders, within: 24h }";
+    const report = `  - { name: report, service: main, run: { syncJobs: [43] }, ${at("0 3 * * *")}, ${needs} }`;
+    await keepPolicies(store, `${orders}\n${report}`);
+    expect(await plan("report", ...night)).toContain(said);
+    expect(await plan("orders", ...night)).not.toContain(said);
+  });
+
   it("narrows to some policies, and still sees what others do to their sync jobs", async () => {
     await keepPolicies(store, policies);
     await took("slow", 90);
