@@ -8,6 +8,7 @@ import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { counted } from "../core/plain-text.ts";
+import { latenessMaxMs } from "../schedule/plan-slots.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import type { CommandIo } from "./command-io.ts";
 import { configVariable, loadPoliciesOf } from "./shared-options.ts";
@@ -160,11 +161,11 @@ function onceWarning(policy: Policy, nowMs: number): Said | undefined {
 }
 
 function catchUpWarning(policy: Policy): Said | undefined {
-  const { catchUp, catchUpWindowMs, overlap, action, schedule } = policy;
+  const { catchUp, overlap, action, schedule } = policy;
   if (catchUp !== "all" || schedule === undefined || schedule.kind === "once") return undefined;
   if (!hasRoomForTwo(policy))
     return {
-      message: `catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of ${formatDuration(catchUpWindowMs)}`,
+      message: `catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of ${formatDuration(latenessMaxMs(policy))}`,
       hint: "set catchUpWindow to the longest outage that is to be made up for, or leave catchUp out",
     };
   if (overlap !== "skip" || action.kind !== "run") return undefined;
@@ -182,7 +183,7 @@ function hasRoomForTwo(policy: Policy): boolean {
     const nextMs = source?.next(slotMs);
     // When the newer slot comes due, both are inside if the window is longer than their distance;
     // if equal, it depends on milliseconds.
-    if (nextMs !== undefined && nextMs - slotMs < policy.catchUpWindowMs) return true;
+    if (nextMs !== undefined && nextMs - slotMs < latenessMaxMs(policy)) return true;
     slotMs = nextMs;
   }
   return false;

@@ -5,7 +5,7 @@ import { policyLimits } from "../config/rules/policy-limits.ts";
 import { formatDuration, formatRoughly } from "../core/duration.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { createClosedTimes, describeSkip } from "./closed-times.ts";
-import { onTimeMs } from "./plan-slots.ts";
+import { latenessMaxMs, onTimeMs } from "./plan-slots.ts";
 import { createChainSource, type SlotSource, spreadOffsetMs } from "./slots.ts";
 import type { WallTime } from "./zone.ts";
 
@@ -29,7 +29,7 @@ export function describeRecord(policy: Policy, { state, detail, note }: SlotReco
         return "not started: while replicas had different policies, one without this chain planned its predecessor's slot";
       return detail === "catch-up-none"
         ? `not started: noticed more than ${formatDuration(onTimeMs)} late, and catchUp is none`
-        : `not started: noticed later than its catch-up window allows (now ${formatDuration(policy.catchUpWindowMs)})`;
+        : `not started: noticed later than its catch-up window allows (now ${formatDuration(latenessMaxMs(policy))})`;
     case "skipped":
       return detail === "blackout" || detail === "holiday"
         ? `not started: it fell ${detail === "holiday" ? "on a holiday" : "into a blackout"} (${note})`

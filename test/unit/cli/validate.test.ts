@@ -114,6 +114,13 @@ describe("syncline validate", () => {
     expect(warnings[3]).toMatchObject({ file: "a.yaml", line: 7, policy: "at-once" });
   });
 
+  it("knows that a slot may be 30 s late, also where its interval is shorter", async () => {
+    const text = (every: string) =>
+      fileWith(`  - { name: a, service: main, poll: { list: masks }, schedule: { every: ${every} }, catchUp: all }`);
+    expect((await validate({ "a.yaml": text("10s") })).text).not.toContain("catchUp: all");
+    expect((await validate({ "a.yaml": text("30s") })).text).toContain("no two lie inside its catchUpWindow of 30s");
+  });
+
   it("names only what a mapping really lacks", async () => {
     const policies = "  - { name: a, service: main, repository: HR, run: { syncJobs: [1] } }";
     const text = fileWith(policies).replace(/main: \{/, "main: { mapping: { activity: { syncJobId: item.job } },");
