@@ -154,6 +154,8 @@ function slotProblem({ catchUp }: Policy, plan: SimulatedPlan): Problem | undefi
 
 interface Facts {
   readonly slots: number[];
+  /** Those of them that blackouts and holidays skipped. */
+  readonly closed: Set<number>;
   readonly ends: EndedWell[];
   /** The sync jobs that masks were assumed to name. */
   readonly targets: Set<string>;
@@ -165,13 +167,13 @@ export class DeadlineMeter {
 
   constructor(policies: readonly Policy[]) {
     const watched = policies.filter(({ expect }) => expect !== undefined);
-    this.#seen = new Map(watched.map((policy) => [policy, { slots: [], ends: [], targets: new Set() }]));
+    this.#seen = new Map(watched.map((policy) => [policy, noFacts()]));
   }
 
   add(event: SimulationEvent): void {
     const seen = this.#seen.get(event.policy);
     if (seen === undefined) return;
-    if (event.event === "planned") for (const { slotMs } of event.plans) seen.slots.push(slotMs);
+    if (event.event === "planned") for (const plan of event.plans) addSlot(plan, seen);
     if (event.event !== "started") return;
     const { status, heldUntilMs: endedMs } = event;
     const { target, slotMs } = event.task;
@@ -196,6 +198,24 @@ export class DeadlineMeter {
   }
 }
 
+function noFacts(): Facts {
+  return { slots: [], closed: new Set(), ends: [], targets: new Set() };
+}
+
+function addSlot(plan: SimulatedPlan, { slots, closed }: Facts): void {
+  slots.push(plan.slotMs);
+  const isClosed = plan.state === "skipped" && (plan.reason === "blackout" || plan.reason === "holiday");
+  if (isClosed) closed.add(plan.slotMs);
+}
+
+/** A follower's closed times count when its predecessor ends: the slot's instant does not tell. */
+function isAllClosed({ after, expect }: Policy, { fromMs, atMs }: Deadline, { slots, closed }: Facts): boolean {
+  if (after === undefined || closed.size === 0) return false;
+  if (expect?.kind === "within") return closed.has(fromMs);
+  const its = slots.filter((slotMs) => slotMs >= fromMs && slotMs <= atMs);
+  return its.length > 0 && its.every((slotMs) => closed.has(slotMs));
+}
+
 /** `endedWellMs`: when it was met, also later. */
 interface MadeDeadline extends Deadline {
   readonly endedWellMs: number | undefined;
@@ -217,12 +237,14 @@ function withEnds({ action }: Policy, deadlines: readonly Deadline[], { ends, ta
   return made.reverse();
 }
 
-function judgeOne(policy: Policy, { fromMs, atMs, endedWellMs }: MadeDeadline, { slots }: Facts, totals: Totals): void {
+function judgeOne(policy: Policy, deadline: MadeDeadline, seen: Facts, totals: Totals): void {
+  const { fromMs, atMs, endedWellMs } = deadline;
   const isKept = endedWellMs !== undefined && endedWellMs <= atMs;
+  if (!isKept && isAllClosed(policy, deadline, seen)) return;
   totals.addDeadline(policy, isKept);
   if (isKept) return;
   const by = showClock(atMs, policy.timezone, fromMs);
   const later = endedWellMs === undefined ? "" : `, but ${formatRoughly(endedWellMs - atMs)} later`;
-  const slotMs = slots.findLast((slot) => slot >= fromMs && slot <= atMs) ?? atMs;
+  const slotMs = seen.slots.findLast((slot) => slot >= fromMs && slot <= atMs) ?? atMs;
   totals.addProblem({ policy, slotMs, target: undefined, problem: "late", why: `has not ended well by ${by}${later}` });
 }

@@ -59,6 +59,17 @@ it("counts a deadline as late when its slot is paused, fails or has no scheduler
   expect((await deadlines("--duration", "5m", "--failure", "nightly=100%")).counts[0]).toEqual({ kept: 0, late: 2 });
 });
 
+it("has no deadline where a follower's own blackout skips it", async () => {
+  const file = join(folderForTest(), "policies.yaml");
+  const span = ["--config", file, "--from", "2026-12-01", "--to", "+2d", "--duration", "1h", "--json"];
+  for (const expected of ["within: 2h", 'successBy: "04:30"']) {
+    const rest = `after: { policy: nightly }, expect: { ${expected} }, blackout: [{ cron: "0 3 * * *", for: 1h }]`;
+    writeFileSync(file, `${policies}  - { name: next, service: main, run: { syncJobs: [4] }, ${rest} }\n`);
+    const { policies: all } = JSON.parse((await commandHere(["simulate", ...span])).text);
+    expect(all[2]).toMatchObject({ skipped: { blackout: 2 }, deadlines: { kept: 0, late: 0 } });
+  }
+});
+
 it("ends with 1 when more are late than allowed", async () => {
   expect((await simulate("--duration", "nightly=2h", "--max-late", "1")).code).toBe(1);
   expect((await simulate("--duration", "nightly=1h", "--max-late", "1")).code).toBe(0);
