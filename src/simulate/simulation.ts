@@ -245,8 +245,8 @@ class Simulation {
     const answeredAtMs = nowMs + assumptions.requestMs;
     const isFollowed = task.kind === "run" && policy.follow.until !== "accepted";
     const isOver = assumptions.isOver?.(policy, task, nowMs) === true;
-    const ranMs = () => (isOver ? 0 : durationOf(assumptions, policy, task));
-    const endsAtMs = task.kind === "run" ? nowMs + ranMs() : answeredAtMs;
+    const runMs = task.kind !== "run" || isOver ? 0 : durationOf(assumptions, policy, task);
+    const endsAtMs = task.kind === "run" ? nowMs + runMs : answeredAtMs;
     const heldUntilMs = isFollowed ? Math.min(endsAtMs, nowMs + policy.follow.deadlineMs) : answeredAtMs;
     const atOnceWith = task.kind === "run" ? syncJob?.run({ id: task.id, untilMs: endsAtMs }, nowMs) : undefined;
     // A deletion and a start without `overlap: allow` take the lease before their request, a
