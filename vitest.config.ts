@@ -44,13 +44,13 @@ const shared = {
 
 /** What the files of a folder need beside the folder's name. */
 const folders: Readonly<Record<string, object>> = {
-  unit: { testTimeout: 60_000, expect: { poll: { timeout: 20_000 } } },
-  contract: { testTimeout: 60_000, expect: { poll: { timeout: 20_000 } } },
+  unit: { testTimeout: 60_000, hookTimeout: 60_000, expect: { poll: { timeout: 20_000 } } },
+  contract: { testTimeout: 60_000, hookTimeout: 60_000, expect: { poll: { timeout: 20_000 } } },
   scenarios: { ...limits, ...redis },
   redis: { ...limits, ...redis },
   cli: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/global-bundle.ts"] },
   chaos: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/global-bundle.ts"] },
-  chart: { testTimeout: 60_000, globalSetup: ["./test/chart/global-helm.ts"], env },
+  chart: { testTimeout: 60_000, hookTimeout: 60_000, globalSetup: ["./test/chart/global-helm.ts"], env },
   browser: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/browser/global-chromium.ts"] },
   image: { testTimeout: 120_000, hookTimeout: 600_000 },
 };

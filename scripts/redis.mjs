@@ -80,7 +80,7 @@ function launchBinary({ found, dir, port, options }) {
   return {
     child: launchGuarded(command, { env: found.env, ownDir }),
     cleanUp: async () => ownDir !== undefined && rmSync(ownDir, { recursive: true, force: true }),
-    readyTimeoutMs: 15_000,
+    readyTimeoutMs: 60_000,
   };
 }
 

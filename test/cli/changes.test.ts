@@ -76,7 +76,7 @@ it("records each change by hand with who, what, before and after; no-ops are not
     },
     { what: "api", reason: "by phone", subject: "EnableSyncJobById 5 of main", before: null, after: { exitCode: 0 } },
   ]);
-}, 60_000);
+});
 
 it("shows what concerns some policies, also by their service or as tasks", async () => {
   const prefix = `${fixture.redis.prefix}-of-some`;

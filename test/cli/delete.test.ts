@@ -94,7 +94,7 @@ describe("a deletion whose worker is killed between the DELETE and its answer", 
   it("is not sent again by the next one, which finds out that it happened (P2)", async () => {
     const prefix = `${fixture.redis.prefix}-killed`;
     const sandbox = fixture.sandbox();
-    sandbox.setFaults([{ kind: "latency", operation: "DeleteSyncJobById", delayMs: 3_000 }]);
+    sandbox.setFaults([{ kind: "latency", operation: "DeleteSyncJobById", delayMs: 10_000 }]);
     const victim = await fixture.serve(prefix, "--roles", "worker", "--take-over-after", "2s");
     const queued = await fixture.command(prefix, "run", "retire-right", "--config", fixture.file(), "--json");
     const [task = ""] = JSON.parse(queued.out).tasks;

@@ -13,6 +13,7 @@ import { openStore } from "../../src/store/redis.ts";
 import { RedisWatch } from "../../src/store/redis-watch.ts";
 import { SinkStore } from "../../src/store/sink-store.ts";
 import { runHere } from "../support/commands-here.ts";
+import { keepAlive } from "../support/kept-set.ts";
 import { testPolicy } from "../support/policies.ts";
 import { Receiver } from "../support/receiver.ts";
 import { freePort, ownFolder, startServer } from "../support/redis-servers.ts";
@@ -163,6 +164,7 @@ describe("what waits for sinks", () => {
       // Somewhere both roles are alive: without them, status would be 1 for that.
       const alive = new RedisWatch(store, { roles: ["scheduler", "worker"] });
       await alive.check();
+      await keepAlive(store);
       const before = await store.redis.dbsize();
       const fresh = await ask("status", sinks());
       expect([fresh.code, fresh.report.sinks, await store.redis.dbsize()]).toEqual([0, [], before]);
@@ -170,6 +172,7 @@ describe("what waits for sinks", () => {
       await queues.add("ops", [notice("a"), notice("b")], 10);
       await new SinkStore(store).countDropped("ops", 4);
       await alive.check();
+      await keepAlive(store);
       const waiting = await ask("status", sinks());
       expect([waiting.code, waiting.report.sinks]).toEqual([
         0,
@@ -190,10 +193,9 @@ describe("what waits for sinks", () => {
     }
   });
 
-  const twentyMinutesAgo = `"sinceMs":${Date.now() - 20 * 60_000}`;
-
   /** Lets a notice wait since 20 minutes ago. */
   async function makeOld({ redis }: Awaited<ReturnType<typeof openStore>>, id: string): Promise<void> {
+    const twentyMinutesAgo = `"sinceMs":${Date.now() - 20 * 60_000}`;
     for (const name of await redis.keys(`${prefix}*`)) {
       if ((await redis.type(name)) !== "hash") continue;
       const data = (await redis.hget(name, "data")) ?? "";

@@ -64,7 +64,7 @@ process.stdout.write(kind);
     );
     const { stdout } = await run(process.execPath, ["try.ts"], { cwd: folder });
     expect(stdout).toBe("unreachable");
-  }, 60_000);
+  });
 
   it("has the types of the API as syncline/api, for a client of ten lines", async () => {
     const program = `import type { Operations, Problem } from "syncline/api";
@@ -85,7 +85,7 @@ process.stdout.write(lines.join());
     await symlink(join(root, "node_modules", "@types"), join(folder, "node_modules", "@types")).catch(() => {});
     const strict = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2024", "--types", "node"];
     await run(tsc, [...strict, "try-api.ts"], { cwd: folder });
-  }, 60_000);
+  });
 
   it("holds neither sources nor tests", async () => {
     const { stdout } = await run("find", [

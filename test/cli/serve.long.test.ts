@@ -294,12 +294,11 @@ describe("syncline run --wait", () => {
 
   it("exits 1 when nothing was started because the sync job is still running", async () => {
     const prefix = `${redis.prefix}-busy`;
-    const one = await serve(prefix, "--roles", "worker");
+    await serve(prefix, "--roles", "worker");
+    // As long as its start is not answered, the run counts as under way.
+    sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 20_000 }]);
     await runHere(["run", "by-hand", "--config", file, "--prefix", prefix], environment());
-    await one.until(({ event }) => event === "task.started");
-    // As long as its lists are not read, the run counts as under way.
-    const lists = ["GetActivities", "GetConflictDetails"] as const;
-    sandbox.setFaults(lists.map((operation) => ({ kind: "latency", operation, delayMs: 60_000 })));
+    await untilArrived();
     const { code, out, err } = await syncline(
       ["run", "by-hand", "--config", file, "--prefix", prefix, "--wait", "--json"],
       environment(),

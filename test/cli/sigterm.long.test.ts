@@ -16,4 +16,4 @@ it("exits with 0 in its grace period at any SIGTERM: no loss, no second start (P
   expect(report.baselineShare).toBeGreaterThan(0);
   // A tenth of the runs.
   expect(report.withoutBaseline).toBeLessThanOrEqual(4);
-}, 240_000);
+}, 600_000);

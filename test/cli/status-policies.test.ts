@@ -175,6 +175,7 @@ describe("syncline status", () => {
       names.map((name) => hourly(name, name === "several" ? { action: jobs } : {})),
     );
     await liveProcess(store);
+    await keepAlive(store);
     const ledger = new SlotLedger(store);
     const hoursAgo = (hours: number) => nowMs - hours * hourMs;
     const missed = { slotMs: hoursAgo(2), state: "missed", detail: "catch-up-none" } as const;
@@ -216,9 +217,11 @@ describe("syncline status", () => {
     expect(gone.code).toBe(1);
     expect(gone.out).toMatch(/config: 1a2b3c4d, taken .* by host\/1; no process runs it now/);
     await liveProcess(store);
+    await keepAlive(store);
     expect((await status()).code).toBe(0);
     const rejected = { sinceMs: 9_000, problems: 3, where: "/p/a.yaml:7", message: "policies.0.run: is missing" };
     await liveProcess(store, { where: "host/2", hash: "ffffffff", sinceMs: 2_000, rejected });
+    await keepAlive(store);
     const split = await status();
     expect(split.code).toBe(1);
     expect(split.out).toMatch(

@@ -116,7 +116,7 @@ describe("syncline serve that is told to stop", () => {
     const outcome = await heir.until(({ event, taskId }) => event === "task.finished" && taskId === task);
     expect(outcome).toMatchObject({ status: "succeeded", answerLost: true });
     expect(starts().length - before).toBe(1);
-  }, 60_000);
+  });
 
   it("parks a long list at a page, and the next process resumes there", async () => {
     const prefix = `${redis.prefix}-walk`;

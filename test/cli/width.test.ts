@@ -66,7 +66,7 @@ describe("a terminal of 80 columns", () => {
     for (const line of lines) expect(await tooWide([...line, ...on]), line.join(" ")).toEqual([]);
     expect(await tooWide(["validate", fixture.file()])).toEqual([]);
     expect(await tooWide(["plan", "--state", fixture.file(), ...on])).toEqual([]);
-  }, 60_000);
+  });
 
   it("names the option for how many, where a command calls it otherwise", async () => {
     const refused = await Promise.all([runHere(["plan", "--limit", "2"], {}), runHere(["status", "--count", "2"], {})]);

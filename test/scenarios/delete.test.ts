@@ -52,7 +52,7 @@ describe("a delete policy", () => {
   });
 
   it("says not deleted when the request got lost, and resends by onUnknown: retry only", async () => {
-    const faulty = { requestTimeout: "2s", faults: ["reset,op=DeleteSyncJobById,first=1"] };
+    const faulty = { faults: ["reset,op=DeleteSyncJobById,first=1"] };
     const verify = await start({ policies: retire(name), ...faulty });
     const retry = await start({ policies: retire(name, ", onUnknown: retry"), ...faulty });
     const [verified, retried] = await Promise.all([verify.run("retire"), retry.run("retire")]);

@@ -44,7 +44,9 @@ const before: WorldOptions["before"] = async (target) => {
 
 describe("a thousand runs in flight", () => {
   it("look once and sleep, while one that ends is woken by the walk that sees it", async () => {
-    const world = await worldForTest({ policies, timing, pace, before, sandbox: { runMs: [2_000, 2_500] } });
+    // No lock runs out while the process stands still.
+    const patient = { timing, pace, takeOverAfterMs: 60_000 };
+    const world = await worldForTest({ policies, before, ...patient, sandbox: { runMs: [2_000, 2_500] } });
     const { log, target, actions, run } = world;
     const client = new Redis(target.url);
     const sleeps = async () => {

@@ -56,7 +56,8 @@ const requestsOf = (sandbox: Sandbox, list: keyof typeof lists) =>
 
 it("reads each list as often as one reader would, and once more for five polls", async () => {
   const world = await worldForTest({
-    ...{ policies, before, replicas: 2 },
+    // No lock runs out while the process stands still.
+    ...{ policies, before, replicas: 2, takeOverAfterMs: 60_000 },
     timing: { ...shortTiming, wokenPaceMs: 120_000 },
     pace: { gapMs: 100, fastestMs: 200, slowestMs: 300 },
     // Each list is one page, so each walk is one request.

@@ -169,7 +169,7 @@ describe("a start without an activity within follow.appearsWithin", () => {
 
 describe("a sync job that an operator starts by hand at the same time", () => {
   it("leaves it open whose an activity is, unless the mapping says when it began", async () => {
-    const world = await worldForTest({ policies: story(3), sandbox: { runMs: [4_000, 4_000] } });
+    const world = await worldForTest({ policies: story(3), sandbox: { runMs: [10_000, 10_000] } });
     const outcome = world.run("story");
     await world.log.until(({ event }) => event === "task.started");
     await startByHand(world, 3);

@@ -57,7 +57,7 @@ export async function startMailServer(options: SMTPServerOptions = {}) {
   const { port } = server.server.address() as { port: number };
   const settings: EmailSettings = {
     ...{ kind: "email", host: "127.0.0.1", port, startTls: options.secure === false, from: "syncline@example.com" },
-    ...{ to: ["ops@example.com"], user: undefined, passwordFile: undefined, timeoutMs: 5_000 },
+    ...{ to: ["ops@example.com"], user: undefined, passwordFile: undefined, timeoutMs: 30_000 },
     tls: { caFile, serverName: undefined },
   };
   return { server, mails, settings, passwordFile, folder };

@@ -48,7 +48,7 @@ export interface SigtermReport {
   readonly slowestExitMs: number;
 }
 
-const drainMs = 5_000;
+const drainMs = 15_000;
 /** The grace period of a process: its drain, and what `serve` adds for closing connections. */
 const graceMs = drainMs + 4_000;
 /**
@@ -56,7 +56,7 @@ const graceMs = drainMs + 4_000;
  * ready.
  */
 const startingShare = 0.2;
-const endsWithinMs = 60_000;
+const endsWithinMs = 120_000;
 /** How long a run waits for a reading of its lists (src/tasks/follow-pace.ts). */
 const baselineWithinMs = 10_000;
 /**

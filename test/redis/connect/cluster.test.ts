@@ -22,7 +22,7 @@ function isAlive(pid: number): boolean {
 }
 
 async function startNode(): Promise<PrivateRedis> {
-  return startServer({ dir: ownFolder(), args: ["--cluster-enabled", "yes", "--cluster-node-timeout", "4000"] });
+  return startServer({ dir: ownFolder(), args: ["--cluster-enabled", "yes", "--cluster-node-timeout", "10000"] });
 }
 
 beforeAll(async () => {
@@ -62,7 +62,7 @@ beforeAll(async () => {
   masters = [masters[owner] as PrivateRedis];
   url = `redis+cluster://syncline:secret@${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
   fixture = await openFixture({ url, prefix: "{syncline}" });
-}, 60_000);
+}, 180_000);
 afterAll(() => fixture.stop());
 
 describe("a Redis Cluster", () => {

@@ -32,7 +32,7 @@ export function findTypeProblems(objects: readonly KubeObject[], name: string): 
   writeFileSync(join(folder, "objects.ts"), toModule(objects));
   const tsc = join(root, "node_modules", "@typescript/native", "bin", "tsc");
   return new Promise((done, fail) => {
-    execFile(process.execPath, [tsc, "-p", folder, "--pretty", "false"], { timeout: 60_000 }, (error, out, err) => {
+    execFile(process.execPath, [tsc, "-p", folder, "--pretty", "false"], { timeout: 150_000 }, (error, out, err) => {
       const problems = out.split("\n").filter((line) => line.includes("error TS"));
       if (error !== null && problems.length === 0) fail(new Error(`the compiler failed: ${err || error.message}`));
       else done(problems);

@@ -149,7 +149,7 @@ describe("the kind of a failure", () => {
       sent: "maybe",
       code: "ECONNRESET",
     });
-    const late = await errorOf(connect(server.url).runSyncJob(1, {}, { timeoutMs: 1_000 }));
+    const late = await errorOf(connect(server.url).runSyncJob(1, {}, { timeoutMs: 4_000 }));
     expect(late).toMatchObject({ kind: "answer-lost", sent: "maybe" });
     expect(server.seen).toHaveLength(2);
   });
