@@ -18,7 +18,7 @@ export function troublesKey({ key }: Pick<Store, "key">): string {
 
 /** The changes of an outcome; a failed run by hand is not noted, since the operator sees it. */
 export function troubleChanges(outcome: Outcome): string {
-  const { policy, target, kind, status, origin } = outcome;
+  const { policy, target, kind, status, reason, origin } = outcome;
   const weight = weightOf(outcome);
   const changes: string[] = [];
   const change = (sign: "+" | "-", trouble: NotedTrouble) => changes.push(`${sign}${trouble}/${policy}/${target}`);
@@ -26,7 +26,9 @@ export function troubleChanges(outcome: Outcome): string {
   if (weight === "success") change("-", "failing");
   if (status === "conflicts") change("+", "conflicts");
   if (status === "succeeded" && (outcome.stillConflicts ?? 0) === 0) change("-", "conflicts");
-  if (status === "unknown" && kind !== "poll" && weight === "bad") change("+", "unknown");
+  // Without evidence of its end a run has started all the same.
+  const mayHaveStarted = status === "unknown" && reason !== "no-evidence" && kind !== "poll";
+  if (mayHaveStarted && weight === "bad") change("+", "unknown");
   if (status === "missed") change("+", "missed");
   return changes.join("\n");
 }

@@ -123,7 +123,7 @@ async function sampleList(list: ListName, options: SampleOptions): Promise<ListS
   const skip = Math.max(0, (count ?? 0) - pages * (pageSize ?? 0));
   const end = skip === 0 || first === undefined ? [] : await readFrom(list, { ...options, url: first.url, skip });
   // A service that ignores the offset answers with its first page.
-  const isEnd = end.length > 0 && JSON.stringify(end[0]) !== JSON.stringify(front[0]?.[0]);
+  const isEnd = end.length > 0 && JSON.stringify(end[0]) !== JSON.stringify(front.flat()[0]);
   const items = joined([...front, ...(isEnd ? [end] : [])]).slice(0, itemsMax);
   return { count, pageSize, items, seen: isEnd ? "ends" : "front" };
 }

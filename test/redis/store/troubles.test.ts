@@ -41,6 +41,8 @@ describe("the troubles of policies in Redis", () => {
     expect(await troublesOf("found")).toEqual([]);
     await end("lost", { status: "unknown", reason: "answer-lost" });
     expect(await troublesOf("lost")).toEqual(["failing", "unknown"]);
+    await end("ran", { status: "unknown", reason: "no-evidence" });
+    expect(await troublesOf("ran")).toEqual(["failing"]);
   });
 
   it("are no failure of a run by hand, whose success ends one all the same", async () => {
