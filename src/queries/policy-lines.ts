@@ -242,8 +242,11 @@ function toLine(
     unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
     open: counted !== undefined && counted.count > (policy.follow.conflictsMax ?? 0) ? counted : undefined,
   };
-  // None was open any more after the run that left some.
-  const areConflictsOver = found.open === undefined && counted !== undefined && counted.atMs > (found.endedMs ?? 0);
+  // None was open any more after the last run that left some.
+  const leftMs = Math.max(
+    ...(state?.targets ?? []).map(({ last }) => (last.status === "conflicts" ? last.finishedMs : 0)),
+  );
+  const areConflictsOver = found.open === undefined && counted !== undefined && counted.atMs > leftMs;
   const own = healthOf(found, areConflictsOver);
   const isTroubled = (target: TargetState) => {
     const ended = targetHealth(target);
@@ -377,7 +380,7 @@ function healthOf(
   // What waits for a person at the service does so during a pause, too.
   if (pauses.length > 0) return late !== undefined ? "late" : (waiting ?? "paused");
   if (worst?.weight === "bad" && ended !== undefined && ended !== "good") return ended;
-  if (missedMs !== undefined) return "missed";
+  if (missedMs !== undefined || ended === "missed") return "missed";
   if (late !== undefined) return "late";
   if (unplannedMs !== undefined) return "unplanned";
   if (waiting !== undefined) return waiting;

@@ -8,7 +8,6 @@ import {
   findingsOf,
   healthOfStatus,
   healths,
-  isGood,
   type Outcome,
   outcomeSchema,
   weightOf,
@@ -36,7 +35,7 @@ interface LastOutcome extends Pick<Outcome, "taskId" | "kind" | "status" | "evid
 /** The state of one target (a sync job, list or object) of a policy. */
 export interface TargetState {
   readonly target: string;
-  /** The end that speaks for it: a bad one until a task ends well, else that of its last task. */
+  /** The end that speaks for it: its last one that was not skipped; a bad one until one is good. */
   readonly last: LastOutcome;
   /** Its last task, also one that was skipped or missed. */
   readonly newest: Pick<LastOutcome, "taskId" | "slotMs" | "finishedMs" | "status">;
@@ -74,7 +73,7 @@ export interface PolicyState {
   readonly policy: string;
   /** The first end of a task that Redis knows; undefined: none has ended. */
   readonly firstMs: number | undefined;
-  /** The 100 that ended last and up to 50 more, newest first; `worstTarget`: which one counts. */
+  /** 100, bad ones first, then those that ended last, and up to 50 more; newest first. */
   readonly targets: readonly TargetState[];
   /** When targets were last left out, because there were more than 150. */
   readonly cutMs: number | undefined;
@@ -343,10 +342,10 @@ function worstFirst(a: TargetState, b: TargetState): number {
 
 function rankOf({ weight, last }: TargetState): number {
   if (weight === "bad") return 0;
-  // Conflicts are settled without a task that says so; what is blocked waits for one.
-  if (last.status === "blocked") return 1;
-  if (!isGood[last.status]) return 2;
-  return weight === undefined ? 3 : 4;
+  // In the order of the healths of policies.
+  const place = ["unknown", "missed", "failed", "blocked", "conflicts"].indexOf(last.status);
+  if (place >= 0) return 1 + place;
+  return weight === undefined ? 6 : 7;
 }
 
 /** How long Redis keeps the last success of a policy, in milliseconds. */

@@ -123,6 +123,40 @@ describe("the state of a policy", () => {
     expect(usualDurationMs(await stateOf("accepted"))).toBeUndefined();
   });
 
+  it("says through a skip what waits for a person, until a task ends well", async () => {
+    const skipped = { status: "skipped", reason: "overlap" } as const;
+    const waiting = [
+      { status: "blocked", reason: "approval-waiting" },
+      { status: "conflicts", reason: "new-conflicts", newConflicts: 1 },
+      { status: "unknown", reason: "cancelled" },
+    ] as const;
+    for (const [index, outcome] of waiting.entries()) {
+      const target = `${index}`;
+      await end("waits", 10 + index, { target, ...outcome });
+      await end("waits", 20 + index, { target, ...skipped });
+      await end("waits", 30 + index, { target, ...skipped });
+    }
+    const seen = async () => Object.fromEntries((await stateOf("waits")).targets.map((one) => [one.target, one]));
+    for (const [index, { status }] of waiting.entries())
+      expect((await seen())[index]).toMatchObject({ last: { status }, newest: { status: "skipped" } });
+    await end("waits", 40, { target: "0", status: "missed", reason: "too-late" });
+    expect(worstTarget(await stateOf("waits"))).toMatchObject({ target: "2" });
+    await end("waits", 41, { target: "2" });
+    expect(worstTarget(await stateOf("waits"))).toMatchObject({ target: "0", last: { status: "missed" } });
+    await end("waits", 42, { target: "0" });
+    await end("waits", 43, { target: "1" });
+    for (const one of Object.values(await seen())) expect(one.last.status).toBe("succeeded");
+  });
+
+  it("keeps what failed among more than 150 sync jobs", async () => {
+    for (let minute = 1; minute <= 200; minute += 1) {
+      const failed = minute <= 50 ? ({ status: "not-started", reason: "no-access" } as const) : {};
+      await end("many", minute, { target: `${minute}`, ...failed });
+    }
+    const { targets } = await stateOf("many");
+    expect(targets.filter(({ weight }) => weight === "bad")).toHaveLength(50);
+  });
+
   it("keeps the 100 sync jobs that ended last, and says that there were more", async () => {
     for (let minute = 1; minute <= 150; minute += 1) await end("wide", minute, { target: `job "${minute}"\t` });
     expect(await stateOf("wide")).toMatchObject({ cutMs: undefined, targets: { length: 150 } });

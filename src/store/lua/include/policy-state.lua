@@ -2,22 +2,25 @@
 --   first outcome, last time that targets had no room (ms, 13 digits each)
 -- A field for each target (JSON), with tabs between:
 --   last end (ms), weight, since when (ms), how many in a row, last success (ms), last bad (ms),
---   the newest runs that ended well, without a gap, last outcome (JSON), then while the weight is
---   bad and the last outcome has none: when the newest bad one ended (13 digits), and its JSON
+--   the newest runs that ended well, without a gap, last outcome (JSON), then where that says
+--   nothing of the trouble before it: when the one that does ended (13 digits), and its JSON
 -- The field `acknowledged`, while a person knows of the trouble (JSON): who, why, since when, and
 -- `targets`, the rank of the trouble of each target. No target is called so: targets are JSON.
 -- In one text, a hundred targets would cost a start a tenth: Lua is slow with long ones.
 local stateTargetsMax, stateTargetsSpare, runsWidth = 100, 50, 20 * 16
 
--- Drops targets down to those that ended last.
+-- Drops targets down to those that are bad, then to those that ended last.
 local function dropStates(stateKey)
   local flat, ends = redis.call('HGETALL', stateKey), {}
   for i = 1, #flat, 2 do
-    local endedMs = flat[i] ~= 'policy' and tonumber(string.match(flat[i + 1], '^%d+'))
-    if endedMs then ends[#ends + 1] = { flat[i], endedMs } end
+    local endedMs, weight = string.match(flat[i + 1], '^(%d+)\t([+-]?)\t')
+    if endedMs then ends[#ends + 1] = { target = flat[i], ms = tonumber(endedMs), isBad = weight == '-' } end
   end
-  table.sort(ends, function(a, b) return a[2] < b[2] end)
-  for i = 1, #ends - stateTargetsMax do redis.call('HDEL', stateKey, ends[i][1]) end
+  table.sort(ends, function(a, b)
+    if a.isBad ~= b.isBad then return b.isBad end
+    return a.ms < b.ms
+  end)
+  for i = 1, #ends - stateTargetsMax do redis.call('HDEL', stateKey, ends[i].target) end
 end
 
 -- Ends the acknowledgement when all that it is about is over, or when another target is in trouble
@@ -72,7 +75,10 @@ local function notePolicyState(stateKey, finishedMs, target, weight, run, last, 
     known, since, inARow, bad = weight, finishedMs, 1, ''
   elseif weight ~= '' then
     inARow, bad = inARow + 1, ''
-  elseif known == '-' and bad == '' then
+  elseif known ~= '-' and rank ~= '' then
+    bad = ''
+  elseif bad == '' and (known == '-' or before and string.find(before, '^%["%a+","[bcfu]')) then
+    -- Failed, blocked, conflicts, or unknown since it was cancelled: a skip mends none of them.
     bad = lastMs .. before
   end
   if not isLate then updateAcknowledgement(stateKey, found[3], target, rank) end
