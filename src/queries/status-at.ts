@@ -164,8 +164,13 @@ function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Verd
   if (bad.length > 0) return not(some(bad));
   const newestMs = Math.max(...[...ends.values()].map((end) => Date.parse(end.slot)));
   if (slot?.state === "missed" && slot.slotMs > newestMs) return not(toldSlot(slot, clock));
-  const open = targets.filter((target) => !ends.has(target));
-  if (open.length === 0 && ends.size > 0) return { verdict: "succeeded", why: "" };
+  // What the policy got after its newest slot was not due.
+  const planned = slot?.targets;
+  const isDue = (target: string) =>
+    planned === undefined || planned.includes(target) || planned.includes(targetFromMasks);
+  const open = targets.filter((target) => !ends.has(target) && isDue(target));
+  if (open.length === 0 && targets.some((target) => ends.has(target))) return { verdict: "succeeded", why: "" };
+  if (open.length === 0 && ends.size > 0) return { verdict: "new", why: "its sync jobs are others since" };
   if (ends.size === 0 && slot !== undefined && slot.state !== "started")
     return isClosed(slot) ? { verdict: "nothing-due", why: slot.detail } : not(toldSlot(slot, clock));
   const whose = ends.size === 0 && slot !== undefined ? `slot ${clock(slot.slotMs)}` : some(open.map(words));

@@ -84,7 +84,7 @@ describe("syncline status --at", () => {
       { policy: nightly("failed"), slots: twoAt, ends: endedAt(3, failed) },
       { policy: nightly("late"), slots: twoAt, ends: endedAt(7) },
       { policy: nightly("open"), slots: twoAt, ends: [] },
-      { policy: nightly("half", { action: jobs }), slots: twoAt, ends: endedAt(3) },
+      { policy: nightly("half", { action: jobs }), slots: [{ hour: 2, targets: ["42", "43"] }], ends: endedAt(3) },
       {
         policy: nightly("conflicts"),
         slots: twoAt,
