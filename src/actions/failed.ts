@@ -1,7 +1,7 @@
 // Replays and discards entries of the failed list. Called by `syncline failed` and
 // web/.
 import type { PolicySet } from "../config/policy-set.ts";
-import { replayable } from "../model/outcome.ts";
+import { mayRunBeside } from "../model/outcome.ts";
 import { deletionByHand, isFromMasks, runByHand, type Task, taskId } from "../model/task.ts";
 import { describeFailed, type FailedItem } from "../queries/failed.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
@@ -108,7 +108,7 @@ async function planReplay(
   failed: FailedTasks,
   { set, force, atMs }: Pick<ActionParts, "set" | "force"> & { readonly atMs: number },
 ): Promise<Plan> {
-  if (replayable[item.outcome.status] === "may-run" && !force)
+  if (mayRunBeside(item.outcome) && !force)
     return { item, why: `it ended as ${item.outcome.status}, so it may be at work still: look, then force it` };
   const task = toTask(item, set, atMs);
   if (typeof task === "string") return { item, why: task };

@@ -230,3 +230,8 @@ export const replayable: Readonly<Partial<Record<OutcomeStatus, "surely-over" | 
   unknown: "may-run",
   "timed-out": "may-run",
 };
+
+/** Whether doing the task over may start a second one beside it. A poll only reads. */
+export function mayRunBeside({ kind, status }: Pick<Outcome, "kind" | "status">): boolean {
+  return kind !== "poll" && replayable[status] === "may-run";
+}

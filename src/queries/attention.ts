@@ -326,7 +326,8 @@ export function nextStepOf(line: PolicyLine): string {
   }
   const reason = Object.entries(stepOfReason).find(([known]) => known === worst?.last.reason)?.[1];
   if (health === "quarantined") return "Mend the cause, then resume the policy";
-  if (health === "unknown") return "Look at the service whether it ran before you replay it";
+  if (health === "unknown" && worst?.last.kind !== "poll")
+    return "Look at the service whether it ran before you replay it";
   if (health === "conflicts") return "Settle them at the service; the list of conflicts is read again at the next run";
   if (health === "missed") return "Run it now, if it is needed; the story of the missed slot tells why";
   if (health === "late" && underWayMs !== undefined)

@@ -93,6 +93,7 @@ function happened(line: PolicyLine, clock: PlainClock): string {
     case "quarantined":
       return `stopped by Syncline${since}, as it kept failing (${quarantineNote(line)})`;
     case "unknown":
+      if (worst?.last.kind === "poll") return `its list could not be judged${since}${reasonOf(line)}`;
       return `not known${since} whether it ran well${reasonOf(line)}; its data may be old, or done in part`;
     case "missed":
       // A missed slot is noted when it was found.
@@ -170,7 +171,8 @@ function remedy(line: PolicyLine, clock: PlainClock): string[] {
 function wish(line: PolicyLine): string {
   const { health, worst, nextMs, policy, underWayMs } = line;
   const { service } = policy;
-  switch (health) {
+  // A poll only reads: what hindered it is the trouble.
+  switch (health === "unknown" && worst?.last.kind === "poll" ? "failing" : health) {
     case "quarantined":
       return "A person must mend the cause, then resume it";
     case "unknown":

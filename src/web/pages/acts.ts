@@ -8,7 +8,7 @@ import { UsageError } from "../../core/errors.ts";
 import { isJsonObject } from "../../core/json.ts";
 import { counted } from "../../core/plain-text.ts";
 import { type Change, describeReason } from "../../model/change.ts";
-import { replayable } from "../../model/outcome.ts";
+import { mayRunBeside } from "../../model/outcome.ts";
 import { isAbout, noteCharactersMax, showSubject, subjectKey } from "../../model/pause.ts";
 import { slotsWithin } from "../../queries/coming-slots.ts";
 import { seenOutcome } from "../../queries/query-context.ts";
@@ -406,11 +406,10 @@ async function failedFacts(acting: KeyedActing, id: string): Promise<Html> {
 }
 
 async function viewReplay(acting: KeyedActing, id: string): Promise<View> {
-  const { status } = (await failedTask(acting, id)).outcome;
-  const force =
-    replayable[status] === "may-run"
-      ? html`<p class="notice">${mark(status)} Nothing proves that its start did not run, so a second one may run beside it. Look at the service first.</p><label class="tick"><input type="checkbox" name="force" value="yes" required> Send it although it may have run</label>`
-      : html``;
+  const { outcome } = await failedTask(acting, id);
+  const force = mayRunBeside(outcome)
+    ? html`<p class="notice">${mark(outcome.status)} Nothing proves that its start did not run, so a second one may run beside it. Look at the service first.</p><label class="tick"><input type="checkbox" name="force" value="yes" required> Send it although it may have run</label>`
+    : html``;
   const lead = html`${await failedFacts(acting, id)}<p>A new task by hand starts the same now.</p>`;
   return { title: "Replay", lead, fields: force };
 }
