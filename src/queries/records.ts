@@ -218,7 +218,9 @@ export function isChangeAbout(change: Change, policy: Policy): boolean {
   const [, scope, name = ""] = /^(policy|service|label|task) (.+)$/.exec(subject) ?? [];
   if (scope === "policy" || scope === "service" || scope === "label") return isAbout({ scope, name }, policy);
   if (subject === showSubject({ scope: "all", name: "" }) || subject.endsWith(`(policy ${policy.name})`)) return true;
-  return [name, ...taskIdsIn(change)].some((id) => parseTaskId(id)?.policy === policy.name);
+  // What was discarded stands in what was before.
+  const before = JSON.stringify(change.before ?? null).match(/[\w.-]+__[^"]+__m?\d+(?=")/g) ?? [];
+  return [name, ...taskIdsIn(change), ...before].some((id) => parseTaskId(id)?.policy === policy.name);
 }
 
 /** Reads the pauses and quarantines in force, the newest first. */
