@@ -97,7 +97,8 @@ async function taskStory(told: PlannedTask, places: StoryStores): Promise<TaskSt
   const outcome = ended ?? (await history.outcome(task));
   const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isUnqueued);
   const hasBegun = entry !== undefined && entry.state !== "claimed";
-  const mayWait = isInFlight && !hasBegun && (task.kind === "delete" || task.overlap !== "allow");
+  const takesLease = task.kind === "delete" || (task.kind === "run" && task.overlap !== "allow");
+  const mayWait = isInFlight && !hasBegun && takesLease;
   const holder = mayWait ? await new Leases(store).holder(task, async () => "pending") : undefined;
   const droppedUpToMs = outcome === undefined && !isInFlight ? await droppedUpTo(task, places) : undefined;
   return {
