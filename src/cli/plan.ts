@@ -144,7 +144,7 @@ function showTimeLine(options: PlanOptions, { set, known }: PoliciesAhead, io: C
   const assumptions = toAssumptions(options, set, known?.usualMs, 0);
   const line = readTimeLine({
     ...{ set, shown, range, assumptions, pauses: known?.pauses ?? [], running: known?.running ?? [] },
-    inFlight: known?.inFlight,
+    ended: known?.ended,
     isDurationAssumed: isDurationGiven(options),
     rowsMax: slotsReadMax,
   });

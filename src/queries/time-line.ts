@@ -28,14 +28,11 @@ export interface KnownAhead {
   readonly usualMs: ReadonlyMap<string, number>;
   /** The runs that go on now and whose usual duration is known. */
   readonly running: readonly RunNow[];
-  readonly inFlight: InFlight;
+  readonly ended: NewestEnds;
 }
 
-/** The runs of followed policies that had not ended at an instant, by the ids of their tasks. */
-interface InFlight {
-  readonly atMs: number;
-  readonly taskIds: ReadonlySet<string>;
-}
+/** The newest end of each target of followed policies, by `POLICY TARGET`. */
+type NewestEnds = ReadonlyMap<string, { readonly slotMs: number; readonly finishedMs: number }>;
 
 /** A run that goes on, when it would end as usual, and until when it goes on at least. */
 export interface RunNow extends RunInFlight {
@@ -55,7 +52,12 @@ export async function readKnownAhead(
   const followed = followedRuns(policies);
   const names = followed.map(({ name }) => name);
   const [pauses, states] = await Promise.all([readPauses(store), readStates(names)]);
-  return { pauses, usualMs: new Map(usualOf(states)), ...(await readRunning(store, followed, states)) };
+  const ended = new Map(
+    [...states].flatMap(([name, { targets }]) =>
+      targets.map(({ target, newest }) => [`${name} ${target}`, newest] as const),
+    ),
+  );
+  return { pauses, usualMs: new Map(usualOf(states)), running: await readRunning(store, followed, states), ended };
 }
 
 /** Reads only how long runs usually take: all that `simulate` needs. */
@@ -82,14 +84,14 @@ async function readRunning(
   store: Store,
   policies: readonly Policy[],
   states: ReadonlyMap<string, PolicyState>,
-): Promise<Pick<KnownAhead, "running" | "inFlight">> {
+): Promise<readonly RunNow[]> {
   const syncJobs = policies.flatMap(({ name, action, service, repository = null }) => {
     const targets = targetsOf(action) ?? states.get(name)?.targets.map(({ target }) => target) ?? [];
     return targets.map((target) => ({ service, repository, target }));
   });
   const bySyncJob = new Map(syncJobs.map((one) => [JSON.stringify(one), one]));
   const [nowMs, runs] = await Promise.all([redisTimeMs(store), runsInFlight(store, [...bySyncJob.values()])]);
-  const running = runs.flatMap((run) => {
+  return runs.flatMap((run) => {
     const policy = parseTaskId(run.id)?.policy ?? "";
     const known = states.get(policy)?.targets.find(({ target }) => target === run.target);
     const usualMs = known === undefined ? undefined : usualMsOf(known.runs);
@@ -97,7 +99,6 @@ async function readRunning(
     const endsMs = run.sentAtMs + usualMs;
     return [{ ...run, policy, usualMs, endsMs, untilMs: Math.max(endsMs, nowMs) }];
   });
-  return { running, inFlight: { atMs: nowMs, taskIds: new Set(runs.map(({ id }) => id)) } };
 }
 
 /** To seconds, and to minutes from ten on: more says nothing about the next run. */
@@ -115,7 +116,7 @@ export interface TimeLineQuestion {
   readonly pauses: readonly Pause[];
   readonly running: readonly RunNow[];
   /** Undefined: Redis was not asked. */
-  readonly inFlight?: InFlight | undefined;
+  readonly ended?: NewestEnds | undefined;
   readonly assumptions: Assumptions;
   /** Whether durations without a policy's name hold for those that have none. */
   readonly isDurationAssumed: boolean;
@@ -169,7 +170,7 @@ export function readTimeLine(question: TimeLineQuestion): TimeLine {
  */
 export function* timeLineEvents(question: TimeLineQuestion): Generator<SimulationEvent | undefined, TimeLine, void> {
   const { set, range, pauses, rowsMax, seenMax } = question;
-  const assumptions = { ...question.assumptions, isOver: isOverIn(question) };
+  const assumptions = { ...question.assumptions, endedAtMs: endedIn(question) };
   const byName = new Map(set.policies.map((policy) => [policy.name, policy]));
   const policies = concerned(question, byName);
   const names = new Set(question.shown.map(({ name }) => name));
@@ -208,25 +209,24 @@ export function* timeLineEvents(question: TimeLineQuestion): Generator<Simulatio
   return { rows: list.rows, cutMs, seenUntilMs, untimed, running, runningBySyncJob };
 }
 
-/** A task that came due has been sent by then, or waits. */
-const sentWithinMs = 30_000;
-
-/** Tells runs that began before now and are not in flight: they meet no other run any more. */
-function isOverIn({ range, inFlight }: TimeLineQuestion): NonNullable<Assumptions["isOver"]> {
-  // What lies before now is shown as it was planned, whatever became of it.
-  if (inFlight === undefined || range.fromMs < inFlight.atMs - sentWithinMs) return () => false;
-  const { atMs, taskIds } = inFlight;
-  // The sync jobs of masks are invented, and a run that is only accepted is never in flight.
-  return ({ action, follow }, { id }, beganMs) =>
-    beganMs < atMs - sentWithinMs && targetsOf(action) !== undefined && follow.until !== "accepted" && !taskIds.has(id);
+/** What lies before the time asked for ended as Redis says; what is not known is assumed. */
+function endedIn({ range, ended }: TimeLineQuestion): NonNullable<Assumptions["endedAtMs"]> {
+  return ({ name }, { target, slotMs }) => {
+    const last = ended?.get(`${name} ${target}`);
+    return last !== undefined && slotMs <= last.slotMs && last.finishedMs <= range.fromMs ? last.finishedMs : undefined;
+  };
 }
 
-/** The policies to simulate: those shown, those that start the same sync jobs, and their chains. */
+/**
+ * The policies to simulate: those shown, those that start the same sync jobs, what both need, and
+ * their chains.
+ */
 function concerned({ set, shown }: TimeLineQuestion, byName: ReadonlyMap<string, Policy>): readonly Policy[] {
   if (shown === set.policies) return shown;
   const jobs = new Set(shown.flatMap(syncJobsOf));
   const meant = [...shown, ...set.policies.filter((policy) => syncJobsOf(policy).some((job) => jobs.has(job)))];
-  const names = new Set(meant.flatMap((policy) => chainOf(policy, byName).map(({ name }) => name)));
+  const needed = meant.flatMap(({ needs }) => byName.get(needs?.policy ?? "") ?? []);
+  const names = new Set([...meant, ...needed].flatMap((policy) => chainOf(policy, byName).map(({ name }) => name)));
   return set.policies.filter(({ name }) => names.has(name));
 }
 

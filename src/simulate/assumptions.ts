@@ -28,8 +28,8 @@ export interface Assumptions {
   readonly requestMs: number;
   /** The same seed gives the same simulation. */
   readonly seed: string;
-  /** Whether a run that began then is known to be over: it takes no time. Default: none is. */
-  readonly isOver?: (policy: Policy, task: Pick<Task, "id">, beganMs: number) => boolean;
+  /** When this run, or a later one of its target, ended; undefined: none is known to have. */
+  readonly endedAtMs?: (policy: Policy, task: Pick<Task, "target" | "slotMs">) => number | undefined;
 }
 
 /** A duration that is not drawn. */

@@ -9,7 +9,7 @@ import { UsageError } from "../core/errors.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import type { PredecessorState } from "../model/slot-record.ts";
-import { isFromMasks, taskId } from "../model/task.ts";
+import { isFromMasks, type Task, taskId } from "../model/task.ts";
 import { createFollowerMap } from "../schedule/chains.ts";
 import type { FollowerPlan } from "../schedule/plan-follower.ts";
 import { tasksOf, tasksOfPlan, toRecords, toTasks } from "../schedule/slot-tasks.ts";
@@ -244,9 +244,7 @@ class Simulation {
     const { assumptions } = this.#options;
     const answeredAtMs = nowMs + assumptions.requestMs;
     const isFollowed = task.kind === "run" && policy.follow.until !== "accepted";
-    const isOver = assumptions.isOver?.(policy, task, nowMs) === true;
-    const runMs = task.kind !== "run" || isOver ? 0 : durationOf(assumptions, policy, task);
-    const endsAtMs = task.kind === "run" ? nowMs + runMs : answeredAtMs;
+    const endsAtMs = task.kind === "run" ? this.#endOf(policy, task, nowMs) : answeredAtMs;
     const heldUntilMs = isFollowed ? Math.min(endsAtMs, nowMs + policy.follow.deadlineMs) : answeredAtMs;
     const atOnceWith = task.kind === "run" ? syncJob?.run({ id: task.id, untilMs: endsAtMs }, nowMs) : undefined;
     // A deletion and a start without `overlap: allow` take the lease before their request, a
@@ -272,6 +270,14 @@ class Simulation {
       this.#schedule(heldUntilMs, "end", (atMs) => ends.set(task.target, atMs));
     // After its end, so that its sync job is free again.
     if (slot !== undefined) this.#schedule(heldUntilMs, "beginning", (atMs) => this.#end(queued, status, atMs));
+  }
+
+  /** When a run ends: as long as is assumed, or earlier where that is known. */
+  #endOf(policy: Policy, task: Task, nowMs: number): number {
+    const { assumptions } = this.#options;
+    const assumedMs = nowMs + durationOf(assumptions, policy, task);
+    const endedAtMs = assumptions.endedAtMs?.(policy, task);
+    return endedAtMs === undefined ? assumedMs : Math.max(nowMs, Math.min(assumedMs, endedAtMs));
   }
 
   /** A task has ended. The last one of a slot lets its followers begin. */
