@@ -165,7 +165,7 @@ function catchUpWarning(policy: Policy): Said | undefined {
   if (catchUp !== "all" || schedule === undefined || schedule.kind === "once") return undefined;
   if (!hasRoomForTwo(policy))
     return {
-      message: `catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of ${formatDuration(latenessMaxMs(policy))}`,
+      message: `catchUp: all starts the newest late slot only, since no two lie inside the ${formatDuration(latenessMaxMs(policy))} in which a late slot starts`,
       hint: "set catchUpWindow to the longest outage that is to be made up for, or leave catchUp out",
     };
   if (overlap !== "skip" || action.kind !== "run") return undefined;

@@ -211,8 +211,8 @@ export async function describeDeadline(
   const { targets, ends } = await readEnds(policy, { fromMs, toMs: nowMs }, store);
   const endedWellMs = madeAt(fromMs, targets, ends);
   if (endedWellMs !== undefined && endedWellMs <= atMs) return `${head}: kept at ${clock(endedWellMs)}`;
-  if (nowMs <= atMs) return `${head}: ${formatRoughly(atMs - nowMs)} left`;
   if (!(await wasDue(policy, deadline, store))) return undefined;
+  if (nowMs <= atMs) return `${head}: ${formatRoughly(atMs - nowMs)} left`;
   const late = `${head}: late, ${await whyLate(policy, deadline, { targets, ends }, store)}`;
   return endedWellMs === undefined ? late : `${late}; made up for ${formatRoughly(endedWellMs - atMs)} later`;
 }

@@ -51,7 +51,7 @@ export interface Walk<Item> {
   /** True with `select`: then two pages may be equal. */
   readonly isShortened: boolean;
   readonly clock: Clock;
-  /** Called once for each link that named another origin. */
+  /** Called once for each link that named another origin, or lacked the base path. */
   readonly onRebased: () => void;
   /** Called once for each link that is not followed. */
   readonly onRefused: (reason: PagingReason) => void;

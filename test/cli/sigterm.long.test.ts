@@ -11,6 +11,8 @@ it("exits with 0 in its grace period at any SIGTERM: no loss, no second start (P
   const report = await checkSigterm({ redis, rounds: 24, seed });
   expect({ seed, wrong: report.wrong }).toEqual({ seed, wrong: [] });
   expect(report.starts).toBeGreaterThan(40);
+  // Each ends with its work, not with its drain.
+  expect(report.slowExits).toBeLessThanOrEqual(2);
   expect(report.unknown).toEqual([]);
   // How many have one is the machine's: its processes live a second each.
   expect(report.baselineShare).toBeGreaterThan(0);

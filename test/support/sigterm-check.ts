@@ -46,11 +46,15 @@ export interface SigtermReport {
   /** Tasks whose line `task.finished` came more than once. */
   readonly toldTwice: number;
   readonly slowestExitMs: number;
+  /** How many processes took longer to end than their work and a busy machine explain. */
+  readonly slowExits: number;
 }
 
 const drainMs = 15_000;
 /** The grace period of a process: its drain, and what `serve` adds for closing connections. */
 const graceMs = drainMs + 4_000;
+/** A process ends with its work, not with its drain: so long it takes at most on a busy machine. */
+const slowExitMs = 9_000;
 /**
  * How many of the signals come at an instant after the start of the process instead of after it is
  * ready.
@@ -123,6 +127,7 @@ class Fixture {
   #policies: readonly Policy[] = [];
   #rounds = 0;
   #slowestExitMs = 0;
+  #slowExits = 0;
 
   constructor(options: SigtermOptions, sandbox: Sandbox, folder: string) {
     this.#options = options;
@@ -161,6 +166,7 @@ class Fixture {
       const { code, signal, err } = await one.ended();
       const tookMs = performance.now() - sentMs;
       this.#slowestExitMs = Math.max(this.#slowestExitMs, tookMs);
+      if (tookMs > slowExitMs) this.#slowExits += 1;
       // Before it listens, the signal ends it as any process; nothing has begun then.
       const isUnborn = signal === "SIGTERM" && one.events.length === 0;
       if (code !== 0 && !isUnborn) this.#wrong.push(`round ${round}: exit ${code ?? signal}: ${err.slice(0, 500)}`);
@@ -223,6 +229,7 @@ class Fixture {
         baselineShare: 1 - this.#withoutBaseline.size / this.#queued.filter((id) => id.startsWith("followed__")).length,
         toldTwice: [...this.#told.values()].filter((times) => times > 1).length,
         slowestExitMs: Math.round(this.#slowestExitMs),
+        slowExits: this.#slowExits,
       };
     } finally {
       await store.close();

@@ -29,6 +29,8 @@ it("waits for a slow answer as long as timeouts.request says", async () => {
   const settings = { ...main, baseUrl: url, requestTimeoutMs: 150_000 };
   const service = createService(settings, { variables: { T: "a-token-of-the-test" }, log: silentLog });
   onTestFinished(() => service.close());
+  // So long a start without an answer may be under way.
+  expect(service.requestTimeoutMs).toBe(150_000);
   const answer = service.getActivities();
   const answering = await asked.promise;
   vi.advanceTimersByTime(149_000);

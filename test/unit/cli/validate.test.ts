@@ -102,9 +102,9 @@ describe("syncline validate", () => {
     const { text: said, exitCode } = await validate({ "a.yaml": text });
     expect(exitCode).toBe(0);
     expect(said.split("\n").filter((line) => !line.startsWith("  hint: "))).toEqual([
-      "a.yaml:5: warning: nightly: catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of 1h",
+      "a.yaml:5: warning: nightly: catchUp: all starts the newest late slot only, since no two lie inside the 1h in which a late slot starts",
       "a.yaml:5: warning: nightly: its runs (and those of 5 more) settle only when the activities grew and then stayed quiet for 30s, since services.main.mapping.activity does not say syncJobId and finished",
-      "a.yaml:6: warning: often: catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of 5m",
+      "a.yaml:6: warning: often: catchUp: all starts the newest late slot only, since no two lie inside the 5m in which a late slot starts",
       "a.yaml:7: warning: at-once: catchUp: all starts late slots at the same time, and overlap: skip then skips all but one of them",
       "OK, 4 warnings: 7 policies, 1 service in 1 file",
     ]);
@@ -118,7 +118,9 @@ describe("syncline validate", () => {
     const text = (every: string) =>
       fileWith(`  - { name: a, service: main, poll: { list: masks }, schedule: { every: ${every} }, catchUp: all }`);
     expect((await validate({ "a.yaml": text("10s") })).text).not.toContain("catchUp: all");
-    expect((await validate({ "a.yaml": text("30s") })).text).toContain("no two lie inside its catchUpWindow of 30s");
+    expect((await validate({ "a.yaml": text("30s") })).text).toContain(
+      "no two lie inside the 30s in which a late slot starts",
+    );
   });
 
   it("names only what a mapping really lacks", async () => {
