@@ -15,6 +15,7 @@ import { readOutcomeLimits } from "../config/settings.ts";
 import { PolicyWatch } from "../config/watch-policies.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "../core/component.ts";
+import { OutOfReachError } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import type { FeedPace } from "../feeds/pace.ts";
 import type { EnqueueNotices } from "../model/notice.ts";
@@ -57,6 +58,9 @@ import { SetKeeper } from "./set-keeper.ts";
 /** What a process does: plan slots, work on tasks, or show what is known. */
 export type Role = "scheduler" | "worker" | "web";
 
+/** How long a start waits before it looks for Redis again. */
+const openAgainMs = 1_000;
+
 /** What `startApp` needs. */
 export interface AppOptions {
   readonly set: PolicySet;
@@ -73,6 +77,8 @@ export interface AppOptions {
   readonly takeOverAfterMs: number;
   /** How long stopping may take. */
   readonly drainMs: number;
+  /** Whether a start waits for a Redis that is away: a kubelet restarts what ends ever later. */
+  readonly waitsForRedis?: boolean;
   /** Aborts when the process is told to stop: from then on nothing starts. */
   readonly stopSignal?: AbortSignal;
   /** Where `set` came from, to follow its changes. Without it the set stays as it is. */
@@ -176,13 +182,21 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
 }
 
 /** Connects to Redis; undefined when told to stop meanwhile. @throws OutOfReachError */
-async function openUnlessStopped({ redis, log, stopSignal }: AppOptions): Promise<Store | undefined> {
-  const limitedLog = createRateLimitedLog(log, systemClock, "");
-  const onError = (message: string) => limitedLog.warn("redis.unreachable", { message });
-  return openStore(redis, onError, stopSignal).catch((error: unknown) => {
-    if (stopSignal?.aborted !== true) throw error;
-    return undefined;
-  });
+async function openUnlessStopped(options: AppOptions): Promise<Store | undefined> {
+  const { redis, log, stopSignal, waitsForRedis = false } = options;
+  const [errors, waits] = [createRateLimitedLog(log, systemClock, ""), createRateLimitedLog(log, systemClock, "")];
+  const onError = (message: string) => errors.warn("redis.unreachable", { message });
+  for (;;) {
+    try {
+      return await openStore(redis, onError, stopSignal);
+    } catch (error) {
+      if (stopSignal?.aborted === true) return undefined;
+      if (!waitsForRedis || !(error instanceof OutOfReachError)) throw error;
+      // It says what to do: a wrong password comes here, too.
+      waits.warn("redis.unreachable", { message: error.message });
+      await systemClock.sleep(openAgainMs, stopSignal);
+    }
+  }
 }
 
 function createChains(

@@ -112,6 +112,7 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
   const plainLog = createLogger(logLevel, writeLine);
   const metrics = options.healthPort === undefined ? undefined : new Metrics();
   metrics?.takeInSet(set);
+  metrics?.set("syncline_redis_up", {}, 0);
   const log = metrics === undefined ? plainLog : createMeteredLog(plainLog, metrics);
   const health = await startServeHealth(options, { stopping: io.signal, log, metrics });
   try {
@@ -125,6 +126,7 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
       metrics,
       takeOverAfterMs,
       drainMs,
+      waitsForRedis: options.healthPort !== undefined,
       web: webOptions(options),
       stopSignal: io.signal,
       watch: { path: options.config, checks: policyChecks },

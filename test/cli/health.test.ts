@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRedis } from "../../scripts/redis.mjs";
 import { Syncline } from "../support/processes.ts";
-import { clientOf, ownFolder, startServer, until } from "../support/redis-servers.ts";
+import { clientOf, freePort, ownFolder, startServer, until } from "../support/redis-servers.ts";
 
 let redis: PrivateRedis;
 let serve: Syncline;
@@ -15,9 +15,9 @@ const ask = async (path: string) => {
 };
 const readyz = () => ask("/readyz");
 
+const file = join(ownFolder(), "policies.yaml");
 beforeAll(async () => {
   redis = await startServer();
-  const file = join(ownFolder(), "policies.yaml");
   writeFileSync(
     file,
     `apiVersion: syncline/v1
@@ -39,6 +39,26 @@ policies:
 afterAll(() => serve.kill("SIGKILL"));
 
 describe("syncline serve --health-port", () => {
+  it("waits for a Redis that is away at its start, lives, and says so", async () => {
+    const port = await freePort();
+    const args = ["--config", file, "--health-port", "0", "--health-host", "127.0.0.1"];
+    const early = new Syncline(["serve", ...args], {
+      REDIS_URL: `redis://127.0.0.1:${port}`,
+      TEST_TOKEN: "canary-token",
+    });
+    try {
+      const health = await early.until(({ event }) => event === "health.listening");
+      await early.until(({ event, message }) => event === "redis.unreachable" && `${message}`.includes("ECONNREFUSED"));
+      const at = async (path: string) => (await fetch(`http://127.0.0.1:${health["port"]}${path}`)).status;
+      expect([await at("/livez"), await at("/readyz")]).toEqual([200, 503]);
+      await startServer({ port });
+      await early.until(({ event }) => event === "serve.ready");
+      expect(await at("/readyz")).toBe(200);
+    } finally {
+      early.kill("SIGKILL");
+    }
+  });
+
   it("is ready once everything runs", async () => {
     await serve.until(({ event }) => event === "serve.ready");
     const { status, text } = await readyz();
