@@ -42,7 +42,8 @@ export async function startHttpServer(options: HttpServerOptions, listener: Requ
       const reason = "code" in error ? String(error.code) : error.message;
       reject(new UsageError(`${name} cannot listen on ${host ?? "all addresses"}, port ${port} (${reason})${hint}`));
     });
-    server.listen(port, host, resolve);
+    // Without a host Node takes all addresses, also where the machine has no IPv6.
+    server.listen(port, host === "::" ? undefined : host, resolve);
   });
   const address = server.address();
   return {

@@ -295,15 +295,15 @@ describe("the network policy", () => {
   };
 
   it("opens names, Redis and services, with the ports that Redis's address names", async () => {
-    expect(await ports({})).toEqual([[53, 53], [6379], [443]]);
-    expect(await ports({ redis })).toEqual([[53, 53], [6380], [443]]);
+    expect(await ports({})).toEqual([[53, 53, 5353, 5353], [6379], [443]]);
+    expect(await ports({ redis })).toEqual([[53, 53, 5353, 5353], [6380], [443]]);
     expect(await ports({ redis: { url: "redis+sentinel://a,b:26380/main" } })).toEqual([
-      [53, 53],
+      [53, 53, 5353, 5353],
       [26379, 26380, 6379],
       [443],
     ]);
     expect(await ports({ redis: { url: "redis+cluster://u:p@a:7000,b:7001" } })).toEqual([
-      [53, 53],
+      [53, 53, 5353, 5353],
       [7000, 7001],
       [443],
     ]);
@@ -311,7 +311,7 @@ describe("the network policy", () => {
 
   it("opens receivers of outcomes when they are named", async () => {
     const networkPolicy = { enabled: true, sinksTo: [{ ipBlock: { cidr: "10.0.0.0/8" } }], sinkPorts: [9443] };
-    expect(await ports({ networkPolicy })).toEqual([[53, 53], [6379], [443], [9443]]);
+    expect(await ports({ networkPolicy })).toEqual([[53, 53, 5353, 5353], [6379], [443], [9443]]);
   });
 });
 

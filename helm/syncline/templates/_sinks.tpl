@@ -38,7 +38,7 @@
 {{- end -}}
 {{- range $urls -}}
 {{- if regexMatch "^https?://" . -}}
-{{- $said := regexFind ":[0-9]+" (regexFind "^https?://[^/?#]*" . | trimPrefix "https:" | trimPrefix "http:") | trimPrefix ":" -}}
+{{- $said := regexFind ":[0-9]+$" (regexFind "^https?://[^/?#]*" . | trimPrefix "https:" | trimPrefix "http:") | trimPrefix ":" -}}
 {{- $ports = append $ports (int (default (ternary 80 443 (hasPrefix "http:" .)) $said)) -}}
 {{- end -}}
 {{- end -}}

@@ -1,6 +1,6 @@
 {{/* The role `web`: how it is called, and who may look. Modes are decimal: 288 is 0440. */}}
 {{- define "syncline.webArgs" -}}
-- --web-host=0.0.0.0
+- "--web-host=::"
 - --web-port={{ int .Values.web.port }}
 {{- if .Values.web.tokensSecret.name }}
 - --web-tokens=/run/secrets/web/tokens
