@@ -1,7 +1,7 @@
 // Replays and discards entries of the failed list. Called by `syncline failed` and
 // web/.
 import type { PolicySet } from "../config/policy-set.ts";
-import { mayRunBeside } from "../model/outcome.ts";
+import { mayRunBeside, type Outcome } from "../model/outcome.ts";
 import { deletionByHand, isFromMasks, runByHand, type Task, taskId } from "../model/task.ts";
 import { describeFailed, type FailedItem } from "../queries/failed.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
@@ -46,9 +46,19 @@ export async function replay(items: readonly FailedItem[], parts: ActionParts): 
   const atMs = parts.atMs ?? (await redisTimeMs(store));
   const failed = new FailedTasks(store);
   const plans: Plan[] = [];
+  // The id of a run by hand says no place: runs at several need an instant each.
+  const places = new Map<string, number>();
+  const instantOf = ({ policy, service, repository }: Outcome) => {
+    const place = policy === runByHand ? JSON.stringify([service, repository]) : "";
+    const offset = places.get(place) ?? places.size;
+    places.set(place, offset);
+    return atMs + offset;
+  };
   // The oldest first: notices keep their order.
   for (const item of items.toReversed())
-    plans.push(item.type === "task" ? await planReplay(item, failed, { ...parts, atMs }) : { item });
+    plans.push(
+      item.type === "task" ? await planReplay(item, failed, { ...parts, atMs: instantOf(item.outcome) }) : { item },
+    );
   return deal("replay", plans, parts, async ({ item, into = "", task }) => {
     // It stays on the list until its task is queued; queued twice, the task is the same.
     if (task !== undefined) await producer.enqueue([task]);

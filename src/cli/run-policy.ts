@@ -108,11 +108,12 @@ function policyOf(set: PolicySet, name: string | undefined): Policy {
 /** Says which tasks of the same sync jobs were in flight already, and what the new ones do then. */
 export function tellBusy(
   before: readonly TaskInFlight[],
-  queued: readonly Pick<Task, "service" | "target">[],
+  queued: readonly Pick<Task, "service" | "repository" | "target">[],
   isSkipped: boolean,
   io: CommandIo,
 ): void {
-  const keyOf = ({ service, target }: Pick<Task, "service" | "target">) => JSON.stringify([service, target]);
+  const keyOf = ({ service, repository, target }: Pick<Task, "service" | "repository" | "target">) =>
+    JSON.stringify([service, repository, target]);
   const targets = new Set(queued.map(keyOf));
   const ids = before.flatMap(({ task }) => (targets.has(keyOf(task)) ? [task.id] : []));
   if (ids.length === 0) return;

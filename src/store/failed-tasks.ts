@@ -1,7 +1,7 @@
 // Outcomes that an operator may want to do over, except those already dealt with. history.ts lists
 // them; `syncline failed` and the pages read and shorten the list. The history never changes.
 import { isGood, type Outcome } from "../model/outcome.ts";
-import { parseTaskId, targetOf } from "../model/task.ts";
+import { parseTaskId, runByHand, targetOf } from "../model/task.ts";
 import { failedKey, History, outcomePlaceMs } from "./history.ts";
 import type { PolicyState, ReadStates } from "./policy-states.ts";
 import type { Store } from "./redis.ts";
@@ -116,23 +116,24 @@ export class FailedTasks {
     const outcomes = await this.#history.outcomes(policy, ids);
     const goodMs = await this.#lookForGood(policy, [...outcomes.values()]);
     const toTask = (outcome: Outcome | undefined) =>
-      outcome && { outcome, isMended: (goodMs.get(outcome.target) ?? 0) > outcomePlaceMs(outcome) };
+      outcome && { outcome, isMended: (goodMs.get(placeOf(outcome)) ?? 0) > outcomePlaceMs(outcome) };
     return new Map(ids.map((id) => [id, toTask(outcomes.get(id))]));
   }
 
   /**
    * Reads outcomes of failed targets, newest first, until each has a success or its oldest failure.
-   * Returns when each target last succeeded.
+   * Returns when each place last succeeded.
    */
   async #lookForGood(policy: string, failed: readonly Outcome[]): Promise<ReadonlyMap<string, number>> {
     const found = new Map<string, number>();
     const ids = new Set(failed.map(({ taskId }) => taskId));
-    // Target → its oldest failure: the last one to be set.
-    const open = new Map(failed.map((outcome) => [outcome.target, outcomePlaceMs(outcome)]));
+    // Place → its oldest failure: the last one to be set. An id tells the target alone.
+    const open = new Map(failed.map((outcome) => [placeOf(outcome), outcomePlaceMs(outcome)]));
+    const oldest = new Map(failed.map((outcome) => [outcome.target, outcomePlaceMs(outcome)]));
     for (let from = 0; open.size > 0; from += placesAtOnce) {
       const places = await this.#history.places(policy, from, placesAtOnce);
       const wanted = places.filter(
-        ({ id, atMs }) => !ids.has(id) && atMs > (open.get(targetOf(id)) ?? Number.POSITIVE_INFINITY),
+        ({ id, atMs }) => !ids.has(id) && atMs > (oldest.get(targetOf(id)) ?? Number.POSITIVE_INFINITY),
       );
       const outcomes = await this.#history.outcomes(
         policy,
@@ -141,12 +142,18 @@ export class FailedTasks {
       for (const { id, atMs } of wanted) {
         const outcome = outcomes.get(id);
         if (outcome === undefined || !isGood[outcome.status] || outcome.status === "skipped") continue;
-        if (open.delete(outcome.target)) found.set(outcome.target, atMs);
+        if (open.delete(placeOf(outcome))) found.set(placeOf(outcome), atMs);
+        if (policy !== runByHand) oldest.delete(outcome.target);
       }
       const lastMs = places.at(-1)?.atMs ?? 0;
-      for (const [target, failedMs] of open) if (lastMs <= failedMs) open.delete(target);
+      for (const [place, failedMs] of open) if (lastMs <= failedMs) open.delete(place);
       if (places.length < placesAtOnce) break;
     }
     return found;
   }
+}
+
+/** What a task was done to. Of a run by hand, service and repository are part of it. */
+function placeOf({ policy, service, repository, target }: Outcome): string {
+  return policy === runByHand ? JSON.stringify([service, repository, target]) : target;
 }

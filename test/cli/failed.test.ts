@@ -131,6 +131,27 @@ describe("syncline failed, tasks", () => {
     expect(beside.err).toContain(`in flight before these: ${into}`);
   });
 
+  it("tells runs by hand at two places apart", async () => {
+    const prefix = `${fixture.redis.prefix}-places`;
+    const at = (repository: string) => ({ policy: "by-hand.run", target: "42", repository });
+    const [hr, fin] = [await ended(prefix, at("HR")), await ended(prefix, at("FIN"))];
+    await ended(prefix, { ...at("FIN"), status: "succeeded" });
+    expect(await listed(prefix)).toEqual([hr]);
+    expect(await listed(prefix, "--corrected")).toEqual([fin, hr]);
+    const args = ["failed", "replay", hr, fin, "--config", fixture.file(), "--reason", "again"];
+    const { done } = (await json(prefix, ...args)).value;
+    expect(new Set(done.map(({ into }: { into: string }) => into)).size).toBe(2);
+    for (const { into } of done) expect(await queued(prefix, into)).toBe(true);
+  });
+
+  it("needs no --force for a poll: it only reads", async () => {
+    const prefix = `${fixture.redis.prefix}-poll`;
+    const unread = await ended(prefix, { policy: "reads", kind: "poll", status: "unknown", reason: "no-access" });
+    const args = ["failed", "replay", unread, "--config", fixture.file(), "--reason", "token renewed"];
+    const { left } = (await json(prefix, ...args)).value;
+    expect(left).toEqual([{ id: unread, why: expect.not.stringContaining("force it") }]);
+  });
+
   it("asks for --force where the first start may be at work still", async () => {
     const prefix = `${fixture.redis.prefix}-force`;
     const unknown = await ended(prefix, { status: "unknown", reason: "no-evidence" });
