@@ -3,6 +3,7 @@
 import type { Job, Queue } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import { hashText } from "../core/stable-hash.ts";
 import { type Delivery, type FailedDelivery, type Notice, parseDelivery } from "../model/notice.ts";
 import type { RedisTarget } from "../store/connect.ts";
@@ -128,7 +129,13 @@ export class NoticeQueues {
     return this.#call(sink, async (queue) => {
       const job = await queue.getJob(jobIdOf(noticeId));
       if (job === undefined || !(await job.isFailed())) return false;
-      await change(job);
+      try {
+        await change(job);
+      } catch (error) {
+        // Another command may have been quicker.
+        if (isRedisOutage(error) || (await job.isFailed())) throw error;
+        return false;
+      }
       return true;
     });
   }
