@@ -61,14 +61,15 @@ export class Heartbeats {
   async #sendAll(): Promise<void> {
     const { notifyStore } = this.#options;
     const due = await notifyStore.texts("heartbeats");
-    const nowMs = await notifyStore.nowMs();
-    const send = ([policy, text]: readonly [string, string]) => this.#send(policy, text, nowMs - Number(text));
+    const send = ([policy, text]: readonly [string, string]) => this.#send(policy, text);
     await fewAtATime(due, atOnce, send, this.#stopping.signal);
   }
 
-  /** `text`: when the success was recorded, `ageMs` ago. */
-  async #send(policy: string, text: string, ageMs: number): Promise<void> {
+  /** `text`: when the success was recorded. */
+  async #send(policy: string, text: string): Promise<void> {
     const { urlOf, ping, notifyStore, clock = systemClock } = this.#options;
+    // Its turn may come long after the pass began.
+    const ageMs = (await notifyStore.nowMs()) - Number(text);
     const { signal } = this.#stopping;
     const isKnown = urlOf(policy) !== undefined;
     if (!isKnown && ageMs < unknownForMs) return;
