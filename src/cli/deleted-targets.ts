@@ -3,6 +3,7 @@ import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { deletionByHand } from "../model/task.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
+import { readPolicyStates } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 
 /** A policy that names a deleted sync job. */
@@ -26,11 +27,18 @@ export async function findDeletedTargets(
     for (const { repository, syncJob, atMs, policy } of await notes.of(service))
       deleted.set(JSON.stringify([service, repository, syncJob]), { atMs, policy });
   }
+  const states = await readPolicyStates(
+    store,
+    policies.map(({ name }) => name),
+  );
   return policies.flatMap((policy) =>
     syncJobsOf(policy).flatMap((id): DeletedTarget[] => {
       const syncJob = String(id);
       const note = deleted.get(JSON.stringify([policy.service, policy.repository ?? null, syncJob]));
-      return note === undefined ? [] : [{ policy, syncJob, atMs: note.atMs, by: note.policy }];
+      const own = states.get(policy.name)?.targets.find(({ target }) => target === syncJob);
+      // It is back under its id where a run of it has ended well since.
+      const isBack = policy.follow.until !== "accepted" && (own?.lastSuccessMs ?? 0) > (note?.atMs ?? 0);
+      return note === undefined || isBack ? [] : [{ policy, syncJob, atMs: note.atMs, by: note.policy }];
     }),
   );
 }
