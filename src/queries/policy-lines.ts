@@ -219,7 +219,10 @@ function toLine(
   const { state, missedMs, late, totals, nowMs, pauses, pausesKey, isServiceDown } = facts;
   const targets = targetsOf(policy.action);
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
-  const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
+  const isBlocked = (one: TargetState) => isCurrent?.(one.target) !== false && targetHealth(one) === "blocked";
+  // What waits for a person at the service does so during a pause, too.
+  const blocked = pauses.some(({ cause }) => cause === undefined) ? state?.targets.find(isBlocked) : undefined;
+  const worst = blocked ?? (state && worstTarget(state, isCurrent));
   const source = createChainSource(policy);
   const dueMs = policy.schedule === undefined || plannedMs === undefined ? undefined : source?.next(plannedMs);
   const comingMs = dueMs !== undefined && dueMs > nowMs ? dueMs : source?.next(nowMs);
@@ -377,7 +380,6 @@ function healthOf(
   const ended = worst && targetHealth(worst);
   const isLeft = open !== undefined || (ended === "conflicts" && !isSettled);
   const waiting = ended === "blocked" ? ended : isLeft ? "conflicts" : undefined;
-  // What waits for a person at the service does so during a pause, too.
   if (pauses.length > 0) return late !== undefined ? "late" : (waiting ?? "paused");
   if (worst?.weight === "bad" && ended !== undefined && ended !== "good") return ended;
   if (missedMs !== undefined || ended === "missed") return "missed";

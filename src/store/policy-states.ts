@@ -35,7 +35,10 @@ interface LastOutcome extends Pick<Outcome, "taskId" | "kind" | "status" | "evid
 /** The state of one target (a sync job, list or object) of a policy. */
 export interface TargetState {
   readonly target: string;
-  /** The end that speaks for it: its last one that was not skipped; a bad one until one is good. */
+  /**
+   * The end that speaks for it: its last one; where that was skipped, what it does not mend before
+   * it; a bad one until one is good.
+   */
   readonly last: LastOutcome;
   /** Its last task, also one that was skipped or missed. */
   readonly newest: Pick<LastOutcome, "taskId" | "slotMs" | "finishedMs" | "status">;

@@ -85,6 +85,7 @@ describe("syncline status --at", () => {
       { policy: nightly("late"), slots: twoAt, ends: endedAt(7) },
       { policy: nightly("open"), slots: twoAt, ends: [] },
       { policy: nightly("half", { action: jobs }), slots: [{ hour: 2, targets: ["42", "43"] }], ends: endedAt(3) },
+      { policy: nightly("grown", { action: jobs }), slots: twoAt, ends: endedAt(3) },
       {
         policy: nightly("conflicts"),
         slots: twoAt,
@@ -149,7 +150,7 @@ describe("syncline status --at", () => {
     const six = await status("--at", "yesterday 06:00");
     expect([six.code, six.err]).toEqual([1, ""]);
     expect(six.out).toMatch(
-      /^at \S+ 06:00:00 UTC, since the midnight before: 3 of 16 policies due had succeeded; 4 policies had nothing due; 1 policy is planned only since later\n/,
+      /^at \S+ 06:00:00 UTC, since the midnight before: 4 of 17 policies due had succeeded; 4 policies had nothing due; 1 policy is planned only since later\n/,
     );
     const rows = six.out
       .split("\n")

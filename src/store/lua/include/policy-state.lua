@@ -8,13 +8,19 @@
 -- `targets`, the rank of the trouble of each target. No target is called so: targets are JSON.
 -- In one text, a hundred targets would cost a start a tenth: Lua is slow with long ones.
 local stateTargetsMax, stateTargetsSpare, runsWidth = 100, 50, 20 * 16
+-- The JSON of an outcome that a skip does not mend: blocked, conflicts, failed, missed, unknown.
+local openEnding = '%["%a+","[bcfmu]'
 
 -- Drops targets down to those that are bad, then to those that ended last.
 local function dropStates(stateKey)
   local flat, ends = redis.call('HGETALL', stateKey), {}
   for i = 1, #flat, 2 do
-    local endedMs, weight = string.match(flat[i + 1], '^(%d+)\t([+-]?)\t')
-    if endedMs then ends[#ends + 1] = { target = flat[i], ms = tonumber(endedMs), isBad = weight == '-' } end
+    local endedMs, weight, rest = string.match(flat[i + 1], '^(%d+)\t([+-]?)\t(.*)$')
+    if endedMs then
+      -- What is wrong stands in the last outcome, or behind it.
+      local isOpen = not string.find(rest, '\t$') or string.find(rest, '\t' .. openEnding .. '[^\t]*\t$') ~= nil
+      ends[#ends + 1] = { target = flat[i], ms = tonumber(endedMs), isBad = weight == '-' or isOpen }
+    end
   end
   table.sort(ends, function(a, b)
     if a.isBad ~= b.isBad then return b.isBad end
@@ -77,8 +83,7 @@ local function notePolicyState(stateKey, finishedMs, target, weight, run, last, 
     inARow, bad = inARow + 1, ''
   elseif known ~= '-' and rank ~= '' then
     bad = ''
-  elseif bad == '' and (known == '-' or before and string.find(before, '^%["%a+","[bcfu]')) then
-    -- Failed, blocked, conflicts, or unknown since it was cancelled: a skip mends none of them.
+  elseif bad == '' and (known == '-' or before and string.find(before, '^' .. openEnding)) then
     bad = lastMs .. before
   end
   if not isLate then updateAcknowledgement(stateKey, found[3], target, rank) end
