@@ -14,7 +14,13 @@ import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import { type Clash, SlotList, type SlotRow } from "../simulate/slot-list.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import { readPauses } from "../store/pauses.ts";
-import { type PolicyState, type ReadStates, readPolicyStates, usualDurationMs } from "../store/policy-states.ts";
+import {
+  type PolicyState,
+  type ReadStates,
+  readPolicyStates,
+  type TargetState,
+  usualDurationMs,
+} from "../store/policy-states.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import { type RunInFlight, runsInFlight } from "../store/start-entry.ts";
@@ -32,7 +38,7 @@ export interface KnownAhead {
 }
 
 /** The newest end of each target of followed policies, by `POLICY TARGET`. */
-type NewestEnds = ReadonlyMap<string, { readonly slotMs: number; readonly finishedMs: number }>;
+type NewestEnds = ReadonlyMap<string, Pick<TargetState["newest"], "slotMs" | "finishedMs" | "status">>;
 
 /** A run that goes on, when it would end as usual, and until when it goes on at least. */
 export interface RunNow extends RunInFlight {
@@ -213,7 +219,10 @@ export function* timeLineEvents(question: TimeLineQuestion): Generator<Simulatio
 function endedIn({ range, ended }: TimeLineQuestion): NonNullable<Assumptions["endedAtMs"]> {
   return ({ name }, { target, slotMs }) => {
     const last = ended?.get(`${name} ${target}`);
-    return last !== undefined && slotMs <= last.slotMs && last.finishedMs <= range.fromMs ? last.finishedMs : undefined;
+    if (last === undefined || last.finishedMs > range.fromMs) return undefined;
+    // One that was skipped or missed says nothing of the run before it.
+    const isUnrun = last.status === "skipped" || last.status === "missed";
+    return (isUnrun ? slotMs === last.slotMs : slotMs <= last.slotMs) ? last.finishedMs : undefined;
   };
 }
 
