@@ -13,7 +13,7 @@ import type { PolicySet } from "../config/policy-set.ts";
 import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { readOutcomeLimits } from "../config/settings.ts";
 import { PolicyWatch } from "../config/watch-policies.ts";
-import { systemClock } from "../core/clock.ts";
+import { createDeadline, systemClock } from "../core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "../core/component.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
@@ -60,6 +60,8 @@ export type Role = "scheduler" | "worker" | "web";
 
 /** How long a start waits before it looks for Redis again. */
 const openAgainMs = 1_000;
+/** A kubelet forgets its backoff by then: the next start comes at once, and reads new secrets. */
+const opensWithinMs = 660_000;
 
 /** What `startApp` needs. */
 export interface AppOptions {
@@ -186,12 +188,13 @@ async function openUnlessStopped(options: AppOptions): Promise<Store | undefined
   const { redis, log, stopSignal, waitsForRedis = false } = options;
   const [errors, waits] = [createRateLimitedLog(log, systemClock, ""), createRateLimitedLog(log, systemClock, "")];
   const onError = (message: string) => errors.warn("redis.unreachable", { message });
+  const isOver = createDeadline(opensWithinMs);
   for (;;) {
     try {
       return await openStore(redis, onError, stopSignal);
     } catch (error) {
       if (stopSignal?.aborted === true) return undefined;
-      if (!waitsForRedis || !(error instanceof OutOfReachError)) throw error;
+      if (!waitsForRedis || isOver() || !(error instanceof OutOfReachError)) throw error;
       // It says what to do: a wrong password comes here, too.
       waits.warn("redis.unreachable", { message: error.message });
       await systemClock.sleep(openAgainMs, stopSignal);
