@@ -185,5 +185,6 @@ export function nameOf(c: Context<WebEnv>): string {
 
 /** Where a request comes from: the nearest proxy, if there is one. */
 export function addressOf(c: Context<WebEnv>): string {
-  return c.env?.incoming?.socket.remoteAddress ?? "unknown";
+  // Where IPv6 is listened on, too, an IPv4 address comes in its clothes.
+  return c.env?.incoming?.socket.remoteAddress?.replace(/^::ffff:(?=\d)/, "") ?? "unknown";
 }
