@@ -74,7 +74,7 @@ describe("a run that goes on", () => {
 
 describe("an unusual run", () => {
   it("is told once while it goes on for too long, and its outcome says so", async () => {
-    const { world, told } = await story("{ floor: 1s }", { durationMs: 500, activities: 1 }, 10_000);
+    const { world, told } = await story("{ floor: 1s }", { durationMs: 500, activities: 1 }, 8_000);
     const ended = world.run("story");
     await vi.waitFor(() => expect(told).toHaveLength(1), often);
     const { sink, notice } = told[0] ?? expect.fail();

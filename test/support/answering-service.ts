@@ -42,7 +42,7 @@ export async function answeringService({ reads, writes, limiter }: Answers) {
   const client = new SyncService({
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     token: staticToken("secret"),
-    timeouts: { requestMs: 6_000 },
+    timeouts: { requestMs: 4_000 },
     retries: 0,
     limiter,
   });

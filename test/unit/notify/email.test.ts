@@ -99,9 +99,9 @@ describe("the e-mail sink", () => {
 
   it("asks for more time when a server does not greet, and names TLS as an if", async () => {
     const { settings } = await startMailServer({ secure: false, onConnect: () => {} });
-    const reason = /^no greeting within 3 s: a slow server needs a longer email\.timeout, .* only if that wants TLS/;
+    const reason = /^no greeting within 2 s: a slow server needs a longer email\.timeout, .* only if that wants TLS/;
     const receipt = { type: "later", reason: expect.stringMatching(reason) };
-    expect(await send({ ...settings, timeoutMs: 6_000 })).toEqual(receipt);
+    expect(await send({ ...settings, timeoutMs: 4_000 })).toEqual(receipt);
   });
 
   it("waits when the sign-in is refused, and never shows the password", async () => {
@@ -146,7 +146,7 @@ describe("the e-mail sink", () => {
   it("gives up waiting for a server that hangs, and ends at once when told to stop", async () => {
     const { settings } = await startMailServer({ onData: (stream) => void stream.resume() });
     // Half of it is for the greeting, which comes late on a busy machine.
-    expect(await send({ ...settings, timeoutMs: 6_000 })).toEqual({ type: "later", reason: "no answer within 6 s" });
+    expect(await send({ ...settings, timeoutMs: 4_000 })).toEqual({ type: "later", reason: "no answer within 4 s" });
     const stopping = new AbortController();
     const sending = send({ ...settings, timeoutMs: 60_000 }, noticeOf("a"), stopping.signal);
     stopping.abort();
