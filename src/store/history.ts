@@ -10,7 +10,7 @@ import { leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import { changedPoliciesKey, lastSuccessKey, policyStateKey, stateArguments, successKeptMs } from "./policy-states.ts";
 import { type PollNote, pollMemoryKey, pollNoteArgs } from "./poll-store.ts";
-import type { Store } from "./redis.ts";
+import { redisTimeMs, type Store } from "./redis.ts";
 import { asFlag, asList, asNothing, asOptional, asText, asWord, batchesOf, createScript, pairsOf } from "./script.ts";
 import { joinCounterKey } from "./slot-ledger.ts";
 import { entryKey, inFlightKey, type StartState } from "./start-entry.ts";
@@ -19,6 +19,8 @@ import { troubleChanges, troublesKey } from "./troubles.ts";
 
 /** Longer than slot records, which `audit` compares with outcomes when a policy comes back. */
 const removedKeptMs = 32 * 86_400_000;
+/** A failed job is kept a day less (queue/queues.ts). */
+const unpublishedKeptMs = 8 * 86_400_000;
 
 /** Outcomes read by one command, and commands sent at a time. */
 const batchMax = 500;
@@ -265,6 +267,9 @@ export class History {
       await tidyScript(this.#store, [...shared, ...keys], [removedKeptMs, count, ...ordered]);
     }
     await this.#tidyFailed();
+    // What is not published by then has no job any more.
+    const oldestMs = (await redisTimeMs(this.#store)) - unpublishedKeptMs;
+    await this.#store.redis.zremrangebyscore(this.#store.key("unpublished"), "-inf", oldestMs);
   }
 
   /** Takes the tasks of policies without outcomes off the failed list. */
