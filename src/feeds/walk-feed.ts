@@ -92,7 +92,7 @@ export async function walkFeed(
   const isAwaited = (await feeds.waiting(feed, nowMs)) > 0;
   if (given === undefined && !isAwaited) return done;
   if (given === undefined) {
-    const earliestMs = earliestWalkMs(before, pace);
+    const earliestMs = earliestWalkMs(before, pace, nowMs);
     if (nowMs < earliestMs) return snooze(earliestMs);
     const denied = await options.denialOf(name);
     if (denied !== undefined && denied.waitMs > 0) return snooze(nowMs + denied.waitMs);
@@ -121,10 +121,11 @@ export async function walkFeed(
  * A feed rests after its own walks only: a poll of a long list must not keep runs from reading its
  * end. After a failure urgent runs wait, too: the list is not readable a moment later.
  */
-function earliestWalkMs(before: FeedStatus, pace: FeedPace): number {
-  const { walkEndedAtMs = 0, ownWalkEndedAtMs = 0, ownWalkTookMs = 0, failedAtMs = 0 } = before;
-  const restedAtMs = ownWalkEndedAtMs + walkGapMs(pace, ownWalkTookMs);
-  return Math.max(walkEndedAtMs + pace.gapMs, restedAtMs, failedAtMs + pace.fastestMs);
+function earliestWalkMs(before: FeedStatus, pace: FeedPace, nowMs: number): number {
+  // Redis's clock was set back: a walk at a time to come keeps none from beginning.
+  const past = (atMs = 0) => (atMs > nowMs + pace.gapMs ? 0 : atMs);
+  const restedAtMs = past(before.ownWalkEndedAtMs) + walkGapMs(pace, before.ownWalkTookMs ?? 0);
+  return Math.max(past(before.walkEndedAtMs) + pace.gapMs, restedAtMs, past(before.failedAtMs) + pace.fastestMs);
 }
 
 /**
@@ -259,7 +260,9 @@ function isWholeWanted({
   before: { wholeWantedAtMs = Number.NaN, wholeWalkBeganAtMs = 0 },
   startedAtMs,
 }: WalkContext): boolean {
-  return startedAtMs >= wholeWantedAtMs && wholeWalkBeganAtMs < wholeWantedAtMs;
+  // One at a time to come is of before Redis's clock was set back.
+  const isRead = wholeWalkBeganAtMs >= wholeWantedAtMs && wholeWalkBeganAtMs <= startedAtMs;
+  return startedAtMs >= wholeWantedAtMs && !isRead;
 }
 
 /** Short lists and a poll's pages are read whole; an audit gives way to starts that wait. */
