@@ -311,6 +311,11 @@ export class StartJournal {
     return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["windowOverAtMs", nowMs]));
   }
 
+  /** Notes the first check past the deadline of a run; answers when it was. */
+  async noteOverdue(taskId: string, nowMs: number): Promise<number> {
+    return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["overdueAtMs", nowMs]));
+  }
+
   /** Notes from when on the run is unusually long. The first note stays; answers that one. */
   async noteLongFrom(taskId: string, longAtMs: number): Promise<number> {
     return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["longAtMs", longAtMs]));

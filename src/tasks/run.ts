@@ -112,7 +112,7 @@ async function startFromBaseline(
   policy: Policy,
   { deps, claim, nowMs }: { readonly deps: RunDependencies; readonly claim: Claim; readonly nowMs: number },
 ): Promise<StepResult> {
-  const readyAtMs = await deps.journal.noteReady(task.id);
+  const readyAtMs = await readySince(task, deps, nowMs);
   const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow: policy.follow });
   if (!isTaken && nowMs - readyAtMs < deps.timing.baselineWithinMs) {
     await requestLists(task, deps, { nowMs, hurry: true });
@@ -128,6 +128,17 @@ async function startFromBaseline(
     knownSeq,
     endsByAnswer: endsByAnswer(task, policy, deps),
   });
+}
+
+/** A start that goes out this long after it could is not sent from the baseline of then. */
+const baselineOldMs = 120_000;
+
+/** Since when nothing blocks a start, where workers or Redis were away meanwhile: since now. */
+async function readySince(task: Task, { journal }: RunDependencies, nowMs: number): Promise<number> {
+  const readyAtMs = await journal.noteReady(task.id);
+  if (nowMs - readyAtMs <= baselineOldMs) return readyAtMs;
+  await journal.forgetReady(task.id);
+  return journal.noteReady(task.id);
 }
 
 /** After the answer: reads what the feeds show, and settles the run or looks again later. */
@@ -156,7 +167,9 @@ async function followRun(
     await requestLists(task, deps, { nowMs, hurry: true });
   const approvals = await approvalsSince(task, deps, { entry, follow: policy.follow, nowMs });
   const isAnswered = entry.confirmedBy === "answer";
-  const evidence = { ...appeared, nowMs, sentAtMs, isAnswered, finishSeenAtMs, approvals };
+  // All workers may have been away: patience past the deadline begins with the first check there.
+  const overdueSinceMs = nowMs < deadlineMs ? undefined : await deps.journal.noteOverdue(task.id, nowMs);
+  const evidence = { ...appeared, nowMs, sentAtMs, isAnswered, finishSeenAtMs, approvals, overdueSinceMs };
   let ending = settleRun(policy.follow, evidence);
   if (ending?.status === "succeeded") {
     const returned = await returnedConflicts(task, deps, { entry, appeared });

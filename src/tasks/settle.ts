@@ -19,6 +19,8 @@ export interface RunEvidence extends FeedEvidence, BlockingEvidence {
   readonly isAnswered: boolean;
   /** When all of its activities were first observed finished; undefined while one is not. */
   readonly finishSeenAtMs: number | undefined;
+  /** When the first check past the deadline was; undefined before. */
+  readonly overdueSinceMs?: number | undefined;
 }
 
 /** The evidence for `blocked`. `approvals` undefined: not read for this run, or not yet. */
@@ -161,11 +163,14 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
   return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts, ...counts };
 }
 
+/** A list that fails is asked for again within this time: a longer pause says nothing of it. */
+const failsAgainMs = 150_000;
+
 function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   const { nowMs, sentAtMs, activities, conflictDetails, newConflicts } = evidence;
   // A list that nothing waits for is not read: it may have failed last long before this run.
   const failingFor = ({ failingSinceMs = nowMs, failedAtMs = 0 }: FeedStatus) =>
-    failedAtMs < sentAtMs ? 0 : nowMs - Math.max(failingSinceMs, sentAtMs);
+    failedAtMs < sentAtMs ? 0 : Math.min(nowMs, failedAtMs + failsAgainMs) - Math.max(failingSinceMs, sentAtMs);
   if (Math.max(failingFor(activities), failingFor(conflictDetails)) < unreadableForMs) return undefined;
   const failure = activities.failure ?? conflictDetails.failure ?? "";
   return {
@@ -195,7 +200,8 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
       : { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
   const walkMs = Math.max(...lists.flatMap(({ walkTookMs = 0, ownWalkTookMs = 0 }) => [walkTookMs, ownWalkTookMs]));
-  if (nowMs < deadlineMs + follow.unreadableForMs + walkMs * walksUntilRead) return undefined;
+  const patientFromMs = Math.max(deadlineMs, evidence.overdueSinceMs ?? 0);
+  if (nowMs < patientFromMs + follow.unreadableForMs + walkMs * walksUntilRead) return undefined;
   const since = readUntilMs > 0 ? `not been read since ${new Date(readUntilMs).toISOString()}` : "never been read";
   const detail = `not settled within its deadline, and the feeds have ${since}`;
   return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };

@@ -555,6 +555,17 @@ describe("a run whose end is seen more than once", () => {
     expect(await step()).toMatchObject({ verdict: "complete", ending: { status: "conflicts", newConflicts: 1 } });
   });
 
+  it("is read once more past its deadline, where all were away until then", async () => {
+    const { task, step, sentAtMs } = await answered("away");
+    laterMs = 9 * 3_600_000;
+    expect(await step()).toMatchObject({ verdict: "snooze" });
+    await walk(task, "activities", [item("only", sentAtMs)]);
+    expect(await step()).toMatchObject({ verdict: "snooze" });
+    await walk(task, "conflictDetails", []);
+    laterMs = 0;
+    expect(await step()).toMatchObject({ verdict: "complete", ending: { status: "succeeded" } });
+  });
+
   it("is not sure that it left none where one is back under a known id", async () => {
     const { task, step, sentAtMs } = await answered("back", [conflict]);
     await walk(task, "activities", [item("only", sentAtMs)]);

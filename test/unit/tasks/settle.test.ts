@@ -110,6 +110,11 @@ describe("a run whose lists cannot be read", () => {
     });
   });
 
+  it("waits on where they failed once, and were not asked for since", () => {
+    const run = { sentAtMs: dayMs, grew: false, ...failing(dayMs, dayMs) };
+    expect(settled({ ...run, nowMs: dayMs + unreadableForMs + 1 })).toBeUndefined();
+  });
+
   it("has failed where its activity says so and only its conflicts are unread", () => {
     const { activities: conflictDetails } = failing(dayMs, dayMs + unreadableForMs);
     const run = { conflictDetails, sentAtMs: dayMs, finishSeenAtMs: dayMs + 1_000 };
@@ -265,6 +270,14 @@ describe("a run whose deadline has passed", () => {
     expect(settled({ ...readAt(undefined), nowMs: 361_000 })?.detail).toBe(
       "not settled within its deadline, and the feeds have never been read",
     );
+  });
+
+  it("is looked for as long from its first check on, where all were away before", () => {
+    const hourMs = 3_600_000;
+    const late = { ...readAt(31_000), overdueSinceMs: hourMs };
+    expect(settled({ ...late, nowMs: hourMs })).toBeUndefined();
+    expect(settled({ ...late, nowMs: hourMs + 299_999 })).toBeUndefined();
+    expect(settled({ ...late, nowMs: hourMs + 300_000 })).toMatchObject({ status: "unknown" });
   });
 
   it("waits longer for a list that takes long to read, since that is read less often", () => {
