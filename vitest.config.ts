@@ -67,4 +67,4 @@ export function configOf(ending: string, { maxWorkers, exclude = [] }: { maxWork
 }
 
 // More workers than CI has cores: most files wait, for locks to run out and processes to come.
-export default configOf(".test.ts", { maxWorkers: 4, exclude: ["**/*.long.test.ts"] });
+export default configOf(".test.ts", { maxWorkers: 5, exclude: ["**/*.long.test.ts"] });
