@@ -221,7 +221,8 @@ function toLine(
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
   const isBlocked = (one: TargetState) => isCurrent?.(one.target) !== false && targetHealth(one) === "blocked";
   // What waits for a person at the service does so during a pause, too.
-  const blocked = pauses.some(({ cause }) => cause === undefined) ? state?.targets.find(isBlocked) : undefined;
+  const isPaused = pauses.length > 0 && pauses.every(({ cause }) => cause === undefined);
+  const blocked = isPaused ? state?.targets.find(isBlocked) : undefined;
   const worst = blocked ?? (state && worstTarget(state, isCurrent));
   const source = createChainSource(policy);
   const dueMs = policy.schedule === undefined || plannedMs === undefined ? undefined : source?.next(plannedMs);

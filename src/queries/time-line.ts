@@ -38,7 +38,7 @@ export interface KnownAhead {
 }
 
 /** The newest end of each target of followed policies, by `POLICY TARGET`. */
-type NewestEnds = ReadonlyMap<string, Pick<TargetState["newest"], "slotMs" | "finishedMs" | "status">>;
+type NewestEnds = ReadonlyMap<string, TargetState>;
 
 /** A run that goes on, when it would end as usual, and until when it goes on at least. */
 export interface RunNow extends RunInFlight {
@@ -59,9 +59,7 @@ export async function readKnownAhead(
   const names = followed.map(({ name }) => name);
   const [pauses, states] = await Promise.all([readPauses(store), readStates(names)]);
   const ended = new Map(
-    [...states].flatMap(([name, { targets }]) =>
-      targets.map(({ target, newest }) => [`${name} ${target}`, newest] as const),
-    ),
+    [...states].flatMap(([name, { targets }]) => targets.map((one) => [`${name} ${one.target}`, one] as const)),
   );
   return { pauses, usualMs: new Map(usualOf(states)), running: await readRunning(store, followed, states), ended };
 }
@@ -218,11 +216,14 @@ export function* timeLineEvents(question: TimeLineQuestion): Generator<Simulatio
 /** What lies before the time asked for ended as Redis says; what is not known is assumed. */
 function endedIn({ range, ended }: TimeLineQuestion): NonNullable<Assumptions["endedAtMs"]> {
   return ({ name }, { target, slotMs }) => {
-    const last = ended?.get(`${name} ${target}`);
-    if (last === undefined || last.finishedMs > range.fromMs) return undefined;
+    const state = ended?.get(`${name} ${target}`);
+    if (state === undefined || state.newest.finishedMs > range.fromMs) return undefined;
+    const { newest, lastSuccessMs = 0, lastBadMs = 0 } = state;
     // One that was skipped or missed says nothing of the run before it.
-    const isUnrun = last.status === "skipped" || last.status === "missed";
-    return (isUnrun ? slotMs === last.slotMs : slotMs <= last.slotMs) ? last.finishedMs : undefined;
+    const isUnrun = (newest.status === "skipped" || newest.status === "missed") && slotMs !== newest.slotMs;
+    const ranMs = Math.max(lastSuccessMs, lastBadMs);
+    if (isUnrun) return ranMs > slotMs ? ranMs : undefined;
+    return slotMs <= newest.slotMs ? newest.finishedMs : undefined;
   };
 }
 

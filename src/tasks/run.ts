@@ -112,9 +112,10 @@ async function startFromBaseline(
   policy: Policy,
   { deps, claim, nowMs }: { readonly deps: RunDependencies; readonly claim: Claim; readonly nowMs: number },
 ): Promise<StepResult> {
-  const readyAtMs = await readySince(task, deps, nowMs);
+  // A walk of the last two minutes will do, however long the start has waited for its turn.
+  const readyAtMs = Math.max(await deps.journal.noteReady(task.id), nowMs - baselineOldMs);
   const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow: policy.follow });
-  if (!isTaken && nowMs - readyAtMs < deps.timing.baselineWithinMs) {
+  if (!isTaken && nowMs - (await readySince(task, deps, nowMs)) < deps.timing.baselineWithinMs) {
     await requestLists(task, deps, { nowMs, hurry: true });
     return snooze(nowMs + 250);
   }
@@ -130,13 +131,13 @@ async function startFromBaseline(
   });
 }
 
-/** A start that goes out this long after it could is not sent from the baseline of then. */
+/** A start is not sent from a baseline that is older. */
 const baselineOldMs = 120_000;
 
-/** Since when nothing blocks a start, where workers or Redis were away meanwhile: since now. */
+/** Since when a start waits for its baseline: since now where workers or Redis were away before. */
 async function readySince(task: Task, { journal }: RunDependencies, nowMs: number): Promise<number> {
   const readyAtMs = await journal.noteReady(task.id);
-  if (nowMs - readyAtMs <= baselineOldMs) return readyAtMs;
+  if (Math.abs(nowMs - readyAtMs) <= baselineOldMs) return readyAtMs;
   await journal.forgetReady(task.id);
   return journal.noteReady(task.id);
 }

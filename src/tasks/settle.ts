@@ -163,14 +163,11 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
   return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts, ...counts };
 }
 
-/** A list that fails is asked for again within this time: a longer pause says nothing of it. */
-const failsAgainMs = 150_000;
-
 function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   const { nowMs, sentAtMs, activities, conflictDetails, newConflicts } = evidence;
   // A list that nothing waits for is not read: it may have failed last long before this run.
   const failingFor = ({ failingSinceMs = nowMs, failedAtMs = 0 }: FeedStatus) =>
-    failedAtMs < sentAtMs ? 0 : Math.min(nowMs, failedAtMs + failsAgainMs) - Math.max(failingSinceMs, sentAtMs);
+    failedAtMs < sentAtMs ? 0 : nowMs - Math.max(failingSinceMs, sentAtMs);
   if (Math.max(failingFor(activities), failingFor(conflictDetails)) < unreadableForMs) return undefined;
   const failure = activities.failure ?? conflictDetails.failure ?? "";
   return {

@@ -43,7 +43,7 @@ async function step(method: "GET" | "PUT", answer: Answer, stopping = new AbortC
     else response.end(`{"syncJobId":42,"name":"${request.method === "PUT" ? "Contracts" : "Old"}"}`);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const timeouts = { requestMs: 3_500 };
+  const timeouts = { requestMs: 4_500 };
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const service = new SyncService({ baseUrl, token: staticToken("secret"), timeouts, retries: 0 });
   onTestFinished(() => {

@@ -555,6 +555,20 @@ describe("a run whose end is seen more than once", () => {
     expect(await step()).toMatchObject({ verdict: "complete", ending: { status: "conflicts", newConflicts: 1 } });
   });
 
+  it("is not started from what was read twenty minutes ago", async () => {
+    const task = taskOf("aged");
+    const deps: ProcessDependencies = { ...partsFor(), service: () => anyService };
+    const step = async () => stepRun(task, deps, { claimant: "me", entry: await journal.claim(task.id, "me") });
+    expect(await step()).toMatchObject({ verdict: "snooze" });
+    // As if all of it was twenty minutes ago, and all workers were away since.
+    laterMs = -20 * 60_000;
+    for (const list of ["activities", "conflictDetails"] as const) await walk(task, list, []);
+    laterMs = 0;
+    await store.redis.hincrby(store.key("start", task.id), "readyAtMs", -21 * 60_000);
+    expect(await step()).toMatchObject({ verdict: "snooze" });
+    expect((await journal.entry(task.id))?.state).toBe("claimed");
+  });
+
   it("is read once more past its deadline, where all were away until then", async () => {
     const { task, step, sentAtMs } = await answered("away");
     laterMs = 9 * 3_600_000;

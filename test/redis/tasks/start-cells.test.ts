@@ -50,7 +50,7 @@ function partsOver(
   baseUrl: string,
   { stopping = new AbortController().signal, secureConnectMs = 5_000 }: Moment = {},
 ): ProcessDependencies {
-  const timeouts = { requestMs: 3_500, secureConnectMs };
+  const timeouts = { requestMs: 4_500, secureConnectMs };
   const service = new SyncService({ baseUrl, token: staticToken("secret"), timeouts });
   onTestFinished(() => service.close());
   return testDeps(store, {

@@ -8,7 +8,7 @@ import { type ServiceError, type SyncService, TlsFiles } from "../../../src/serv
 import { TestLog } from "../../support/test-log.ts";
 import { connect, errorOf, json, listen, startServer } from "./test-server.ts";
 
-const requestMs = 1_200;
+const requestMs = 2_000;
 const timeouts = { requestMs };
 
 /** A server that does this with each connection once a request has arrived on it. */
@@ -98,7 +98,7 @@ describe("an answer that is none", () => {
 
   it.each(bodies)("has a head that counts for a start alone: %s", async (_what, act) => {
     const server = await oddServer(act);
-    const started = start(connect(server.url, { timeouts: { requestMs: 3_000 } }));
+    const started = start(connect(server.url, { timeouts: { requestMs: 6_000 } }));
     expect(await failureOf(read(connect(server.url, { timeouts })))).toMatchObject({ sent: "maybe" });
     await started;
     expect(server.arrived()).toBe(2);

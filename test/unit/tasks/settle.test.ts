@@ -110,11 +110,6 @@ describe("a run whose lists cannot be read", () => {
     });
   });
 
-  it("waits on where they failed once, and were not asked for since", () => {
-    const run = { sentAtMs: dayMs, grew: false, ...failing(dayMs, dayMs) };
-    expect(settled({ ...run, nowMs: dayMs + unreadableForMs + 1 })).toBeUndefined();
-  });
-
   it("has failed where its activity says so and only its conflicts are unread", () => {
     const { activities: conflictDetails } = failing(dayMs, dayMs + unreadableForMs);
     const run = { conflictDetails, sentAtMs: dayMs, finishSeenAtMs: dayMs + 1_000 };

@@ -11,7 +11,7 @@ local stateTargetsMax, stateTargetsSpare, runsWidth = 100, 50, 20 * 16
 -- The JSON of an outcome that a skip does not mend: blocked, conflicts, failed, missed, unknown.
 local openEnding = '%["%a+","[bcfmu]'
 
--- Drops targets down to those that are bad, then to those that ended last.
+-- Drops targets down to those that are bad, then those that wait, then those that ended last.
 local function dropStates(stateKey)
   local flat, ends = redis.call('HGETALL', stateKey), {}
   for i = 1, #flat, 2 do
@@ -19,11 +19,11 @@ local function dropStates(stateKey)
     if endedMs then
       -- What is wrong stands in the last outcome, or behind it.
       local isOpen = not string.find(rest, '\t$') or string.find(rest, '\t' .. openEnding .. '[^\t]*\t$') ~= nil
-      ends[#ends + 1] = { target = flat[i], ms = tonumber(endedMs), isBad = weight == '-' or isOpen }
+      ends[#ends + 1] = { target = flat[i], ms = tonumber(endedMs), rank = weight == '-' and 2 or isOpen and 1 or 0 }
     end
   end
   table.sort(ends, function(a, b)
-    if a.isBad ~= b.isBad then return b.isBad end
+    if a.rank ~= b.rank then return a.rank < b.rank end
     return a.ms < b.ms
   end)
   for i = 1, #ends - stateTargetsMax do redis.call('HDEL', stateKey, ends[i].target) end
