@@ -27,6 +27,7 @@ export async function findDeletedTargets(
     for (const { repository, syncJob, atMs, policy } of await notes.of(service))
       deleted.set(JSON.stringify([service, repository, syncJob]), { atMs, policy });
   }
+  if (deleted.size === 0) return [];
   const states = await readPolicyStates(
     store,
     policies.map(({ name }) => name),

@@ -170,10 +170,10 @@ export function acknowledgePolicy(
 }
 
 /**
- * The target that speaks for its policy: one whose weight is bad, the longest first; else one that
- * is blocked; else one whose last outcome needs a look, too (conflicts, missed); else one without a
- * weight; else the one whose successes began last. `isCurrent` leaves out targets that the policy
- * no longer has.
+ * The target that speaks for its policy: one whose weight is bad, the longest first; else one whose
+ * last outcome needs a look: unknown (cancelled), missed, failed, blocked, conflicts, in this order;
+ * else one without a weight; else the one whose successes began last. `isCurrent` leaves out
+ * targets that the policy no longer has.
  */
 export function worstTarget(
   { targets }: Pick<PolicyState, "targets">,
@@ -210,7 +210,7 @@ export function oldestSuccessMs(
   const byName = new Map(targets.map((state) => [state.target, state]));
   const states =
     named?.map((target) => byName.get(target)) ?? targets.filter(({ newest }) => newest.slotMs === newestMs);
-  // Of more than 150 targets those that ended longest ago are left out.
+  // Of more than 150 targets those that are well and ended longest ago are left out first.
   const known = cutMs === undefined ? states : states.filter((state) => state !== undefined);
   const instants = known.map((state) => state?.lastSuccessMs ?? Number.NEGATIVE_INFINITY);
   const oldestMs = Math.min(...instants);

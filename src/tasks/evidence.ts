@@ -12,14 +12,12 @@ import type { StartEntry } from "../store/start-entry.ts";
 import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
 import { type Baseline, countConflicts, parseBaseline } from "./baseline.ts";
 import { sendWithinMs } from "./follow-pace.ts";
-import { feedOf, requestFeed } from "./followed-lists.ts";
+import { changesMax, feedOf, requestFeed } from "./followed-lists.ts";
 import type { TaskEnding } from "./step.ts";
 import type { FollowedLists, RunDependencies, StartDependencies } from "./step-dependencies.ts";
 
 /** The most approvals since a start that are checked, the earliest first. */
 const approvalsCheckedMax = 200;
-/** The most changes that are checked for an activity under a known id. */
-const changesMax = 10_000;
 
 /** What appeared since a baseline. `ours`: the activities of this start. */
 export interface FeedEvidence extends Attribution {

@@ -56,8 +56,8 @@ export interface WakeDependencies {
 /** Does a walk, and wakes the runs of all activities that it found finished. */
 export type WakingWalk = (feed: Feed, walk: () => Promise<Verdict>) => Promise<Verdict>;
 
-/** The most changes that are checked after a walk; other runs check by themselves. */
-const changesMax = 10_000;
+/** The most changes of a list that are checked; after a walk, other runs check by themselves. */
+export const changesMax = 10_000;
 /** The most feeds whose previous sequence is remembered. */
 const feedsMax = 1_000;
 

@@ -112,10 +112,20 @@ async function startFromBaseline(
   policy: Policy,
   { deps, claim, nowMs }: { readonly deps: RunDependencies; readonly claim: Claim; readonly nowMs: number },
 ): Promise<StepResult> {
+  const readyAtMs = await deps.journal.noteReady(task.id);
   // A walk of the last two minutes will do, however long the start has waited for its turn.
-  const readyAtMs = Math.max(await deps.journal.noteReady(task.id), nowMs - baselineOldMs);
-  const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow: policy.follow });
-  if (!isTaken && nowMs - (await readySince(task, deps, nowMs)) < deps.timing.baselineWithinMs) {
+  const sinceMs = Math.max(readyAtMs, nowMs - baselineOldMs);
+  const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, {
+    readyAtMs: sinceMs,
+    follow: policy.follow,
+  });
+  // Workers or Redis were away meanwhile, or its clock was set: the wait begins anew.
+  const isOld = !isTaken && Math.abs(nowMs - readyAtMs) > baselineOldMs;
+  if (isOld) {
+    await deps.journal.forgetReady(task.id);
+    await deps.journal.noteReady(task.id);
+  }
+  if (!isTaken && (isOld || nowMs - readyAtMs < deps.timing.baselineWithinMs)) {
     await requestLists(task, deps, { nowMs, hurry: true });
     return snooze(nowMs + 250);
   }
@@ -133,14 +143,6 @@ async function startFromBaseline(
 
 /** A start is not sent from a baseline that is older. */
 const baselineOldMs = 120_000;
-
-/** Since when a start waits for its baseline: since now where workers or Redis were away before. */
-async function readySince(task: Task, { journal }: RunDependencies, nowMs: number): Promise<number> {
-  const readyAtMs = await journal.noteReady(task.id);
-  if (Math.abs(nowMs - readyAtMs) <= baselineOldMs) return readyAtMs;
-  await journal.forgetReady(task.id);
-  return journal.noteReady(task.id);
-}
 
 /** After the answer: reads what the feeds show, and settles the run or looks again later. */
 async function followRun(

@@ -41,7 +41,9 @@
     busy = true;
     try {
       const headers = tag === "" ? {} : { "if-none-match": tag };
-      const answer = await fetchWithin(20000, { headers, redirect: "manual", cache: "no-store" });
+      // An ingress may hold the answer back, and the page would go on saying that it is live.
+      const signal = AbortSignal.timeout(20000);
+      const answer = await fetch(location.href, { headers, redirect: "manual", cache: "no-store", signal });
       if (answer.type === "opaqueredirect") location.reload();
       // It is being worked out: what is shown stays until then.
       else if (answer.headers.has("refresh")) setTimeout(refresh, 2000);
@@ -88,11 +90,6 @@
     void refresh();
   });
 })();
-
-/** Fetches this page. An ingress may hold the answer back, and the page would say that it is live. */
-function fetchWithin(ms, options) {
-  return fetch(location.href, { ...options, signal: AbortSignal.timeout(ms) });
-}
 
 /**
  * Calls `onWord` for each word of the server, and `onEnd` when its stream ends; then tries again.
