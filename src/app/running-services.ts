@@ -48,8 +48,10 @@ export interface Consuming {
   readonly createConsumers: (settings: Pick<ServiceSettings, "name" | "concurrency">) => ServiceConsumers;
   /** How many unfinished jobs a service's queues hold. */
   readonly pending: (service: string) => Promise<number>;
+  /** Drops ended tasks of a service that are kept long enough; answers how many are left. */
+  readonly tidy?: (service: string) => Promise<number>;
   /** To find what others have left; undefined in a stand-in, whose own files may lack services. */
-  readonly memory?: Pick<ConsumedServices, "note" | "forget"> | undefined;
+  readonly memory?: Pick<ConsumedServices, "note" | "forget" | "ended" | "forgetEnded"> | undefined;
 }
 
 interface RunningService {
@@ -201,6 +203,7 @@ export class RunningServices implements Component {
         this.#inBackground(consumers.start());
         this.#inBackground(this.#workOff(name, retired, consuming));
       }
+      await tidyEnded(consuming).catch(() => {});
       await systemClock.sleep(retireAfterMs / noteTimes, signal);
     }
   }
@@ -313,4 +316,10 @@ export class ServiceLimiters {
     this.#limiters.set(service, limiter);
     return limiter;
   }
+}
+
+/** Drops ended tasks of forgotten services when they are old enough. */
+async function tidyEnded({ tidy, memory }: Consuming): Promise<void> {
+  for (const service of (await memory?.ended()) ?? [])
+    if ((await tidy?.(service)) === 0) await memory?.forgetEnded(service);
 }

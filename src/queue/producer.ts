@@ -72,6 +72,8 @@ const oldestLookedAt = 20;
 
 /** Tasks woken at a time. */
 const wokenAtOnce = 100;
+/** Ended items dropped at a time. */
+const tidiedAtOnce = 1_000;
 
 /** The producing side of the queues of tasks and walks. */
 export class Producer {
@@ -172,6 +174,21 @@ export class Producer {
       ),
     );
     return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  /**
+   * Drops ended items of a service that are kept long enough; answers how many are left. BullMQ
+   * looks at their age only when another item of the queue ends.
+   */
+  async tidy(service: string): Promise<number> {
+    const left = (["actions", "polls"] as const).map((kind) =>
+      this.#queues.call(queueName(service, kind), async (queue) => {
+        await queue.clean(taskOptions.removeOnComplete.age * 1_000, tidiedAtOnce, "completed");
+        await queue.clean(taskOptions.removeOnFail.age * 1_000, tidiedAtOnce, "failed");
+        return queue.getJobCountByTypes("completed", "failed");
+      }),
+    );
+    return (await Promise.all(left)).reduce((sum, count) => sum + count, 0);
   }
 
   /** Drops the merged requests and closes the connections. */

@@ -18,10 +18,22 @@ export class ConsumedServices {
     return redis.zrangebyscore(key(name), "-inf", nowMs - silentForMs);
   }
 
-  /** Forgets a service that has left nothing behind. */
+  /** Forgets a service that has left no open task behind; its ended ones are kept for a while. */
   async forget(service: string): Promise<void> {
-    await this.#store.redis.zrem(this.#store.key(name), service);
+    const { redis, key } = this.#store;
+    await redis.zadd(key(endedName), await redisTimeMs(this.#store), service);
+    await redis.zrem(key(name), service);
+  }
+
+  /** Forgotten services whose ended tasks may still be there. */
+  ended(): Promise<string[]> {
+    return this.#store.redis.zrange(this.#store.key(endedName), "0", "-1");
+  }
+
+  /** The last ended task of a forgotten service is gone. */
+  async forgetEnded(service: string): Promise<void> {
+    await this.#store.redis.zrem(this.#store.key(endedName), service);
   }
 }
 
-const name = "services-consumed";
+const [name, endedName] = ["services-consumed", "services-ended"];

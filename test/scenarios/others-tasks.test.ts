@@ -1,5 +1,7 @@
 // Tasks in Redis that no policy of this process is about.
 import { expect, it } from "vitest";
+import { silentLog } from "../../src/core/event-log.ts";
+import { Producer } from "../../src/queue/producer.ts";
 import { ConsumedServices } from "../../src/store/consumed-services.ts";
 import { openStore, type RedisTarget } from "../../src/store/redis.ts";
 import { keepAlive, keepSet, liveProcess } from "../support/kept-set.ts";
@@ -59,6 +61,17 @@ it("those of a service that went from the files before the start get an outcome"
   expect(world.log.outcomesOf("theirs")).toMatchObject([{ status: "unknown", reason: "policy-removed" }]);
   expect(world.log.named("service.left-behind")).toMatchObject([{ service: "legacy" }]);
   const store = await openStore(world.target);
-  expect(await new ConsumedServices(store).note([], 0)).toEqual(["main"]);
+  const services = new ConsumedServices(store);
+  expect(await services.note([], 0)).toEqual(["main"]);
+  // Its ended task is kept for two days, and then dropped, though no other one of it ends.
+  const producer = new Producer(world.target, silentLog);
+  expect([await services.ended(), await producer.tidy("legacy")]).toEqual([["legacy"], 1]);
+  const done = `${world.target.prefix}:legacy-actions:completed`;
+  const [id = ""] = await store.redis.zrange(done, "0", "-1");
+  const old = Date.now() - 3 * 86_400_000;
+  await store.redis.zadd(done, old, id);
+  await store.redis.hset(`${world.target.prefix}:legacy-actions:${id}`, "finishedOn", old);
+  expect(await producer.tidy("legacy")).toBe(0);
+  await producer.close();
   await store.close();
 });
