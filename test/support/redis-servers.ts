@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -101,15 +101,37 @@ export async function untilReplicated(masterPort: number): Promise<void> {
   master.disconnect();
 }
 
+/** Takes a port for this test file; false where another one has it, also of another run. */
+function takePort(port: number): boolean {
+  const folder = join(tmpdir(), `syncline-test-ports-${process.getuid?.() ?? 0}`);
+  const file = join(folder, `${port}`);
+  mkdirSync(folder, { recursive: true });
+  try {
+    writeFileSync(file, `${process.pid}`, { flag: "wx" });
+  } catch {
+    if (isAlive(Number(readFileSync(file, "utf8")))) return false;
+    writeFileSync(file, `${process.pid}`);
+  }
+  atFileEnd(() => rmSync(file, { force: true }));
+  return true;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 /**
  * A port of 127.0.0.1 that was free a moment ago, below those that a system gives out: so only
  * who asks for it by its number takes it meanwhile.
  */
 export async function freePort(): Promise<number> {
-  // Workers beside this one have ports of their own.
-  const first = 10_000 + (Number(process.env["VITEST_POOL_ID"] ?? 0) % 8) * 2_500;
   for (let tries = 0; tries < 50; tries += 1) {
-    const port = randomInt(first, first + 2_500);
+    const port = randomInt(10_000, 30_000);
+    if (!takePort(port)) continue;
     const server = createServer().listen(port, "127.0.0.1");
     const isFree = await once(server, "listening").then(
       () => true,
