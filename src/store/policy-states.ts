@@ -171,7 +171,7 @@ export function acknowledgePolicy(
 
 /**
  * The target that speaks for its policy: one whose weight is bad, the longest first; else one whose
- * last outcome needs a look: unknown (cancelled), missed, failed, blocked, conflicts, in this order;
+ * last outcome needs a look, in the order unknown (cancelled), missed, failed, blocked, conflicts;
  * else one without a weight; else the one whose successes began last. `isCurrent` leaves out
  * targets that the policy no longer has.
  */
