@@ -27,10 +27,8 @@ const verbatimOptions = ["--json", "--ndjson", "--markdown", "--wide"];
 /** Runs the command until it ends or `stop` aborts it; returns the exit code. Never throws. */
 export async function main(args: string[], stop: AbortController): Promise<number> {
   // A command ends before a larger young generation pays, and threads that clear it: a third of the
-  // memory is saved. A simulation works for seconds: with a small one a third of them goes to that.
-  const command = commandOf(args) ?? "";
-  if (!lasting.has(command)) setFlagsFromString("--no-parallel-scavenge");
-  if (!lasting.has(command) && command !== "simulate") setFlagsFromString("--semi-space-growth-factor=1");
+  // memory is saved.
+  if (!lasting.has(commandOf(args) ?? "")) setFlagsFromString("--semi-space-growth-factor=1 --no-parallel-scavenge");
   // As behind `| head`: nothing more can be shown. Progress that no reader takes ends nothing.
   process.stdout.on("error", () => stop.abort(readerGone));
   process.stderr.on("error", () => {});
