@@ -203,7 +203,7 @@ export class RunningServices implements Component {
         this.#inBackground(consumers.start());
         this.#inBackground(this.#workOff(name, retired, consuming));
       }
-      await tidyEnded(consuming).catch(() => {});
+      this.#inBackground(tidyEnded(consuming));
       await systemClock.sleep(retireAfterMs / noteTimes, signal);
     }
   }

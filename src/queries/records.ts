@@ -219,8 +219,9 @@ export function isChangeAbout(change: Change, policy: Policy): boolean {
   if (scope === "policy" || scope === "service" || scope === "label") return isAbout({ scope, name }, policy);
   if (subject === showSubject({ scope: "all", name: "" }) || subject.endsWith(`(policy ${policy.name})`)) return true;
   // What was discarded stands in what was before.
-  const before = JSON.stringify(change.before ?? null).match(/[\w.-]+__[^"]+__m?\d+(?=")/g) ?? [];
-  return [name, ...taskIdsIn(change), ...before].some((id) => parseTaskId(id)?.policy === policy.name);
+  const text = change.what === "discard" ? JSON.stringify(change.before ?? null) : "";
+  const discarded = text.match(/[\w.-]+__[^"]+__m?\d+(?=")/g) ?? [];
+  return [name, ...taskIdsIn(change), ...discarded].some((id) => parseTaskId(id)?.policy === policy.name);
 }
 
 /** Reads the pauses and quarantines in force, the newest first. */

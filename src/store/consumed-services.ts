@@ -14,7 +14,10 @@ export class ConsumedServices {
   async note(services: readonly string[], silentForMs: number): Promise<string[]> {
     const { redis, key } = this.#store;
     const nowMs = await redisTimeMs(this.#store);
-    if (services.length > 0) await redis.zadd(key(name), ...services.flatMap((service) => [nowMs, service]));
+    if (services.length > 0) {
+      await redis.zadd(key(name), ...services.flatMap((service) => [nowMs, service]));
+      await redis.zrem(key(endedName), ...services);
+    }
     return redis.zrangebyscore(key(name), "-inf", nowMs - silentForMs);
   }
 

@@ -202,6 +202,14 @@ describe("syncline failed, tasks", () => {
     await Promise.all([...made].map(async (id) => expect(await queued(prefix, id)).toBe(true)));
   });
 
+  it("takes several off, which the changes of their policy show", async () => {
+    const prefix = `${fixture.redis.prefix}-several`;
+    const ids = [await ended(prefix, { target: "1" }), await ended(prefix, { target: "2" })];
+    await fixture.command(prefix, "failed", "discard", ...ids, "--reason", "retired");
+    const { value } = await json(prefix, "changes", "nightly", "--config", fixture.file());
+    expect(value).toMatchObject([{ what: "discard", reason: "retired" }]);
+  });
+
   it("says what is wrong with what was asked", async () => {
     const prefix = `${fixture.redis.prefix}-wrong`;
     const failed = await ended(prefix, {});

@@ -72,6 +72,9 @@ it("those of a service that went from the files before the start get an outcome"
   await store.redis.zadd(done, old, id);
   await store.redis.hset(`${world.target.prefix}:legacy-actions:${id}`, "finishedOn", old);
   expect(await producer.tidy("legacy")).toBe(0);
+  // One that is back has queues that are in use.
+  await services.note(["legacy"], 0);
+  expect(await services.ended()).toEqual([]);
   await producer.close();
   await store.close();
 });

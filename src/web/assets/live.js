@@ -5,9 +5,7 @@
   const main = document.querySelector("main");
   const state = document.querySelector("[data-live]");
   if (main === null || main.dataset.static !== undefined) return;
-  let tag = "";
-  let busy = false;
-  let again = false;
+  let [tag, busy, again] = ["", false, false];
 
   /** Shows how current the page is; `isLive`: whether changes come by themselves. */
   const say = (text, isLive = false) => {
