@@ -165,7 +165,8 @@ function slow(random: SeededRandom): ServiceFault[] {
   ]);
 }
 
-function hollow(job: number): ServiceFault[] {
+/** A sync job whose starts the service answers well and does not do. */
+export function hollow(job: number): ServiceFault[] {
   return starts.map((operation) => ({ kind: "200-before", operation, key: String(job) }));
 }
 

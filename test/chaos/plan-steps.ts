@@ -3,7 +3,7 @@
 // every point is passed. Pure. Used by run-starts.ts.
 import type { Fault as ServiceFault } from "../../src/sandbox/faults.ts";
 import type { Point, Trap } from "./fault-script.ts";
-import type { StartChaos } from "./plan-starts.ts";
+import { hollow, type StartChaos } from "./plan-starts.ts";
 import { createRandom } from "./seeded-random.ts";
 import { startPoints } from "./start-steps.ts";
 
@@ -46,6 +46,8 @@ const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
 export function planStepChaos(seed: number): StartChaos {
   const random = createRandom(seed);
   const point = startPoints[(seed - 1) % startPoints.length] ?? "";
+  // A run of which no activity ever appears comes to its deadline.
+  const hollowJobs = point.includes("noteOverdue") ? [11] : [];
   const die = (at: Point, life: number): Trap => ({
     life,
     point: at,
@@ -61,8 +63,8 @@ export function planStepChaos(seed: number): StartChaos {
     kind: "crash",
     policies: policies.map((what, index) => `  - { name: policy-${index}, service: main, ${what} }`).join("\n"),
     batches: [{ atMs: 0 }, { atMs: random.integer(100, 1_500) }, { atMs: random.integer(100, 1_500) }],
-    serviceFaults: needs[point.replace(/^.*\./, "")] ?? [],
-    hollowJobs: [],
+    serviceFaults: [...(needs[point.replace(/^.*\./, "")] ?? []), ...hollowJobs.flatMap(hollow)],
+    hollowJobs,
     // Where it is shown, a second request goes out only after some seconds: later than the storm.
     showsActive: seed % 2 === 0 && !point.includes("beginSendingAgain"),
     awaitsTrap: point,
