@@ -90,11 +90,11 @@ type Said = Pick<PolicyWarning, "message" | "hint">;
 
 /** Every warning, in the order of the policies. */
 function findWarnings({ policies, services }: PolicySet, nowMs: number): PolicyWarning[] {
-  const quiet = Map.groupBy(
-    policies.filter((policy) => needsQuiet(policy, services)),
+  const guessed = Map.groupBy(
+    policies.filter((policy) => unmapped(policy, services).length > 0),
     ({ service, follow }) => `${service} ${follow.quietForMs}`,
   );
-  const quietWarnings = new Map([...quiet.values()].map((alike) => [alike[0], quietWarning(alike, services)]));
+  const guessWarnings = new Map([...guessed.values()].map((alike) => [alike[0], guessWarning(alike, services)]));
   const users = policies.flatMap(({ closed, ...policy }) =>
     (closed.calendars ?? []).map((one) => ({ ...one, policy })),
   );
@@ -106,7 +106,7 @@ function findWarnings({ policies, services }: PolicySet, nowMs: number): PolicyW
   );
   return policies.flatMap((policy) =>
     [
-      ...[catchUpWarning(policy), onceWarning(policy, nowMs), quietWarnings.get(policy)],
+      ...[catchUpWarning(policy), onceWarning(policy, nowMs), guessWarnings.get(policy)],
       lastWarnings.get(policy.name),
     ].flatMap((found) => (found === undefined ? [] : [{ ...policy.where, policy: policy.name, ...found }])),
   );
@@ -122,23 +122,27 @@ export function lastEventWarning({ name, events }: EventCalendar, nowMs: number)
   };
 }
 
-/** Whether only a list that grows quiet can settle the runs of a policy. */
-function needsQuiet({ action, follow, service }: Policy, services: PolicySet["services"]): boolean {
-  if (action.kind !== "run" || follow.until !== "settled") return false;
+/** What the mapping does not say of how the runs of a policy end; empty: all that is needed. */
+function unmapped({ action, follow, service }: Policy, services: PolicySet["services"]): readonly string[] {
+  if (action.kind !== "run" || follow.until !== "settled") return [];
   const activity = services.get(service)?.mapping.activities;
-  return activity?.syncJobId === undefined || activity.finished === undefined;
+  const ends = (["id", "syncJobId", "finished"] as const).filter((field) => activity?.[field] === undefined);
+  return ends.length > 0 || activity?.succeeded !== undefined ? ends : ["succeeded"];
 }
 
 /** One warning for all policies of a service with this quiet time. */
-function quietWarning([policy, ...more]: readonly Policy[], services: PolicySet["services"]): Said | undefined {
+function guessWarning([policy, ...more]: readonly Policy[], services: PolicySet["services"]): Said | undefined {
   if (policy === undefined) return undefined;
-  const activity = services.get(policy.service)?.mapping.activities;
-  const missing = (["syncJobId", "finished"] as const).filter((field) => activity?.[field] === undefined);
-  const whose = more.length === 0 ? "" : ` (and those of ${more.length} more)`;
+  const missing = unmapped(policy, services);
+  const runs = `its runs${more.length === 0 ? "" : ` (and those of ${more.length} more)`}`;
+  const why = `since services.${policy.service}.mapping.activity does not say ${missing.join(", ")}`;
+  const propose = "let `syncline discover` propose a mapping";
+  if (missing.includes("succeeded"))
+    return { message: `${runs} count as succeeded when they finish, ${why}`, hint: propose };
   const quietFor = formatDuration(policy.follow.quietForMs);
   return {
-    message: `its runs${whose} settle only when the activities grew and then stayed quiet for ${quietFor}, since services.${policy.service}.mapping.activity does not say ${missing.join(" and ")}`,
-    hint: "let `syncline discover` propose a mapping, or set follow.quietFor to more than the pauses of a run at work",
+    message: `${runs} settle only when the activities grew and then stayed quiet for ${quietFor}, ${why}`,
+    hint: `${propose}, or set follow.quietFor to more than the pauses of a run at work`,
   };
 }
 

@@ -29,7 +29,7 @@ export interface BlockingEvidence extends Pick<FeedEvidence, "activities" | "our
   readonly approvals: WaitingApprovals | undefined;
 }
 
-/** In times of a walk: one walk, a pause of five (feeds/pace.ts), one more walk. */
+/** Counted in walks: one under way, a rest five times as long (feeds/pace.ts), one more. */
 const walksUntilRead = 7;
 
 /** Settles a run whose start is confirmed; undefined while it is too early. */
@@ -99,7 +99,7 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEn
     const detail = `${describeActivities(judged.length)} finished, and whether ${untold.label ?? untold.id} succeeded cannot be read`;
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
-  return judgeConflicts(follow, evidence, isSure ? "direct" : "inferred");
+  return judgeConflicts(follow, evidence, isSure && judged.every(isEndTold) ? "direct" : "inferred");
 }
 
 /** The failure of a run whose conflicts were not read after its end; undefined: none is seen. */
@@ -157,8 +157,9 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
   }
   const whose =
     confidence === "ambiguous" ? ", perhaps of another start too" : others > 0 ? `; ${others} more are of others` : "";
+  const untold = judgedOf(evidence).every(isEndTold) ? "" : ", success is assumed";
   const detail = isFinished(evidence)
-    ? `${describeActivities(ours.length)} finished${whose}`
+    ? `${describeActivities(ours.length)} finished${untold}${whose}`
     : "the activities grew and then stayed quiet";
   return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts, ...counts };
 }
@@ -224,6 +225,11 @@ function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
   if (possible.length === 0 && others > 0 && rivals === 0) return whatWasSeen(evidence);
   if (ours.length > 0 || !untoldSeen) return undefined;
   return "an activity appeared, and whether it is its own cannot be read";
+}
+
+/** False where the mapping, or the item, says nothing of success: then it is assumed. */
+function isEndTold({ succeeded }: SeenItem): boolean {
+  return succeeded !== undefined;
 }
 
 function isEndUnread({ unread }: SeenItem): boolean {

@@ -228,6 +228,9 @@ describe("syncline doctor", () => {
     const service = `baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN }, ${mapping.replace("id: item.activityId, ", "")}`;
     const nameless = await doctor({ service });
     expect(nameless.about("mapping")).toMatchObject([{ level: "warning", what: expect.stringContaining("no id for") }]);
+    const silent = `baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN }, ${mapping.replace(", succeeded: 'true'", "")}`;
+    const assumed = "no succeeded for activities: each finished run of 1 policy (nightly) counts as succeeded";
+    expect((await doctor({ service: silent })).about("mapping")).toMatchObject([{ level: "warning", what: assumed }]);
   });
 
   it("finds a mapping that cannot tell if a sync job is active; accepts one that can", async () => {

@@ -211,7 +211,10 @@ function checkMappings({ services, policies }: PolicySet): readonly Finding[] {
     const { ok, warning } = findingFor("mapping", service);
     if (missing.length === 0) return [ok("shows the sync job of an activity, and how it ended")];
     const whose = `${counted(followed.length, "policy", "policies")} (${firstOf(followed.map(({ name }) => name))})`;
-    const what = `no ${missing.join(", ")} for activities: the outcomes of ${whose} are inferred from a list that grows quiet`;
+    const then = missing.every((field) => field === "succeeded")
+      ? `each finished run of ${whose} counts as succeeded`
+      : `the outcomes of ${whose} are inferred from a list that grows quiet`;
+    const what = `no ${missing.join(", ")} for activities: ${then}`;
     const cure = `look at items with \`syncline api GetActivities\`, and write services.${service}.mapping.activity`;
     return [warning(what, cure)];
   });

@@ -92,7 +92,11 @@ const itemMappingSchema = z.strictObject({
   syncJobId: optional(expressionSchema, "The sync job that the item belongs to. Default: unknown.", "item.syncJobId"),
   startedAt: optional(expressionSchema, "When it started. Default: unknown.", "item.startedAt"),
   finished: optional(expressionSchema, "True when it has ended. Default: inferred from quiet.", "item.endedAt != null"),
-  succeeded: optional(expressionSchema, "True when it has ended well. Default: unknown.", 'item.state == "Finished"'),
+  succeeded: optional(
+    expressionSchema,
+    "True when it has ended well. Default: assumed (inferred).",
+    'item.state == "Finished"',
+  ),
   label: optional(expressionSchema, "Its name for people. Default: its id.", "item.name"),
   sample: optional(
     textSchema,

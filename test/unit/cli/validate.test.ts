@@ -103,7 +103,7 @@ describe("syncline validate", () => {
     expect(exitCode).toBe(0);
     expect(said.split("\n").filter((line) => !line.startsWith("  hint: "))).toEqual([
       "a.yaml:5: warning: nightly: catchUp: all starts the newest late slot only, since no two lie inside the 1h in which a late slot starts",
-      "a.yaml:5: warning: nightly: its runs (and those of 5 more) settle only when the activities grew and then stayed quiet for 30s, since services.main.mapping.activity does not say syncJobId and finished",
+      "a.yaml:5: warning: nightly: its runs (and those of 5 more) settle only when the activities grew and then stayed quiet for 30s, since services.main.mapping.activity does not say id, syncJobId, finished",
       "a.yaml:6: warning: often: catchUp: all starts the newest late slot only, since no two lie inside the 5m in which a late slot starts",
       "a.yaml:7: warning: at-once: catchUp: all starts late slots at the same time, and overlap: skip then skips all but one of them",
       "OK, 4 warnings: 7 policies, 1 service in 1 file",
@@ -112,6 +112,16 @@ describe("syncline validate", () => {
     expect(ok).toBe(true);
     expect(warnings).toHaveLength(4);
     expect(warnings[3]).toMatchObject({ file: "a.yaml", line: 7, policy: "at-once" });
+  });
+
+  it("warns of runs of which nothing tells whether they succeeded", async () => {
+    const policy = "  - { name: a, service: main, repository: HR, run: { syncJobs: [1] } }";
+    const text = (facts: string) =>
+      fileWith(policy).replace("main: {", `main: { mapping: { activity: { id: item.a, syncJobId: item.b${facts} } },`);
+    expect((await validate({ "a.yaml": text(", finished: item.c") })).text).toContain(
+      "its runs count as succeeded when they finish, since services.main.mapping.activity does not say succeeded",
+    );
+    expect((await validate({ "a.yaml": text(", finished: item.c, succeeded: item.d") })).text).toMatch(/^OK: /);
   });
 
   it("knows that a slot may be 30 s late, also where its interval is shorter", async () => {
@@ -127,7 +137,7 @@ describe("syncline validate", () => {
     const policies = "  - { name: a, service: main, repository: HR, run: { syncJobs: [1] } }";
     const text = fileWith(policies).replace(/main: \{/, "main: { mapping: { activity: { syncJobId: item.job } },");
     const { text: said } = await validate({ "a.yaml": text });
-    expect(said).toContain("since services.main.mapping.activity does not say finished\n");
+    expect(said).toContain("since services.main.mapping.activity does not say id, finished\n");
     expect(said).not.toContain("syncJobId");
   });
 

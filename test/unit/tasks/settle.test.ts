@@ -350,8 +350,11 @@ describe("a run of whose activity it cannot be read whether it succeeded", () =>
     expect(settled({ ours: [untold, activity("b", false)] })).toMatchObject({ status: "failed" });
   });
 
-  it("has succeeded where the mapping says nothing of it, or none", () => {
-    expect(settled({ ours: [{ ...untold, unread: undefined }] })).toMatchObject({ status: "succeeded" });
+  it("has succeeded by inference where the mapping says nothing of it", () => {
+    expect(settled({ ours: [{ ...untold, unread: undefined }] })).toMatchObject({
+      ...{ status: "succeeded", evidence: "inferred" },
+      detail: "1 activity finished, success is assumed",
+    });
   });
 });
 
