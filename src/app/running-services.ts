@@ -18,6 +18,7 @@ import { systemClock, untilAborted, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Denial, LimiterRequest, Permit } from "../core/limiter.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import type { SyncService } from "../service/client.ts";
 import type { ConsumedServices } from "../store/consumed-services.ts";
 import type { Store } from "../store/redis.ts";
@@ -203,7 +204,11 @@ export class RunningServices implements Component {
         this.#inBackground(consumers.start());
         this.#inBackground(this.#workOff(name, retired, consuming));
       }
-      this.#inBackground(tidyEnded(consuming));
+      // A stop does not wait for it, and an outage of Redis is told already.
+      const tidied = untilAborted(tidyEnded(consuming), signal).catch((error: unknown) => {
+        if (!signal.aborted && !isRedisOutage(error)) throw error;
+      });
+      this.#inBackground(tidied);
       await systemClock.sleep(retireAfterMs / noteTimes, signal);
     }
   }

@@ -43,7 +43,7 @@ class ItemFailed extends UnrecoverableError {}
 
 /** After so many worker crashes in a row an item is still tried again; one more ends it. */
 const crashesMax = 3;
-/** Crashes before BullMQ drops an item: far more, since giving up may crash a worker, too. */
+/** After so many BullMQ drops an item: far more, since the last try may crash its worker, too. */
 const maxStalledCount = 20;
 const abandonedAgainMs = 1_000;
 const newerAgainMs = 10_000;

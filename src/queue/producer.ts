@@ -73,7 +73,7 @@ const oldestLookedAt = 20;
 /** Tasks woken at a time. */
 const wokenAtOnce = 100;
 /** Ended items dropped at a time. */
-const tidiedAtOnce = 1_000;
+const tidiedAtOnce = 100;
 
 /** The producing side of the queues of tasks and walks. */
 export class Producer {
@@ -185,6 +185,8 @@ export class Producer {
       this.#queues.call(queueName(service, kind), async (queue) => {
         await queue.clean(taskOptions.removeOnComplete.age * 1_000, tidiedAtOnce, "completed");
         await queue.clean(taskOptions.removeOnFail.age * 1_000, tidiedAtOnce, "failed");
+        // Each of both adds an event, and BullMQ drops old ones only when an item is added.
+        await queue.trimEvents(0);
         return queue.getJobCountByTypes("completed", "failed");
       }),
     );

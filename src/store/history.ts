@@ -267,7 +267,7 @@ export class History {
       await tidyScript(this.#store, [...shared, ...keys], [removedKeptMs, count, ...ordered]);
     }
     await this.#tidyFailed();
-    // What is not published by then has no job any more.
+    // By then it has no job any more, unless all workers were away for so long.
     const oldestMs = (await redisTimeMs(this.#store)) - unpublishedKeptMs;
     await this.#store.redis.zremrangebyscore(this.#store.key("unpublished"), "-inf", oldestMs);
   }

@@ -113,7 +113,7 @@ async function startFromBaseline(
   { deps, claim, nowMs }: { readonly deps: RunDependencies; readonly claim: Claim; readonly nowMs: number },
 ): Promise<StepResult> {
   const readyAtMs = await deps.journal.noteReady(task.id);
-  // A walk of the last two minutes will do, however long the start has waited for its turn.
+  // A start that has waited longer for its turn takes a walk of the last two minutes.
   const sinceMs = Math.max(readyAtMs, nowMs - baselineOldMs);
   const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, {
     readyAtMs: sinceMs,
@@ -141,7 +141,7 @@ async function startFromBaseline(
   });
 }
 
-/** A start is not sent from a baseline that is older. */
+/** The oldest baseline from which a start is sent. */
 const baselineOldMs = 120_000;
 
 /** After the answer: reads what the feeds show, and settles the run or looks again later. */

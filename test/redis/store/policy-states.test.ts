@@ -148,13 +148,16 @@ describe("the state of a policy", () => {
     for (const one of Object.values(await seen())) expect(one.last.status).toBe("succeeded");
   });
 
-  it("keeps what failed among more than 150 sync jobs", async () => {
+  it("keeps what failed among more than 150 sync jobs, for eight days", async () => {
     for (let minute = 1; minute <= 200; minute += 1) {
       const failed = minute <= 50 ? ({ status: "not-started", reason: "no-access" } as const) : {};
       await end("many", minute, { target: `${minute}`, ...failed });
     }
-    const { targets } = await stateOf("many");
-    expect(targets.filter(({ weight }) => weight === "bad")).toHaveLength(50);
+    const bad = async () => (await stateOf("many")).targets.filter(({ weight }) => weight === "bad");
+    expect(await bad()).toHaveLength(50);
+    const laterMinute = 9 * 24 * 60;
+    for (let index = 1; index <= 151; index += 1) await end("many", laterMinute + index, { target: `new ${index}` });
+    expect(await bad()).toEqual([]);
   });
 
   it("keeps the 100 sync jobs that ended last, and says that there were more", async () => {

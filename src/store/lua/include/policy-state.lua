@@ -11,15 +11,18 @@ local stateTargetsMax, stateTargetsSpare, runsWidth = 100, 50, 20 * 16
 -- The JSON of an outcome that a skip does not mend: blocked, conflicts, failed, missed, unknown.
 local openEnding = '%["%a+","[bcfmu]'
 
--- Drops targets down to those that are bad, then those that wait, then those that ended last.
-local function dropStates(stateKey)
+-- Drops targets down to those that are bad, then those that wait, then those that ended last. Where
+-- the last end was eight days ago, the policy may have no such target any more.
+local function dropStates(stateKey, nowMs)
   local flat, ends = redis.call('HGETALL', stateKey), {}
   for i = 1, #flat, 2 do
     local endedMs, weight, rest = string.match(flat[i + 1], '^(%d+)\t([+-]?)\t(.*)$')
     if endedMs then
       -- What is wrong stands in the last outcome, or behind it.
       local isOpen = not string.find(rest, '\t$') or string.find(rest, '\t' .. openEnding .. '[^\t]*\t$') ~= nil
-      ends[#ends + 1] = { target = flat[i], ms = tonumber(endedMs), rank = weight == '-' and 2 or isOpen and 1 or 0 }
+      local isOld = tonumber(nowMs) - tonumber(endedMs) > 8 * 86400000
+      local rank = isOld and 0 or weight == '-' and 2 or isOpen and 1 or 0
+      ends[#ends + 1] = { target = flat[i], ms = tonumber(endedMs), rank = rank }
     end
   end
   table.sort(ends, function(a, b)
@@ -67,7 +70,7 @@ local function notePolicyState(stateKey, finishedMs, target, weight, run, last, 
     lastMs, known, since, inARow, successMs, badMs, runs, before, bad =
       string.match(line, '^(%d+)\t([+-]?)\t(%d*)\t(%d+)\t(%d*)\t(%d*)\t([^\t]*)\t([^\t]*)\t(.*)$')
   elseif redis.call('HLEN', stateKey) > stateTargetsMax + stateTargetsSpare then
-    dropStates(stateKey)
+    dropStates(stateKey, finishedMs)
     cutMs = finishedMs
   end
   if tonumber(finishedMs) < tonumber(firstMs) then firstMs = finishedMs end
