@@ -60,7 +60,7 @@ export type Role = "scheduler" | "worker" | "web";
 
 /** How long a start waits before it looks for Redis again. */
 const openAgainMs = 1_000;
-/** A kubelet forgets its backoff by then: the next start comes at once, and reads new secrets. */
+/** By then a kubelet forgets its back-off: it starts the process at once, with new secrets. */
 const opensWithinMs = 660_000;
 
 /** What `startApp` needs. */

@@ -21,7 +21,7 @@ interface AcknowledgeOptions extends SetOptions, ReasonOption {
 }
 
 const help = `
-The policy then stands below what is new, in \`status\` and on the pages, with who, since when and why. It ends by itself when every sync job of it that was bad ends well, and when it gets worse: another sync job goes bad, or a worse state. Notices go out as ever.
+The policy then stands below what is new, in \`status\` and on the pages, with who, since when and why. It ends by itself when each sync job of it that was bad has ended well (open conflicts: is settled), and when it gets worse: another sync job goes bad, a slot is missed, or a worse state. Notices go out as ever.
 
 Examples:
   $ syncline acknowledge contracts --reason "ticket 7, the supplier mends it on Monday"

@@ -47,7 +47,7 @@ Examples:
 export function digestCommand(io: CommandIo): Command {
   return redisCommand("digest", "set")
     .argument("[name]", "a digest of the policy files")
-    .option("--since <time>", "the first day that counts", "yesterday")
+    .option("--since <time>", "the first day that counts; yesterday at the latest", "yesterday")
     .addOption(timezoneOption())
     .addOption(labelOption())
     .option("--by <label>", "one line for each value of this label")

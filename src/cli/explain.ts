@@ -25,7 +25,7 @@ const coversShownMax = 5;
 const help = `
 Of a policy the slot at TIME is told, or without TIME its newest slot or run by hand; of a task the task alone. TIME is read in the policy's zone: ${timeForms}. Of a day, the first slot is meant.
 Tells what became of it, of its tasks, and what they wait for; or why there is no slot at that time.
-Exit code 1 when no process with the role scheduler or worker is alive.
+Exit code 1 while no process with the role scheduler, or none with the role worker, is alive.
 
 Examples:
   $ syncline explain contracts-nightly

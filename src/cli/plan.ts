@@ -69,7 +69,7 @@ const lookingAhead = [
 ];
 
 const help = `
-Without --to: the next slots of each policy. With --to: one time line over all policies (one with more than 24 slots is one line), with what each slot starts, when it ends, and which runs of one sync job meet, and what overlap does then. It takes pauses, what runs now and durations from Redis: the median of the newest 20 good runs of each sync job, or what --duration says. It names slots that end after the deadline of their policy.
+Without --to: the next slots of each policy. With --to: one time line over all policies (one with more than 24 slots is one line), with what each slot starts, when it ends, and which runs of one sync job meet, and what overlap does then. It takes pauses, what runs now and durations from Redis: the median of the newest 20 good runs of each sync job, or what --duration says, or none. It names slots that end after the deadline of their policy.
 --peaks and --requests look at what is due between --from and --to. Requests are an estimate: what it assumes is printed with it, and set with --duration, --mask-jobs, --request-time and --pages.
 "about" is when a policy that follows another would begin for the next slot, if all goes well: as long after it as --duration says.
 Times: ${timeForms}. With --json: an array of policies; with --to, --peaks or --requests an object.

@@ -16,7 +16,7 @@ interface TokenOptions {
 const help = `
 Prints the line for the file of \`syncline serve --web-tokens FILE\` to standard output, and the token, this once, to standard error. The file holds its hash only.
 A running server reads the file again within 30 seconds: remove a line to lock its token out.
-read: look. operate: also pause, resume, run, replay, discard, cancel and acknowledge. admin: also pause a service, a label or everything.
+read: look. operate: also pause, resume, run, replay, discard, cancel and acknowledge. admin: also pause a service, any label or everything.
 
 Examples:
   $ syncline token ana >> web-tokens

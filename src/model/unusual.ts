@@ -52,7 +52,7 @@ const fewerShare = 10;
 const spreads = 5.5;
 /** A normal spread is so many times the median deviation. */
 const medianToSpread = 1.4826;
-/** So many of the newest runs may have gone such a share as far: more make a pattern of the job. */
+/** So many of the newest runs may lie at least this share as far off; more are a pattern. */
 const alikeMax = 1;
 const alikeShare = 0.45;
 

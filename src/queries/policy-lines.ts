@@ -195,8 +195,8 @@ interface Facts extends Pick<LineInputs, "nowMs" | "pauses"> {
 }
 
 /**
- * Lines by the state that they show. Where states are remembered, a look draws those anew that have
- * news, are late or were due since, and reads their watermarks only. `untilMs`: a slot is due then.
+ * Lines by the state that they show. Only policies with news, late ones and those due since get a
+ * new line; of the others a look reads the watermarks only. `untilMs`: a slot is due then.
  */
 const keptLines = new WeakMap<
   PolicyState,

@@ -1,7 +1,7 @@
 // Makes the connections to Redis, for the store and BullMQ; the one place that knows ioredis's
 // options. A `commands` connection answers within 5 s or fails; a `worker` connection blocks on
-// purpose. A silent one is replaced: after a network cut of 40 s, TCP would repeat its data only 14
-// s later.
+// purpose. A silent one is replaced: after a network cut of 40 s, TCP itself would send again only
+// 14 s later.
 import { Cluster, type Command, Redis, type RedisOptions } from "ioredis";
 import { hasHashTag, parseRedisAddress, type RedisAccess, type RedisAddress } from "../config/redis-address.ts";
 import { nextTurn, systemClock, withDeadline } from "../core/clock.ts";

@@ -50,7 +50,7 @@ interface DoctorOptions extends SetOptions {
 const servicesAtOnce = 4;
 
 const help = `
-Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at every sync job and mask that a policy names, at triggers, mappings, zones, calendars, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file, what waits; nothing is sent), and at who is alive. It only reads.
+Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at the sync jobs and masks of policies (not of \`apply\`), at triggers, mappings, zones, calendars, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file, what waits; nothing is sent), and at who is alive. It only reads.
 Without --config it checks the policies that run; of addresses that may be secret, such as a token URL's query, Redis keeps the host only.
 Tokens, certificates and files are looked for on this machine: run it where \`syncline serve\` runs, in a pod.
 Each line is ok, a warning (it works, with a risk) or a problem (it will not work), and says what to do.
