@@ -85,6 +85,7 @@ describe("the alerts", () => {
       all.flatMap((text) =>
         [...text.matchAll(/(?<!:)\b(?:syncline_\w+|ALERTS)(\{[^}]*\})?/g)].map(([, braces]) => braces),
       );
+    expect(selectors(await expressions())).not.toEqual([]);
     for (const braces of selectors(await expressions()))
       expect(braces).toMatch(/^\{namespace="sync",job="demo-syncline"/);
     for (const braces of selectors(await expressions(ofCases))) expect(braces).toMatch(/^\{namespace="a",job="s"/);

@@ -3,7 +3,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -109,7 +118,8 @@ function takePort(port: number): boolean {
   try {
     writeFileSync(file, `${process.pid}`, { flag: "wx" });
   } catch {
-    if (isAlive(Number(readFileSync(file, "utf8")))) return false;
+    // One that was given back meanwhile is for the next.
+    if (!existsSync(file) || isAlive(Number(readFileSync(file, "utf8")))) return false;
     writeFileSync(file, `${process.pid}`);
   }
   atFileEnd(() => rmSync(file, { force: true }));

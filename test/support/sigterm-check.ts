@@ -243,7 +243,6 @@ class Fixture {
       REDIS_URL: redis.url,
       SYNCLINE_OUTCOMES_KEPT: "100000",
       TEST_TOKEN: this.#sandbox.token,
-      NODE_COMPILE_CACHE: join(tmpdir(), "syncline-compiled"),
     });
     this.#running.add(one);
     return one;
