@@ -82,8 +82,8 @@ const serviceSchema = z.object({
 /**
  * A service (version 1). `window`: failures since `sinceMs` may be an outage. `down`: `sinks` were
  * notified of one. `count`: failed policies; `policies`: the first 200 of them. `good`: endings
- * since then that show it alive. `upMs`: since when it seems healthy. `endedMs`: the end of the
- * last outage. `token`: the expiry that was reported.
+ * since then that show it alive, and policies that fail as before. `upMs`: since when it seems
+ * healthy. `endedMs`: the end of the last outage. `token`: the expiry that was reported.
  */
 export type ServiceAlertState = Readonly<z.infer<typeof serviceSchema>>;
 

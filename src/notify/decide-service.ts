@@ -35,20 +35,32 @@ export function outageSinks(policies: readonly Policy[]): string[] {
   return [...new Set(wants.map(({ sink }) => sink))];
 }
 
-/** Notes a failure that may be the service's. `isNew`: the policy is not counted in it yet. */
+interface Failure {
+  readonly policy: string;
+  readonly event: AlertEvent;
+  /** The policy is not counted in the outage yet. */
+  readonly isNew: boolean;
+  /** Its sync job failed so at its last end, too: no sign that the service is worse than then. */
+  readonly isRepeated: boolean;
+}
+
+/** Notes a failure that may be the service's. A repeated one weighs on both sides. */
 export function withFailure(
   before: ServiceAlertState,
-  { policy, event, isNew }: { readonly policy: string; readonly event: AlertEvent; readonly isNew: boolean },
+  { policy, event, isNew, isRepeated }: Failure,
 ): ServiceAlertState {
-  const { atMs, health, brief } = event;
+  const { atMs, health } = event;
+  const { reason } = event.brief;
+  const good = before.good + (isNew && isRepeated ? 1 : 0);
   if (before.phase === "calm")
-    return { ...calm(before), phase: "window", sinceMs: atMs, policies: [policy], count: 1, reason: brief.reason };
+    return { ...calm(before), phase: "window", sinceMs: atMs, policies: [policy], count: 1, good, reason };
   const isNamed = isNew && before.policies.length < namedPoliciesMax;
   return {
     ...before,
     policies: isNamed ? [...before.policies, policy] : before.policies,
     count: before.count + (isNew ? 1 : 0),
-    reason: before.reason === "" ? brief.reason : before.reason,
+    good,
+    reason: before.reason === "" ? reason : before.reason,
     // A missed slot only waited too long: it does not show that the service fails now.
     upMs: health === "missed" ? before.upMs : null,
   };

@@ -55,7 +55,8 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   let { service } = before;
   if (mayBeOutage) {
     const isNew = !isPartOf(policy.name, before.policy, service);
-    service = withFailure(service, { policy: policy.name, event, isNew });
+    const isRepeated = before.policy.targets[brief.target]?.brief.reason === brief.reason;
+    service = withFailure(service, { policy: policy.name, event, isNew, isRepeated });
   } else if (event.isSignOfLife) service = withSignOfLife(service, atMs);
   const conflictsMax = policy.follow.conflictsMax ?? 0;
   const after = withEvent(before.policy, event, {

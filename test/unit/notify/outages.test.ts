@@ -195,6 +195,22 @@ describe("a failure that may be the service's", () => {
     expect(fixture.published()).toEqual(["ops failing p0", "ops failing p1", "ops failing p2"]);
   });
 
+  it("is the policies' own when they fail as they did before", async () => {
+    const fixture = new NotifyFixture(["a", "b", "c"].map((name) => notifiedPolicy(name)));
+    for (const atMs of [0, 60_000, 60_000]) {
+      await fixture.after(atMs);
+      for (const name of ["a", "b"]) fixture.ended(name, { status: "unknown", reason: "server-error" });
+      await fixture.after(30_000);
+      fixture.ended("c");
+    }
+    expect(fixture.published()).toEqual([
+      "ops service-down service:main",
+      "ops service-up service:main",
+      "ops failing a",
+      "ops failing b",
+    ]);
+  });
+
   it("never hides what is the policy's own doing", async () => {
     const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b"), notifiedPolicy("c")]);
     fixture.ended("a", unreachable);
