@@ -27,9 +27,9 @@ const ofCases = { namespace: "a", job: "s" };
 
 const heartbeat = (role: string) => `syncline_heartbeat_timestamp_seconds{namespace="a",job="s",role="${role}"}`;
 const alive = {
-  'syncline_build_info{namespace="a",job="s",pod="p"}': "1x40",
-  [heartbeat("scheduler")]: "0+60x40",
-  [heartbeat("worker")]: "0+60x40",
+  'syncline_build_info{namespace="a",job="s",pod="p"}': "1x200",
+  [heartbeat("scheduler")]: "0+60x200",
+  [heartbeat("worker")]: "0+60x200",
 };
 
 function toTest(alert: string, { series, atMinute }: Course, isFiring: boolean, labels = ""): Played {
@@ -112,6 +112,21 @@ describe("the alerts", () => {
 
   it("stay silent when they should", async () => {
     expect(await play(Object.entries(alertCases).map(staysSilent))).toContain("SUCCESS");
+  });
+
+  it("are held back by a throttle for two hours, however long it stands", async () => {
+    const ofMain = 'namespace="a",job="s",service="main"';
+    const series = {
+      ...alive,
+      [`syncline_throttles_total{${ofMain}}`]: "0+1x200",
+      [`syncline_policies_in_trouble{${ofMain},trouble="unknown"}`]: "0x30 1x170",
+    };
+    const expected = [120, 150].map((atMinute) => ({
+      expr: 'count(ALERTS{job="s",alertname="SynclineStartUnknown",alertstate="firing",severity="critical"})',
+      atMinute,
+      samples: atMinute === 120 ? [] : [{ labels: "{}", value: 1 }],
+    }));
+    expect(await playRules([file], [{ name: "throttled", series, expect: expected }])).toContain("SUCCESS");
   });
 
   it("tell once that a release is gone, for as long as it is", async () => {

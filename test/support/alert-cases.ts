@@ -144,7 +144,16 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
   },
   SynclineAuthFailing: {
     fires: { ...one(requests("unauthorized"), "0+1x30"), labels: 'service="main"' },
-    silent: { series: { [requests("unauthorized")]: rises, [requests("server")]: "0+1x30" }, atMinute: 14 },
+    // A breaker that was open for two scrapes: its old series counts on for two minutes.
+    silent: {
+      series: {
+        [requests("unauthorized")]: rises,
+        [requests("server")]: "0+1x30",
+        [breaker("unauthorized")]: "_x9 1x1 stale _x20",
+        [breaker("none")]: "0x8 stale _x1 0x20",
+      },
+      atMinute: 11,
+    },
   },
   SynclineTokenExpiring: {
     fires: { series: { [expiry]: "1200x30", [renewals]: "0+1x30" }, atMinute: 14, labels: 'service="main"' },
