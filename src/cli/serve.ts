@@ -112,7 +112,7 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
   const plainLog = createLogger(logLevel, writeLine);
   const metrics = options.healthPort === undefined ? undefined : new Metrics();
   metrics?.takeInSet(set);
-  metrics?.set("syncline_redis_up", {}, 0);
+  for (const gauge of ["syncline_redis_up", "syncline_redis_safe"] as const) metrics?.set(gauge, {}, 0);
   const log = metrics === undefined ? plainLog : createMeteredLog(plainLog, metrics);
   const health = await startServeHealth(options, { stopping: io.signal, log, metrics });
   try {

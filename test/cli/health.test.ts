@@ -49,8 +49,11 @@ describe("syncline serve --health-port", () => {
     try {
       const health = await early.until(({ event }) => event === "health.listening");
       await early.until(({ event, message }) => event === "redis.unreachable" && `${message}`.includes("ECONNREFUSED"));
-      const at = async (path: string) => (await fetch(`http://127.0.0.1:${health["port"]}${path}`)).status;
+      const answer = (path: string) => fetch(`http://127.0.0.1:${health["port"]}${path}`);
+      const at = async (path: string) => (await answer(path)).status;
       expect([await at("/livez"), await at("/readyz")]).toEqual([200, 503]);
+      const metrics = await (await answer("/metrics")).text();
+      for (const gauge of ["up", "safe"]) expect(metrics).toContain(`\nsyncline_redis_${gauge} 0\n`);
       await startServer({ port });
       await early.until(({ event }) => event === "serve.ready");
       expect(await at("/readyz")).toBe(200);
