@@ -178,7 +178,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     throw error;
   });
   const atWork = () => options.roles.filter((role) => role !== "scheduler" && !stopping.signal.aborted);
-  metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), atWork }));
+  metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), atWork, log }));
   const unreadiness = () => guard.reasons().map((reason) => ({ part: "redis", reason }));
   return { stop, unreadiness };
 }

@@ -2,6 +2,10 @@
 // in Redis. Built by app.ts; ops/metrics.ts decides when it reads. Changes nothing in Redis.
 
 import type { Policy } from "../config/policy-set.ts";
+import { systemClock } from "../core/clock.ts";
+import { stackOf } from "../core/errors.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Late } from "../model/deadline.ts";
 import { labelsOf, selectorOf } from "../model/label.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
@@ -20,6 +24,8 @@ import type { RunningServices } from "./running-services.ts";
 
 /** How long gauges show an unknown start or a missed slot: no later event undoes them. */
 const eventShownMs = 3_600_000;
+/** A mistake that goes on is logged so often: its alert looks back half an hour. */
+const bugEveryMs = 600_000;
 
 /** What the gauges are read from. */
 export interface GaugeParts {
@@ -32,11 +38,20 @@ export interface GaugeParts {
   readonly pauses: () => Promise<readonly Pause[]>;
   /** The roles at work, without `scheduler`: the scheduler reports each of its runs itself. */
   readonly atWork: () => readonly Parameters<Metrics["heartbeat"]>[0][];
+  readonly log: Pick<EventLog, "error">;
 }
 
 /** Makes the source of the gauges. */
 export function createGaugeSource(metrics: Metrics, parts: GaugeParts): GaugeSource {
   const slots = new PolicySlots();
+  let bugAtMs = Number.NEGATIVE_INFINITY;
+  // Without the shared gauges no alert about policies, breakers and sinks can fire.
+  const noteBug = (error: unknown) => {
+    const nowMs = systemClock.monotonicMs();
+    if (isRedisOutage(error) || nowMs - bugAtMs < bugEveryMs) return;
+    bugAtMs = nowMs;
+    parts.log.error("bug.caught", { stack: stackOf(error) });
+  };
   return {
     own: () => {
       setOwn(metrics, parts);
@@ -49,7 +64,10 @@ export function createGaugeSource(metrics: Metrics, parts: GaugeParts): GaugeSou
         readPolicies(metrics, parts, slots),
         readServices(metrics, parts),
         readSinks(metrics, parts),
-      ]);
+      ]).catch((error: unknown) => {
+        noteBug(error);
+        throw error;
+      });
       return () => {
         for (const set of [...policies, ...services, ...sinks]) set();
       };
