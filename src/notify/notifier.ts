@@ -100,6 +100,8 @@ const digestAgainMs = 60_000;
 const statusEveryMs = 5_000;
 const staleEveryMs = 10_000;
 const deadlinesEveryMs = 10_000;
+/** A mistake that goes on is logged so often: its alert looks back half an hour. */
+const bugEveryMs = 600_000;
 /** Longer than replicas need to adopt new policies: alert states of unknown ones stay meanwhile. */
 const tidyMs = 120_000;
 /** An event of an unknown policy waits so long at most; its later events until the same instant. */
@@ -120,7 +122,7 @@ export class Notifier implements Component {
   /** A waiting notice that cannot be read, and when it was met, by the monotonic clock. */
   #unreadable: { readonly text: string; readonly metMs: number } | undefined;
   /** When each is due next, by the monotonic clock. */
-  readonly #nextAtMs = { status: 0, stale: 0, deadline: 0, tidy: 0, digest: 0 };
+  readonly #nextAtMs = { status: 0, stale: 0, deadline: 0, tidy: 0, digest: 0, bug: 0 };
   #loop: Promise<void> | undefined;
   #failing = false;
   /** The policy set of the last round. */
@@ -203,10 +205,9 @@ export class Notifier implements Component {
         if (this.#failing) log.info("notifier.recovered");
         this.#failing = false;
       } catch (error) {
-        if (!this.#failing) {
-          log.warn("notifier.failing", { message: errorText(error) });
-          if (!isRedisOutage(error)) log.error("bug.caught", { stack: stackOf(error) });
-        }
+        if (!this.#failing) log.warn("notifier.failing", { message: errorText(error) });
+        if (!isRedisOutage(error) && (this.#isDue("bug", bugEveryMs) || !this.#failing))
+          log.error("bug.caught", { stack: stackOf(error) });
         this.#failing = true;
         // Gives the lease up: another replica may be newer, or have a better connection to Redis.
         await this.#leave().catch(() => {});
@@ -391,7 +392,7 @@ export class Notifier implements Component {
     this.#nextAtMs.tidy = this.#options.clock.monotonicMs() + tidyMs;
   }
 
-  #isDue(what: "status" | "stale" | "deadline" | "tidy", everyMs: number): boolean {
+  #isDue(what: "status" | "stale" | "deadline" | "tidy" | "bug", everyMs: number): boolean {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs < this.#nextAtMs[what]) return false;
     this.#nextAtMs[what] = nowMs + everyMs;

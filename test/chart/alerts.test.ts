@@ -114,6 +114,13 @@ describe("the alerts", () => {
     expect(await play(Object.entries(alertCases).map(staysSilent))).toContain("SUCCESS");
   });
 
+  it("tell also of notices that are lost before they reach a sink", async () => {
+    const series = { ...alive, 'syncline_notifications_dropped_total{namespace="a",job="s"}': "0x10 1x20" };
+    const expr = 'count(ALERTS{job="s",alertname="SynclineSinkDropping",alertstate="firing",sink=""})';
+    const expected = [{ expr, atMinute: 14, samples: [{ labels: "{}", value: 1 }] }];
+    expect(await playRules([file], [{ name: "lost", series, expect: expected }])).toContain("SUCCESS");
+  });
+
   it("are held back by a throttle for two hours, however long it stands", async () => {
     const ofMain = 'namespace="a",job="s",service="main"';
     const series = {

@@ -89,6 +89,7 @@ export class NotifyFixture {
   };
   #events: NotifyEvent[] = [];
   #count = 0;
+  #sleep = async (_durationMs: number) => {};
   #notifier: Notifier;
 
   constructor(policies: readonly Policy[]) {
@@ -121,6 +122,19 @@ export class NotifyFixture {
   async after(durationMs: number): Promise<void> {
     this.nowMs += durationMs;
     while ((await this.#notifier.runOnce()) === 0);
+  }
+
+  /** The notifier runs by itself for so long. */
+  async runsFor(durationMs: number): Promise<void> {
+    const untilMs = this.nowMs + durationMs;
+    const ended = new Promise<void>((resolve) => {
+      this.#sleep = async (sleptMs) => {
+        this.nowMs += sleptMs;
+        if (this.nowMs >= untilMs) resolve(this.#notifier.stop());
+      };
+    });
+    await this.#notifier.start();
+    await ended;
   }
 
   /** The process died and another one begins. */
@@ -198,7 +212,12 @@ export class NotifyFixture {
         return judged;
       },
       tokens: () => this.tokens,
-      clock: { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs, sleep: async () => {}, every: () => () => {} },
+      clock: {
+        nowMs: () => this.nowMs,
+        monotonicMs: () => this.nowMs,
+        sleep: (durationMs) => this.#sleep(durationMs),
+        every: () => () => {},
+      },
       log: this.log,
     };
     return new Notifier(options);

@@ -163,6 +163,16 @@ describe("a waiting notice that cannot be read", () => {
   });
 });
 
+describe("a notifier that stands still", () => {
+  it("says so once, and its mistake again every ten minutes", async () => {
+    const fixture = new NotifyFixture([notifiedPolicy("a")]);
+    fixture.parts.services.set("main", '{"v":9}');
+    await fixture.runsFor(1_500_000);
+    expect(fixture.log.named("notifier.failing")).toHaveLength(1);
+    expect(fixture.log.named("bug.caught")).toHaveLength(3);
+  });
+});
+
 describe("an event of an unknown policy", () => {
   it("is told when its policy is loaded, before what came after it", async () => {
     const [a, b] = [notifiedPolicy("a"), notifiedPolicy("b")];
