@@ -2,7 +2,14 @@
 // where.
 import { describe, expect, it } from "vitest";
 import { findAdmissionProblems } from "../support/chart/admission.ts";
-import { type KubeObject, parseObjects, type ReleaseName, template, type Values } from "../support/chart/helm.ts";
+import {
+  type KubeObject,
+  parseObjects,
+  type ReleaseName,
+  render,
+  template,
+  type Values,
+} from "../support/chart/helm.ts";
 import { validateObject } from "../support/chart/object-models.ts";
 import { findTypeProblems } from "../support/chart/object-types.ts";
 import { least } from "../support/chart/value-sets.ts";
@@ -379,6 +386,13 @@ describe("awkward values", () => {
     expect(objects.flatMap(findAdmissionProblems)).toEqual([]);
     for (const object of objects) validateObject(object);
     rendered.push(...objects);
+  });
+
+  it.each(["true", "false"])("keep the container of a mesh from the pod of helm test: inject %s", async (inject) => {
+    const podLabels = { mesh: "on", "sidecar.istio.io/inject": inject };
+    const pod = (await render({ ...least, podLabels })).find(({ kind }) => kind === "Pod");
+    expect(pod?.metadata.labels).toMatchObject(inject === "true" ? { mesh: "on" } : podLabels);
+    expect(Object.values(pod?.metadata.labels ?? {})).not.toContain("true");
   });
 
   it("give no field that its API does not know, and no value of another type", async () => {
