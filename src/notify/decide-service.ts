@@ -105,7 +105,9 @@ const from: Record<ServiceAlertState["phase"], typeof decideService> = {
     const upMs = before.upMs ?? (before.hadBreaker ? nowMs : null);
     if (upMs === null || nowMs - upMs < groupWaitMs) return stay({ ...before, upMs });
     const notice = serviceUpNotice(service, before, upMs);
-    const notices = before.sinks.map((sink) => ({ sink, notice }));
+    // A sink may have another name by now. Where none was notified, none hears the end.
+    const told = before.sinks.length === 0 ? [] : new Set([...before.sinks, ...sinks]);
+    const notices = [...told].map((sink) => ({ sink, notice }));
     return { service: { ...calm(before), endedMs: upMs }, notices, ownFailures: [] };
   },
 };

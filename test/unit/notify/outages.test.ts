@@ -132,6 +132,18 @@ describe("the outage of a service", () => {
     expect(fixture.published()).toEqual(["ops service-down service:main", "boss service-down service:main"]);
   });
 
+  it("ends also for a sink that got another name while it lasted", async () => {
+    const fixture = new NotifyFixture([notifiedPolicy("a")]);
+    fixture.breakerMs = beginMs;
+    await fixture.after(30_000);
+    fixture.policies = [notifiedPolicy("a", [{ ...changeRule, sink: "chat" }])];
+    await fixture.after(5_000);
+    fixture.breakerMs = undefined;
+    await fixture.after(5_000);
+    await fixture.after(30_000);
+    expect(fixture.published().slice(1)).toEqual(["ops service-up service:main", "chat service-up service:main"]);
+  });
+
   it("of a service that left the policies is forgotten a day after it began", async () => {
     const fixture = new NotifyFixture([notifiedPolicy("a")]);
     fixture.breakerMs = beginMs;
