@@ -217,7 +217,28 @@ function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): Pol
       if (notice !== undefined) notices.push({ sink, notice });
     }
   }
-  return { policy: { ...state, notified }, notices };
+  const former = updateFormerSinks(policy, state, cause);
+  return {
+    policy: { ...state, notified: { ...former.notified, ...notified } },
+    notices: [...notices, ...former.notices],
+  };
+}
+
+/** A sink that no rule names any more is notified of the end of what it heard, and no more. */
+function updateFormerSinks(
+  policy: Policy,
+  { notified, targets }: PolicyAlertState,
+  { ending }: Cause,
+): Pick<PolicyAlertState, "notified"> & Pick<PolicyDecision, "notices"> {
+  const named = new Set((policy.notify ?? []).map(({ sink }) => sink));
+  const former = Object.entries(notified).filter(([sink]) => !named.has(sink));
+  if (Object.values(targets).some(({ health }) => health !== "good"))
+    return { notified: Object.fromEntries(former), notices: [] };
+  if (ending === undefined) return { notified: {}, notices: [] };
+  const notices = former.map(([sink, { health: before, sinceMs }]) => {
+    return { sink, notice: recoveredNotice(policy, { brief: ending, before, sinceMs }) };
+  });
+  return { notified: {}, notices };
 }
 
 /** Nothing is bad any more of what a sink was notified: it ended well, or is no longer named. */

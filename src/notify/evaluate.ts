@@ -163,7 +163,9 @@ export class Evaluation {
     if (policy === undefined || before === undefined || service === undefined) return;
     const decision = decide(policy, before, service);
     this.policies.set(name, decision.policy);
-    this.notices.push(...decision.notices);
+    // One that no rule names any more may be configured no longer.
+    const named = new Set(policy.notify?.map(({ sink }) => sink));
+    this.notices.push(...decision.notices.filter(({ sink }) => named.has(sink) || this.world.set.sinks.has(sink)));
   }
 }
 

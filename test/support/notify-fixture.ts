@@ -66,6 +66,7 @@ export class NotifyFixture {
   nowMs = beginMs;
   notifications: NotificationSettings = { groupWaitMs: 30_000, muteTiming: undefined };
   policies: readonly Policy[];
+  sinkNames: readonly string[] = [];
   /** Since when the breaker of `main` is open. */
   breakerMs: number | undefined;
   stale: ReadonlyMap<string, number> = new Map();
@@ -224,10 +225,11 @@ export class NotifyFixture {
   }
 
   #set(): PolicySet {
-    const { policies, notifications } = this;
+    const { policies, sinkNames, notifications } = this;
+    const to = { kind: "file", path: "", bytesMax: 1, filesMax: 1 } as const;
     return {
       services: new Map(),
-      sinks: new Map(),
+      sinks: new Map(sinkNames.map((name) => [name, { name, to, giveUpAfterMs: 1, queueMax: 1 }])),
       policies,
       byHand: testPolicy(),
       notifications,

@@ -386,6 +386,27 @@ describe("the single rules", () => {
 });
 
 describe("each sink", () => {
+  it("hears the end of what it was told when no rule names it any more, and no more", async () => {
+    const rules = ["hr", "gone", "fin"].map((sink) => ({ ...changeRule, sink }));
+    const fixture = new NotifyFixture([notifiedPolicy("payroll", rules.slice(0, 2))]);
+    fixture.sinkNames = ["hr"];
+    const ends = async (ending: Partial<Outcome>) => {
+      fixture.ended("payroll", ending);
+      await fixture.after(60_000);
+    };
+    await ends(failed);
+    fixture.policies = [notifiedPolicy("payroll", rules.slice(2))];
+    for (const ending of [{ status: "blocked", reason: "no-evidence" } as const, {}, failed]) await ends(ending);
+    expect(fixture.published()).toEqual([
+      "hr failing payroll",
+      "gone failing payroll",
+      "fin failing payroll",
+      "fin recovered payroll",
+      "hr recovered payroll",
+      "fin failing payroll",
+    ]);
+  });
+
   it("follows its own rules only", async () => {
     const fixture = new NotifyFixture([
       notifiedPolicy("nightly", [changeRule, { ...silentRule, sink: "boss", failuresInRow: 2, recovery: true }]),
