@@ -206,8 +206,9 @@ export async function readChangeOf(
 
 const ownSoughtMax = 50;
 
-/** Reads what was changed by hand about one policy, newest first. */
-export async function readChangesOf({ store }: QueryContext, policy: Policy): Promise<readonly Change[]> {
+/** Reads what was changed by hand about one policy, newest first; none for a narrowed view. */
+export async function readChangesOf({ store, view }: QueryContext, policy: Policy): Promise<readonly Change[]> {
+  if (view.isNarrowed) return [];
   const newest = await new Changes(store).newest(changesReadMax);
   return newest.filter((change) => isChangeAbout(change, policy));
 }
@@ -241,7 +242,7 @@ export async function readStoryAt(context: QueryContext, policy: Policy, instant
   return ofView(await readSlotStory(policy, { asked, around, nowMs }, places), context);
 }
 
-/** The story without the tasks that the asker may not see, and without their names. */
+/** The story without the tasks that the asker may not see, their names, and who asked for it. */
 async function ofView(story: SlotStory, { store, set, allServices, view }: QueryContext): Promise<SlotStory> {
   if (!view.isNarrowed) return story;
   const { policy } = story;
@@ -259,7 +260,7 @@ async function ofView(story: SlotStory, { store, set, allServices, view }: Query
     waitsFor: task.waitsFor && withoutUnseen(task.waitsFor, view),
     outcome: task.outcome && seenOutcome(task.outcome, view),
   }));
-  return { ...story, tasks };
+  return { ...story, tasks, verdict: story.origin === "manual" ? "by hand" : story.verdict };
 }
 
 /** Tells the story of a task; undefined: nothing is known of it, or the asker may not see it. */

@@ -114,12 +114,13 @@ const shown = [
 const naming = (path: string, names: Readonly<Record<string, string>>) =>
   path.replace(/NAME|TASK|TEAM|SERVICE/g, (word) => names[word] ?? "");
 
-it("shows a caller who is held to labels nothing of other policies", async () => {
+it("shows a caller who is held to labels nothing of other policies, and no changes", async () => {
   const names = { NAME: "ours", TASK: (await ourFailed) ?? "", TEAM: "finance", SERVICE: "main" };
   const refused: string[] = [];
-  for (const path of shown.map((one) => naming(one, names))) {
+  const own = [`/tasks/${ourTask}`, `/api/v1/tasks/${ourTask}`];
+  for (const path of [...shown.map((one) => naming(one, names)), ...own]) {
     const { status, text } = await get(path);
-    expect([path, text.match(/.{40}(zebra|ours-in-test).{20}/) ?? ""]).toEqual([path, ""]);
+    expect([path, text.match(/.{40}(zebra|ours-in-test|boss).{20}/) ?? ""]).toEqual([path, ""]);
     if (status === 403) refused.push(path);
     // A name of a policy or a team is no cursor and no filter of every list.
     else
