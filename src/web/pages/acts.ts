@@ -239,8 +239,10 @@ export function addActPages(app: Hono<WebEnv>): void {
       );
       try {
         const done = await one.act(actingOf(c, form["key"]), aboutOf(c), form);
-        const { to, requestId = c.get("requestId") } = done ?? { to: one.back(aboutOf(c)) };
-        return c.redirect(`${to}${to.includes("?") ? "&" : "?"}done=${requestId}#done`, 303);
+        const own = c.get("requestId");
+        const { to, requestId = own } = done ?? { to: one.back(aboutOf(c)) };
+        const again = requestId === own ? "" : "&again=yes";
+        return c.redirect(`${to}${to.includes("?") ? "&" : "?"}done=${requestId}${again}#done`, 303);
       } catch (error) {
         const wrong = wrongForm(error);
         if (wrong === undefined) throw error;
@@ -262,16 +264,25 @@ const doneWords: Readonly<Record<string, string>> = {
   "acknowledge --end": "acknowledgement taken back",
 };
 
-/** Says on the page where it is seen what was done, as it is recorded. */
-export function doneLine(change: Change | undefined, policies: readonly Policy[]): Html {
+/**
+ * Says on the page where it is seen what was done, as it is recorded. `isAgain`: the form had been
+ * sent before, and this is what was done then.
+ */
+export function doneLine(
+  change: Change | undefined,
+  { policies, isAgain }: { readonly policies: readonly Policy[]; readonly isAgain: boolean },
+): Html {
   const line = (words: Html) => html`<p class="notice done" id="done" role="status" tabindex="-1">${words}</p>`;
   if (change === undefined) return line(html`This is not among your newest changes.`);
   const { what, subject, at, isBegun } = change;
   const state = isBegun ? tag("doubt", "question", "not known") : mark("ok", doneWords[what] ?? what);
   const isUnderWay = what === "run" || what === "replay";
   const later = isUnderWay ? html`<noscript> Reload this page to see how it ends.</noscript>` : "";
+  const again = isAgain
+    ? html` This form had been sent before: it was started once, ${fullTime(Date.parse(at), "UTC")}. Open the form anew to start it again.`
+    : "";
   return line(
-    html`${state} ${subjectWords(subject, Date.parse(at), policies)}: ${describeReason(change)}${leftWords(change)}.${later}`,
+    html`${state} ${subjectWords(subject, Date.parse(at), policies)}: ${describeReason(change)}${leftWords(change)}.${again}${later}`,
   );
 }
 

@@ -23,7 +23,7 @@ const parametersOf: Readonly<Record<string, Readonly<Record<string, z.ZodType>>>
   "/audit": { policy: text(100), from: day, to: day, page },
 };
 
-/** What is asked for and makes sense; `done` is a change to report. `wrong`: the rest, in words. */
+/** What is asked for and makes sense; `done`, `again`: a change to report. `wrong`: the rest, in words. */
 export function readParameters(path: string, given: Readonly<Record<string, string>>) {
   // A map: an address may ask for `__proto__`.
   const known = new Map(Object.entries(parametersOf[path] ?? {}));
@@ -31,7 +31,7 @@ export function readParameters(path: string, given: Readonly<Record<string, stri
   const wrong: string[] = [];
   for (const [name, value] of Object.entries(given)) {
     const why = known.get(name)?.safeParse(value).error?.issues[0]?.message;
-    if (value === "" || name === "done") continue;
+    if (value === "" || name === "done" || name === "again") continue;
     if (known.has(name) && why === undefined) query[name] = value;
     else wrong.push(`${cutText(`${name}=${value}`, 80)} ${why ?? unknownName([...known.keys()])}`);
   }

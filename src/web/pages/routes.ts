@@ -120,15 +120,16 @@ export function addPages(app: Hono<WebEnv>, cache: AnswerCache): void {
         const key = `done ${JSON.stringify([caller.name, of])}`;
         return cache.of(key, context, (at) => readChangeOf(at, caller.name, of), heldLong);
       };
-      const done = id === undefined ? "" : doneLine(await change(id), context.set.policies);
-      const told = wrongParameters([...wrong, ...alsoWrong]);
+      const told = { policies: context.set.policies, isAgain: c.req.query("again") !== undefined };
+      const done = id === undefined ? "" : doneLine(await change(id), told);
+      const notUsed = wrongParameters([...wrong, ...alsoWrong]);
       const canSignOut = hasSession(c);
       const show = async () => {
-        const shown = await page({ ...frame, caller, canSignOut }, html`${done}${told}${content}`);
+        const shown = await page({ ...frame, caller, canSignOut }, html`${done}${notUsed}${content}`);
         return new Representation(`${shown}`, "text/html; charset=UTF-8");
       };
       const name = `page ${JSON.stringify([caller.name, caller.scope, canSignOut, frame.title])}`;
-      const isUsual = id === undefined && told.length === 0;
+      const isUsual = id === undefined && notUsed.length === 0;
       // What the templates make is an object, whatever its type says.
       return send(c, await (isUsual ? cache.made(Object(content), name, show) : show()));
     });

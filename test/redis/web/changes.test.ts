@@ -264,6 +264,20 @@ describe("a start under a key", () => {
     ).toHaveLength(1);
   });
 
+  it("is told as an earlier one, where its form is sent again after going back to it", async () => {
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const sendForm = async () => {
+      const body = new URLSearchParams({ key: "form", reason: "ticket 8" });
+      const { headers: answer } = await web.ask("/run?of=approvals", { method: "POST", headers, body });
+      const told = await (await web.ask(answer.get("location") ?? "", { headers })).text();
+      return /id="done".*/.exec(told)?.[0].replaceAll(/<[^>]+>/g, "");
+    };
+    const again = /queued policy approvals: ticket 8\. .*it was started once, [^.]*Z\. Open the form anew/;
+    expect(await sendForm()).toMatch(/queued policy approvals: ticket 8\. Reload/);
+    expect(await sendForm()).toMatch(again);
+    expect(await inFlight("approvals")).toHaveLength(1);
+  });
+
   it("makes the same tasks after a crash between the key and its answer", async () => {
     const ask = () => post("/policies/suspended/runs", { reason: "crash" }, { key: "crash" });
     const { body } = await ask();
