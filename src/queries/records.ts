@@ -168,6 +168,11 @@ export async function readFailedTasks({ failedTasks, view }: QueryContext): Prom
   return seen.map((task) => ({ ...task, outcome: seenOutcome(task.outcome, view) }));
 }
 
+/** Where a failed task stands in the list: the newest first, and of one instant the last id. */
+export function placeOfFailed({ outcome }: FailedTask): NonNullable<OutcomePage["after"]> {
+  return { atMs: outcomePlaceMs(outcome), id: outcome.taskId };
+}
+
 /**
  * Reads which tasks of a story are on the failed list, which others were replayed as which, and
  * whether the asker may see who did.

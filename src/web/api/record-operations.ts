@@ -7,6 +7,8 @@ import { outcomeStatuses } from "../../model/outcome.ts";
 import { auditedMax, policiesNamed, readAudits } from "../../queries/audit-policy.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
+  type OutcomePage,
+  placeOfFailed,
   readChanges,
   readDeclared,
   readFailedTasks,
@@ -42,6 +44,8 @@ const outcomeQuery = z.strictObject({
   until: instant.optional(),
 });
 
+const failedQuery = z.strictObject({ ...pages, label, since: instant.optional() });
+
 /** Outcomes, the failed list and changes. */
 export const recordOperations: readonly ApiOperation[] = [
   operation({
@@ -59,25 +63,10 @@ export const recordOperations: readonly ApiOperation[] = [
     name: "listFailed",
     summary: "Tasks that failed and may be done over, newest first",
     isOfPolicies: true,
-    query: z.strictObject({ ...pages, label, since: instant.optional() }),
+    query: failedQuery,
     answer: listOf(schemas.failedSchema),
     isList: true,
-    read: async ({ context, cache }, { label: labels, since = Number.NEGATIVE_INFINITY, ...page }) => {
-      const all = await cache.of("failed", context, readFailedTasks);
-      const own = new Set(context.set.policies.flatMap((one) => (hasLabels(one, labels ?? "") ? [one.name] : [])));
-      const { items, next } = pageOf(
-        all.filter(
-          ({ outcome: { policy, finishedAt } }) =>
-            (labels === undefined || own.has(policy)) && Date.parse(finishedAt) >= since,
-        ),
-        page,
-        ({ outcome }) => outcome.taskId,
-      );
-      return {
-        items: items.map(({ outcome, isMended }) => ({ id: outcome.taskId, isCorrected: isMended, outcome })),
-        next,
-      };
-    },
+    read: readFailedPage,
   }),
   operation({
     path: "/audit",
@@ -124,27 +113,53 @@ export const recordOperations: readonly ApiOperation[] = [
   }),
 ];
 
-/** A cursor: when the last outcome of the page before ended, and its task. */
+/** A cursor: when the last outcome of the page before ended, and its task, which may be gone. */
 const cursorPattern = /^(\d{1,16})~(.{1,250})$/s;
+
+function placeIn(after: string | undefined): OutcomePage["after"] {
+  const [, atMs, id] = cursorPattern.exec(after ?? "") ?? [];
+  if (after !== undefined && id === undefined) throw badRequest([{ pointer: "/after", detail: staleCursor }]);
+  return id === undefined ? undefined : { atMs: Number(atMs), id };
+}
+
+function cursorAt(place: OutcomePage["after"]): string | null {
+  return place === undefined ? null : `${place.atMs}~${place.id}`;
+}
+
+async function readFailedPage(
+  { context, cache }: OperationRequest,
+  { label: labels, since = Number.NEGATIVE_INFINITY, limit, after }: z.output<typeof failedQuery>,
+): Promise<unknown> {
+  const place = placeIn(after) ?? { atMs: Number.POSITIVE_INFINITY, id: "" };
+  const own = new Set(context.set.policies.flatMap((one) => (hasLabels(one, labels ?? "") ? [one.name] : [])));
+  const fitting = (await cache.of("failed", context, readFailedTasks)).filter((task) => {
+    const { policy, finishedAt } = task.outcome;
+    if ((labels !== undefined && !own.has(policy)) || Date.parse(finishedAt) < since) return false;
+    const { atMs, id } = placeOfFailed(task);
+    return atMs < place.atMs || (atMs === place.atMs && id < place.id);
+  });
+  const page = fitting.slice(0, limit);
+  const last = fitting.length > limit ? page.at(-1) : undefined;
+  const items = page.map(({ outcome, isMended }) => ({ id: outcome.taskId, isCorrected: isMended, outcome }));
+  return { items, next: cursorAt(last && placeOfFailed(last)) };
+}
 
 async function readOutcomePage(
   { context, cache }: OperationRequest,
   { policy, label: labels, status, service, limit, after, ...span }: z.output<typeof outcomeQuery>,
 ): Promise<unknown> {
   if (policy !== undefined) policyOf(context, policy);
-  const [, atMs, id] = cursorPattern.exec(after ?? "") ?? [];
-  if (after !== undefined && id === undefined) throw badRequest([{ pointer: "/after", detail: staleCursor }]);
   const asked = {
     policy,
     label: labels,
     filter: { ...(status && { statuses: new Set([status]) }), ...(service && { service }) },
     limit,
     span: { fromMs: span.since ?? Number.NEGATIVE_INFINITY, toMs: span.until ?? Number.POSITIVE_INFINITY },
-    after: id === undefined ? undefined : { atMs: Number(atMs), id },
+    after: placeIn(after),
   };
   // To find those that are gone costs Redis more than all else, and they change rarely.
   const ends = async (at: QueryContext) =>
     readNewestEnds(at, await cache.of("gone policies", at, readGonePolicies, heldLong));
   const { outcomes, next } = await readOutcomes(context, asked, () => cache.of("newest ends", context, ends));
-  return { items: outcomes, next: next === undefined ? null : `${next.atMs}~${next.id}` };
+  return { items: outcomes, next: cursorAt(next) };
 }

@@ -100,7 +100,12 @@ function parse(schema: z.ZodObject, given: unknown): Record<string, unknown> {
   );
 }
 
-function answer(c: Context<WebEnv>, { isList }: ApiOperation, body: object, cache: AnswerCache): Promise<Response> {
+function answer(
+  c: Context<WebEnv>,
+  { isList, answer: schema }: ApiOperation,
+  body: object,
+  cache: AnswerCache,
+): Promise<Response> {
   const { pathname, searchParams } = new URL(c.req.url);
   // A link can say `?format=csv`, where it cannot say what it accepts.
   const wanted = searchParams.get("format") ?? "";
@@ -118,7 +123,7 @@ function answer(c: Context<WebEnv>, { isList }: ApiOperation, body: object, cach
   const represent = () => {
     if (form === undefined) return new Representation(JSON.stringify(body), "application/json");
     const items = isJsonObject(body) && Array.isArray(body["items"]) ? body["items"].filter(isJsonObject) : [];
-    return new Representation(form.write(items), `${form.type}; charset=utf-8`);
+    return new Representation(form.write(items, schema), `${form.type}; charset=utf-8`);
   };
   return send(c, cache.made(body, form?.type ?? "", represent));
 }
@@ -129,9 +134,9 @@ function toNdjson(items: Items): string {
   return items.map((item) => `${JSON.stringify(item)}\n`).join("");
 }
 
-/** The columns are all fields that an item of the page has. */
-function toCsv(items: Items): string {
-  const columns = [...new Set(items.flatMap((item) => Object.keys(item)))];
+/** The columns are all fields that an item may have, so that pages fit together. */
+function toCsv(items: Items, list: z.ZodType): string {
+  const columns = Object.keys((list as z.ZodObject<{ items: z.ZodArray<z.ZodObject> }>).shape.items.element.shape);
   return [columns, ...items.map((item) => columns.map((column) => item[column]))]
     .map((cells) => `${csvLine(cells)}\r\n`)
     .join("");

@@ -119,6 +119,11 @@ it("gives lists as lines of JSON and as CSV that no spreadsheet runs", async () 
   const csv = await web.ask("/api/v1/failed?limit=3", { headers: { accept: "text/csv" } });
   expect(csv.headers.get("content-type")).toContain("text/csv");
   expect((await csv.text()).split("\r\n")[0]).toBe("id,isCorrected,outcome");
+  // Pages fit together, also an empty one.
+  const csvOf = async (query: string) => (await web.ask(`/api/v1/outcomes?format=csv&${query}`)).text();
+  const [one = "", none = ""] = await Promise.all([csvOf("limit=1"), csvOf("service=none")]);
+  expect(none).toMatch(/^v,taskId,.*,offendingItems\r\n$/);
+  expect(one.split("\r\n")[0]).toBe(none.trim());
   // A link's word counts, whatever its caller accepts.
   const json = await get("/outcomes?format=json&limit=3", { accept: "text/csv" });
   expect([json.headers.get("content-type"), json.body.items.length]).toEqual(["application/json", 3]);

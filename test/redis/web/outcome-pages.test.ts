@@ -1,6 +1,8 @@
 // Outcomes page by page: each is shown once, also where many ended in one millisecond.
 import { expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
 import { outcomesReadMax } from "../../../src/queries/outcomes.ts";
+import { FailedTasks } from "../../../src/store/failed-tasks.ts";
 import { History } from "../../../src/store/history.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { type WebFixture, webForTest } from "../../support/web-fixture.ts";
@@ -65,6 +67,19 @@ it("a page goes on where an outcome stood that is kept no more", async () => {
   const [, id = ""] = next.split("~");
   await web.store.redis.zrem(web.store.key("outcome-index", "a"), id);
   expect((await ask(`limit=2&after=${encodeURIComponent(next)}`)).items).toMatchObject([{ taskId: "a__run__42__0" }]);
+});
+
+it("a page of failed tasks goes on where one stood that was dealt with", async () => {
+  let flownMs = 0;
+  const clock = { ...systemClock, monotonicMs: () => (flownMs += 3_600_000) };
+  const web = await webForTest({ story: {}, set: setOfStory({ a: { endings: [] } }), clock });
+  const ask = async (query: string) => JSON.parse(await (await web.ask(`/api/v1/failed?limit=2${query}`)).text());
+  const failed = [1, 2, 3, 4].map((id) => testOutcome({ policy: "a", taskId: `a__run__42__${id}`, status: "failed" }));
+  for (const outcome of failed) await new History(web.store).record(outcome);
+  const { items, next } = await ask("");
+  for (const { outcome } of items) await new FailedTasks(web.store).claim(outcome);
+  const rest = await ask(`&after=${encodeURIComponent(next)}`);
+  expect(rest).toMatchObject({ items: [{ id: "a__run__42__2" }, { id: "a__run__42__1" }], next: null });
 });
 
 it("what fits is found behind any number of outcomes that do not", async () => {
