@@ -121,6 +121,12 @@ const unknownPath: ProblemDetails = {
   hint: "/ is the dashboard, /api/v1/openapi.json lists the API",
 };
 
+const outOfReach = { detail: "Redis is out of reach: nothing can be shown until it answers" };
+const outOfReachInChange = {
+  detail: "Redis is out of reach: it is not known whether this was done",
+  hint: "when it answers, look before you send this again; under the same key a start stays one",
+};
+
 function isApi(c: Context<WebEnv>): boolean {
   return c.req.path.startsWith("/api/");
 }
@@ -141,8 +147,8 @@ function answerError(c: Context<WebEnv>, error: Error, log: EventLog): Response 
   if (error instanceof UsageError) return answerAs(c, useProblem(error));
   const requestId = c.get("requestId") ?? "";
   if (isRedisOutage(error)) {
-    const detail = "Redis is out of reach: nothing can be shown until it answers";
-    return answerAs(c, { status: 503, name: "redis-out-of-reach", title: "Redis is out of reach", detail });
+    const told = ["GET", "HEAD"].includes(c.req.method) ? outOfReach : outOfReachInChange;
+    return answerAs(c, { status: 503, name: "redis-out-of-reach", title: "Redis is out of reach", ...told });
   }
   log.error("web.failed", { requestId, stack: stackOf(error) });
   const detail = `this is a mistake in Syncline; its log has the cause under the request id ${requestId}`;

@@ -88,6 +88,13 @@ describe("each change", () => {
     );
   });
 
+  it("is told as not known, when Redis goes away during it", async () => {
+    const gaveUp = Object.assign(new Error("gave up"), { name: "MaxRetriesPerRequestError" });
+    vi.spyOn(Pauses.prototype, "set").mockRejectedValueOnce(gaveUp);
+    const { status, body } = await post("/pauses", { target: "policy:invoices", for: "4h", reason: "x" });
+    expect([status, body.detail]).toEqual([503, expect.stringContaining("not known whether this was done")]);
+  });
+
   it("refuses a label that no policy has, instead of doing nothing", async () => {
     const { status, body } = await post("/failed/discard", { label: "team=finanze", reason: "again" });
     expect([status, body.detail]).toEqual([404, "no policy has the label team=finanze"]);
