@@ -5,6 +5,7 @@ import type { Policy } from "../../config/policy-set.ts";
 import { showInstant } from "../../core/instant.ts";
 import { isGood, replayable } from "../../model/outcome.ts";
 import type { UsualRun } from "../../queries/records.ts";
+import { describeMissingRoles } from "../../queries/service-words.ts";
 import type { SlotStory } from "../../queries/slot-story.ts";
 import { storyTasksMax, type TaskStory } from "../../queries/task-story.ts";
 import { type Html, mark, tag, toneOf } from "./marks.ts";
@@ -31,12 +32,13 @@ export interface RunView {
 
 /** Shows the story. `mayOperate`: the asker may change something. */
 export function runPage({ policy, story, ...view }: RunView, mayOperate: boolean): Html {
-  const { slot, verdict, covers, tasks, held, pauses, previous, next, isSlot, reasons } = story;
+  const { slot, verdict, deadline, covers, tasks, held, pauses, previous, next, isSlot, reasons } = story;
   const zone = policy?.timezone ?? "UTC";
   const slotMs = slot === null ? undefined : Date.parse(slot);
   const notASlot = isSlot
     ? ""
     : html`<p class="notice">${tag("warn", "triangle", "no slot then")} There is no slot at ${story.asked ?? "that time"}; the nearest is shown. ${reasons.join("; ")}</p>`;
+  const missing = tasks.some(({ isInFlight }) => isInFlight) ? describeMissingRoles(story.processes) : [];
   const more =
     tasks.length > tasksMax
       ? html`<p class="quiet">and ${tasks.length - tasksMax} more tasks; the API has up to ${storyTasksMax.toLocaleString("en")}</p>`
@@ -45,7 +47,9 @@ export function runPage({ policy, story, ...view }: RunView, mayOperate: boolean
 <h1>${titleOf(story)} ${slotMs === undefined ? "" : showInstant(slotMs, zone)}</h1>
 ${notASlot}
 ${verdict === "started" && tasks.length > 0 ? "" : html`<p class="state">${stateOf(story)} ${verdict}</p>`}
+${deadline === null ? "" : html`<p>${deadline}</p>`}
 ${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "held back now")} ${held}</p>`}
+${missing.map((words) => html`<p class="notice">${tag("bad", "cross", "role missing")} ${words}</p>`)}
 ${pauses.map(({ actor, note }) => html`<p class="notice">${mark("paused", "paused now")} by ${actor}: ${note}</p>`)}
 ${covers.length === 0 ? "" : html`<p>It stands for ${covers.length} older: ${covers.slice(-5).map((one) => html`${fullTime(Date.parse(one), zone)} `)}${covers.length > 5 ? "and more" : ""}</p>`}
 ${worstFirst(tasks).map((task) => taskSection(task, { ...view, zone, mayOperate }))}

@@ -163,6 +163,25 @@ it("a task that has ended has no step that is called now", async () => {
   expect(text).not.toContain("now no good answer");
 });
 
+it("the story of a slot says what its deadline came to", async () => {
+  const day = new Date(nowMs - 24 * 60 * minuteMs).toISOString().slice(0, 10);
+  const text = await textOf(`/policies/overdue/slots/${day}T05:00:00Z`);
+  expect(text).toMatch(/expected by 06:00, so by 06:00 UTC: late/);
+});
+
+it("the story of a task in flight says that no worker is alive to go on with it", async () => {
+  const { token, line } = createToken({ name: "boss", scope: "admin", services: [] });
+  const own = await webForTest({ story: { alone: { endings: [] } }, tokens: () => line });
+  const authorization = `Bearer ${token}`;
+  const headers = { authorization, "content-type": "application/json", "idempotency-key": "k" };
+  const body = JSON.stringify({ reason: "x" });
+  const started = await own.ask("/api/v1/policies/alone/runs", { method: "POST", headers, body });
+  const { tasks } = (await started.json()) as { tasks: string[] };
+  await own.store.redis.del(own.store.key("processes"));
+  const page = await (await own.ask(`/tasks/${tasks[0]}`, { headers: { authorization } })).text();
+  expect(page).toMatch(/role missing.*no worker is alive: nothing that is queued/);
+});
+
 it("a policy's only good run is compared with none, the next one with it", async () => {
   const end = async (minutes: number) => {
     const atMs = nowMs - minutes * minuteMs;
