@@ -9,7 +9,7 @@ import { type AttentionItem, mustBeActedOn, whomToAsk } from "../../queries/atte
 import { plainTime } from "../../queries/plain-troubles.ts";
 import type { PolicyLine } from "../../queries/policy-lines.ts";
 import { actionWords } from "../../queries/task-words.ts";
-import type { Html } from "./marks.ts";
+import { type Html, mark } from "./marks.ts";
 
 /** Stands where there is nothing to show. */
 export const nothing = html`<span class="none">–</span>`;
@@ -95,6 +95,17 @@ export function pauseLink(subject: PauseSubject, pauses: readonly Pause[]): Html
   const act = pauses.some((one) => subjectKey(one) === subjectKey(subject)) ? "Resume" : "Pause";
   const of = subject.scope === "all" ? "all" : `${subject.scope}:${subject.name}`;
   return actLink(act.toLowerCase(), of, subject.scope === "policy" ? `${act}…` : `${act} ${showSubject(subject)}…`);
+}
+
+/** A mark of a policy's pause, with what else it is about. `more`: goes on with its word. */
+export function pauseMark({ scope, name, cause }: Pause, more = ""): Html {
+  const marked = cause === undefined ? "paused" : "quarantined";
+  return html`${mark(marked, `${marked}${more}`)}${scope === "policy" ? "" : ` with ${showSubject({ scope, name })}`}`;
+}
+
+/** When a pause ends. */
+export function untilWords({ untilMs }: Pause, timezone: string): Html | string {
+  return untilMs === null ? "until it is resumed" : html`until ${fullTime(untilMs, timezone)}`;
 }
 
 /** When a policy is due, in short. */

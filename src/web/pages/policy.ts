@@ -20,6 +20,7 @@ import {
   fullTime,
   nothing,
   pauseLink,
+  pauseMark,
   policyLink,
   policyPath,
   runPath,
@@ -28,6 +29,7 @@ import {
   slotPath,
   table,
   tookText,
+  untilWords,
   when,
   withCode,
 } from "./parts.ts";
@@ -69,8 +71,8 @@ export function policyPage(
   const sinceMs = sinceOf(line);
   const since = sinceMs === undefined ? "" : html` <span class="quiet">since ${when(sinceMs, nowMs)}</span>`;
   const paused = pauses.map(
-    ({ actor, note, sinceMs: fromMs, untilMs, cause }) =>
-      html`<p class="notice">${mark(cause === undefined ? "paused" : "quarantined")} by ${actor} since ${when(fromMs, nowMs)}, ${untilMs === null ? "until it is resumed" : html`until ${fullTime(untilMs, policy.timezone)}`}: ${note}</p>`,
+    (pause) =>
+      html`<p class="notice">${pauseMark(pause)} by ${pause.actor} since ${when(pause.sinceMs, nowMs)}, ${untilWords(pause, policy.timezone)}: ${pause.note}</p>`,
   );
   const words = besideMark(health, describePolicy(line, nowMs));
   const state = worst === undefined ? words : html`<a href="${runPath(policy.name, worst.last)}">${words}</a>`;

@@ -9,7 +9,17 @@ import { describeMissingRoles } from "../../queries/service-words.ts";
 import type { SlotStory } from "../../queries/slot-story.ts";
 import { storyTasksMax, type TaskStory } from "../../queries/task-story.ts";
 import { type Html, mark, tag, toneOf } from "./marks.ts";
-import { actLink, factList, fullTime, policyLink, policyPath, slotPath, taskPath, tookText } from "./parts.ts";
+import {
+  actLink,
+  factList,
+  fullTime,
+  pauseMark,
+  policyLink,
+  policyPath,
+  slotPath,
+  taskPath,
+  tookText,
+} from "./parts.ts";
 import { timeLine } from "./pictures.ts";
 
 const tasksMax = 100;
@@ -50,7 +60,7 @@ ${verdict === "started" && tasks.length > 0 ? "" : html`<p class="state">${state
 ${deadline === null ? "" : html`<p>${deadline}</p>`}
 ${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "held back now")} ${held}</p>`}
 ${missing.map((words) => html`<p class="notice">${tag("bad", "cross", "role missing")} ${words}</p>`)}
-${pauses.map(({ actor, note }) => html`<p class="notice">${mark("paused", "paused now")} by ${actor}: ${note}</p>`)}
+${pauses.map((pause) => html`<p class="notice">${pauseMark(pause, " now")} by ${pause.actor}: ${pause.note}</p>`)}
 ${covers.length === 0 ? "" : html`<p>It stands for ${covers.length} older: ${covers.slice(-5).map((one) => html`${fullTime(Date.parse(one), zone)} `)}${covers.length > 5 ? "and more" : ""}</p>`}
 ${worstFirst(tasks).map((task) => taskSection(task, { ...view, zone, mayOperate }))}
 ${more}

@@ -6,6 +6,7 @@ import { feedId } from "../../../src/model/feed.ts";
 import { readFeeds } from "../../../src/queries/feeds.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
 import { History } from "../../../src/store/history.ts";
+import { Pauses, Quarantines } from "../../../src/store/pauses.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { createToken } from "../../../src/web/tokens.ts";
@@ -180,6 +181,21 @@ it("the story of a task in flight says that no worker is alive to go on with it"
   await own.store.redis.del(own.store.key("processes"));
   const page = await (await own.ask(`/tasks/${tasks[0]}`, { headers: { authorization } })).text();
   expect(page).toMatch(/role missing.*no worker is alive: nothing that is queued/);
+});
+
+it("a policy says by which pauses it is held, and which of them is a quarantine", async () => {
+  const own = await webForTest({ story: { alone: { endings: ["ok"] } } });
+  const pause = { scope: "service", name: "main", note: "an upgrade", actor: "ana", untilMs: null } as const;
+  await new Pauses(own.store).set(pause);
+  const ending = { policy: "alone", slotMs: nowMs, isSuccess: false, note: "the disk is full" };
+  await new Quarantines(own.store).count(ending, { after: 1, forMs: 60 * minuteMs });
+  const text = async (path: string) => (await (await own.ask(path)).text()).replace(/<[^>]+>/g, "");
+  const policy = await text("/policies/alone");
+  expect(policy).toMatch(/paused with service main by ana since .*, until it is resumed: an upgrade/);
+  expect(policy).toMatch(/quarantined by syncline since .*, until .*Z: .*the disk is full/);
+  const slot = await text(`/policies/alone/slots/${new Date(nowMs).toISOString()}`);
+  expect(slot).toContain("paused now with service main by ana: an upgrade");
+  expect(slot).toMatch(/quarantined now by syncline: .*the disk is full/);
 });
 
 it("a policy's only good run is compared with none, the next one with it", async () => {
