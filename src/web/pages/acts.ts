@@ -9,7 +9,15 @@ import { isJsonObject } from "../../core/json.ts";
 import { counted } from "../../core/plain-text.ts";
 import { type Change, describeReason } from "../../model/change.ts";
 import { mayRunBeside } from "../../model/outcome.ts";
-import { isAbout, noteCharactersMax, showSubject, subjectKey } from "../../model/pause.ts";
+import {
+  isAbout,
+  noteCharactersMax,
+  type Pause,
+  type PauseSubject,
+  pauseId,
+  showSubject,
+  subjectKey,
+} from "../../model/pause.ts";
 import { slotsWithin } from "../../queries/coming-slots.ts";
 import { seenOutcome } from "../../queries/query-context.ts";
 import { readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
@@ -41,7 +49,7 @@ import { badRequest, conflict, limitBody, notFound, type ProblemDetails, useProb
 import type { WebEnv } from "../web-env.ts";
 import { page } from "./layout.ts";
 import { type Html, mark, tag } from "./marks.ts";
-import { actionText, fullTime, options, policyLink, policyPath, table, taskPath, when } from "./parts.ts";
+import { actionText, fullTime, options, policyLink, policyPath, table, taskPath, untilWords, when } from "./parts.ts";
 
 /** The fields of a form that was sent. */
 type Form = Readonly<Record<string, string>>;
@@ -92,14 +100,19 @@ const actPages: Readonly<Record<string, ActPage>> = {
       checkMayPause(acting, subject);
       const own = acting.context.set.policies.filter((policy) => isAbout(subject, policy));
       const { ends, shown } = await preview(acting, own);
+      const met = await pauseToReplace(acting, subject);
+      const held =
+        met === undefined
+          ? ""
+          : html`<p class="notice">${mark("paused")} by ${met.actor} ${untilWords(met, "UTC")}: ${met.note}. The new pause takes its place.</p>`;
       const count =
         subject.scope !== "all"
           ? ""
           : html`<label>How many policies this pauses, as a number <input name="count" inputmode="numeric" autocomplete="off" required></label><p class="quiet">It is ${counted(own.length, "policy", "policies")}.</p>`;
       return {
         title: `Pause ${showSubject(subject)}`,
-        lead: html`<p>A slot that comes due meanwhile ends as skipped, with your reason. What is queued or runs goes on.</p>${shown}`,
-        fields: html`<label>Ends by itself <select name="for">${options(ends, form["for"] ?? "4h")}</select></label>${count}`,
+        lead: html`${held}<p>A slot that comes due meanwhile ends as skipped, with your reason. What is queued or runs goes on.</p>${shown}`,
+        fields: html`<input type="hidden" name="instead" value="${met === undefined ? "" : pauseId(met)}"><label>Ends by itself <select name="for">${options(ends, form["for"] ?? "4h")}</select></label>${count}`,
       };
     },
     act: async (acting, target, form) => {
@@ -110,7 +123,13 @@ const actPages: Readonly<Record<string, ActPage>> = {
       const time = form["for"] ?? "";
       if (!Object.hasOwn(durations, time)) throw badRequest([{ pointer: "/for", detail: "choose one of the ends" }]);
       const untilMs = time === "" ? null : (await readNowMs(acting.context)) + parseDuration(time);
-      await pauseSubject(acting, subject, untilMs, reasonIn(form));
+      const reason = reasonIn(form);
+      const met = await pauseToReplace(acting, subject);
+      // The same form, sent twice, has met its own.
+      const isOwn = met?.actor === acting.caller.name && met.note === reason;
+      if (met !== undefined && !isOwn && pauseId(met) !== form["instead"])
+        throw conflict(`${met.actor} has paused it meanwhile: ${met.note}; send this again to take its place`);
+      await pauseSubject(acting, subject, untilMs, reason);
     },
   },
   "/resume": {
@@ -348,6 +367,12 @@ function subjectPath(target: string): string {
   if (scope === "policy") return policyPath(name);
   if (scope === "service") return "/services";
   return scope === "label" ? `/policies?label=${encodeURIComponent(name)}` : "/policies";
+}
+
+/** The pause that another one would replace; a quarantine is none. */
+async function pauseToReplace({ context }: KeyedActing, subject: PauseSubject): Promise<Pause | undefined> {
+  const key = subjectKey(subject);
+  return (await readPausesInForce(context)).find((one) => one.cause === undefined && subjectKey(one) === key);
 }
 
 /** The slots of the next 24 hours, and how many of them a pause up to each end skips. */

@@ -88,6 +88,25 @@ describe("each change", () => {
     );
   });
 
+  it("takes the place of another's pause only after it was seen", async () => {
+    const path = "/pause?of=policy:deliveries";
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const [, seen] = /name="instead" value="(.*?)"/.exec(await (await web.ask(path, { headers })).text()) ?? [];
+    await new Pauses(web.store).set({ ...subjectOf("policy:deliveries"), note: "move", actor: "bob", untilMs: null });
+    const pause = async (instead = "") => {
+      const body = new URLSearchParams({ for: "1h", reason: "ticket 9", instead });
+      const answer = await web.ask(path, { method: "POST", headers, body });
+      return { status: answer.status, text: await answer.text() };
+    };
+    const { status, text } = await pause(seen);
+    expect([seen, status]).toEqual(["", 409]);
+    expect(text).toMatch(/bob has paused it meanwhile: move;.*by bob until it is resumed: move\. The new pause takes/s);
+    const shown = /name="instead" value="(.+?)"/.exec(text)?.[1];
+    // Sent twice, as by a double click, it meets its own.
+    expect([(await pause(shown)).status, (await pause(shown)).status]).toEqual([303, 303]);
+    expect((await send("DELETE", "/pauses/policy:deliveries?reason=x")).body.ended).toMatchObject([{ actor: "ana" }]);
+  });
+
   it("is told as not known, when Redis goes away during it", async () => {
     const gaveUp = Object.assign(new Error("gave up"), { name: "MaxRetriesPerRequestError" });
     vi.spyOn(Pauses.prototype, "set").mockRejectedValueOnce(gaveUp);
