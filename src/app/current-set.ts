@@ -1,6 +1,7 @@
 // The policies in force. Every lookup of a policy comes here, so a reload is one assignment, and no
 // reader sees half of an old and half of a new set. Built by app.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { systemClock } from "../core/clock.ts";
 import { type ActivePredicate, createActivePredicate, createItemMapper, type ItemMapper } from "../feeds/mapping.ts";
 import { type Feed, feedId } from "../model/feed.ts";
 import { runByHand } from "../model/task.ts";
@@ -9,6 +10,7 @@ import { createFollowerMap, type FollowerMap } from "../schedule/chains.ts";
 /** The policy set in force. */
 export class CurrentSet {
   #set: PolicySet;
+  #sinceMs = systemClock.monotonicMs();
   #policies: ReadonlyMap<string, Policy>;
   #followers: FollowerMap;
   #mappers = new Map<string, ItemMapper>();
@@ -26,6 +28,11 @@ export class CurrentSet {
   /** The whole set, as it is now. */
   get set(): PolicySet {
     return this.#set;
+  }
+
+  /** For how long it has been in force. */
+  inForceForMs(): number {
+    return systemClock.monotonicMs() - this.#sinceMs;
   }
 
   /** The names of the direct followers of a policy. */
@@ -62,6 +69,7 @@ export class CurrentSet {
   /** Puts another set in force. */
   adopt(set: PolicySet): void {
     this.#set = set;
+    this.#sinceMs = systemClock.monotonicMs();
     this.#policies = byName(set);
     this.#followers = createFollowerMap(set.policies);
     this.#mappers = new Map();

@@ -16,7 +16,10 @@ export interface TaskTiming {
   readonly unreadableForMs: number;
   /** The most time of denied reads that does not count. */
   readonly deniedForMsMax: number;
-  /** How long after its slot a task waits for a policy that this replica may not have read yet. */
+  /**
+   * How long after its slot, and after this replica's last reload, a task waits for a policy that
+   * this replica may not have read yet, or whose file may be away for a moment.
+   */
   readonly unknownPolicyForMs: number;
   /** How often a task asks whether its sync job is free, with `overlap: queue`. */
   readonly queueForLeaseMs: number;
@@ -33,7 +36,7 @@ export const defaultTiming: TaskTiming = {
   answerKeptForMs: 140_000,
   unreadableForMs: 300_000,
   deniedForMsMax: 7_200_000,
-  unknownPolicyForMs: 120_000,
+  unknownPolicyForMs: 300_000,
   queueForLeaseMs: 2_000,
   followPaceMs: [1_000, 15_000],
   wokenPaceMs: 60_000,

@@ -122,14 +122,16 @@ async function stepStart(
 }
 
 /**
- * Replicas reload policies at different times: an unknown one may be new instead of removed. Its
- * tasks are left to workers with newer policies as long as one lives.
+ * Replicas reload policies at different times: an unknown one may be new instead of removed, and a
+ * file may be away for a moment. Its tasks are left to workers with newer policies as long as one
+ * lives.
  */
 async function snoozeWhilePolicyUnknown(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
   const hasPolicy = task.guard !== undefined || deps.policy(task.policy) !== undefined;
   if (hasPolicy && deps.service(task.service) !== undefined) return undefined;
   const nowMs = await deps.nowMs();
-  const isYoung = nowMs < task.slotMs + deps.timing.unknownPolicyForMs;
+  const youngMs = Math.min(nowMs - task.slotMs, deps.inForceForMs?.() ?? Number.POSITIVE_INFINITY);
+  const isYoung = youngMs < deps.timing.unknownPolicyForMs;
   // To end it here would lose its slot, or free the sync job of a run that goes on.
   const isLeft = isYoung || (await deps.hasNewerWorker?.()) === true;
   return isLeft ? snooze(nowMs + unknownPolicySnoozeMs) : undefined;

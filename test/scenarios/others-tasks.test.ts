@@ -7,6 +7,7 @@ import { openStore, type RedisTarget } from "../../src/store/redis.ts";
 import { keepAlive, keepSet, liveProcess } from "../support/kept-set.ts";
 import { testPolicy } from "../support/policies.ts";
 import { until } from "../support/redis-servers.ts";
+import { shortTiming } from "../support/short-timing.ts";
 import { startUnknown } from "../support/unknown-start.ts";
 import { worldForTest } from "../support/world.ts";
 
@@ -47,6 +48,20 @@ it("a run that was sent is left to a worker with newer policies, while it lives"
   expect(world.log.outcomesOf("theirs")).toMatchObject([{ status: "unknown", reason: "policy-removed" }]);
   await producer.close();
   await store.close();
+});
+
+it("a run that goes on outlives a file that lacks its policy for a moment", async () => {
+  const other = policies.replace("own", "other").replace("[1]", "[2]");
+  const timing = { ...shortTiming, unknownPolicyForMs: 60_000 };
+  const world = await worldForTest({ policies: policies + other, timing, sandbox: { runMs: [3_000, 3_000] } });
+  await world.enqueue("own", Date.now() - 120_000);
+  await world.log.until(({ event }) => event === "task.started");
+  await world.configure({ policies: other });
+  // Meanwhile the run that goes on has its checks.
+  await world.run("other");
+  await world.configure({ policies: policies + other });
+  await world.log.until(() => world.log.outcomesOf("own").length > 0);
+  expect(world.log.outcomesOf("own")).toMatchObject([{ status: "succeeded" }]);
 });
 
 it("those of a service that went from the files before the start get an outcome", async () => {

@@ -95,13 +95,14 @@ describe("a task", () => {
     nobody.close();
   });
 
-  it("of a policy that this replica does not know waits for two minutes after its slot", async () => {
+  it("of an unknown policy waits for five minutes after its slot and after a reload", async () => {
     const slotMs = await redisTimeMs(store);
-    for (const [afterMs, verdict] of [
-      [119_999, "snooze"],
-      [120_000, "complete"],
+    for (const [afterMs, inForceMs, verdict] of [
+      [299_999, 300_000, "snooze"],
+      [300_000, 299_999, "snooze"],
+      [300_000, 300_000, "complete"],
     ] as const) {
-      const deps = { policy: () => undefined, nowMs: async () => slotMs + afterMs };
+      const deps = { policy: () => undefined, nowMs: async () => slotMs + afterMs, inForceForMs: () => inForceMs };
       const { process } = await fixture({ task: { slotMs }, deps });
       expect(await process()).toMatchObject({ verdict });
     }
