@@ -22,8 +22,9 @@ import type { PollDependencies } from "./step-dependencies.ts";
 export async function stepPoll(task: Task, deps: PollDependencies, attempt: Attempt): Promise<StepResult> {
   const policy = deps.policy(task.policy);
   const service = deps.service(task.service);
-  if (policy?.action.kind !== "poll" || service === undefined)
-    return endRemoved(undefined, `policy ${task.policy} is not configured`);
+  if (policy?.action.kind !== "poll" || policy.action.list !== task.target)
+    return endRemoved(undefined, `policy ${task.policy} does not poll ${task.target}`);
+  if (service === undefined) return endRemoved(undefined, `service ${task.service} is not configured`);
   // Another worker recorded the outcome and died: it must not be judged anew.
   if (await deps.polls.isOver(task)) return withoutOutcome;
   const nowMs = await deps.nowMs();

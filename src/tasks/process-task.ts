@@ -4,6 +4,7 @@
 //   task ─▶ takeStep (run.ts, activate.ts, delete.ts, poll.ts, apply.ts) ─▶ snooze or retry ─▶ handed out again
 //                                                                        └▶ complete ─▶ finish.ts: the one outcome
 import { randomUUID } from "node:crypto";
+import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { backoffMs, systemClock } from "../core/clock.ts";
 import { stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -84,7 +85,7 @@ async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult
   // This process has an answer that Redis lacks: nothing may be decided before it is written.
   const isAnswerKept = [task.id, activationId(task.id)].some((id) => deps.keptWrites.keeps(id));
   if (isAnswerKept) return stepAgainSoon(await deps.nowMs());
-  const unknown = await snoozeWhilePolicyUnknown(task, deps);
+  const unknown = await snoozeWhileUnknown(task, deps);
   if (unknown !== undefined) return unknown;
   const claimant = randomUUID();
   switch (task.kind) {
@@ -122,19 +123,27 @@ async function stepStart(
 }
 
 /**
- * Replicas reload policies at different times: an unknown one may be new instead of removed, and a
- * file may be away for a moment. Its tasks are left to workers with newer policies as long as one
- * lives.
+ * Replicas reload policies at different times: what no policy here asks for may be new instead of
+ * removed, and a file may be away for a moment. It is left to workers with newer policies as long
+ * as one lives.
  */
-async function snoozeWhilePolicyUnknown(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
-  const hasPolicy = task.guard !== undefined || deps.policy(task.policy) !== undefined;
-  if (hasPolicy && deps.service(task.service) !== undefined) return undefined;
+async function snoozeWhileUnknown(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
+  const policy = deps.policy(task.policy);
+  const isAsked = task.guard !== undefined || (policy !== undefined && asksFor(policy, task));
+  if (isAsked && deps.service(task.service) !== undefined) return undefined;
   const nowMs = await deps.nowMs();
   const youngMs = Math.min(nowMs - task.slotMs, deps.inForceForMs?.() ?? Number.POSITIVE_INFINITY);
   const isYoung = youngMs < deps.timing.unknownPolicyForMs;
   // To end it here would lose its slot, or free the sync job of a run that goes on.
   const isLeft = isYoung || (await deps.hasNewerWorker?.()) === true;
   return isLeft ? snooze(nowMs + unknownPolicySnoozeMs) : undefined;
+}
+
+/** Whether a policy asks for a task. A named sync job is started also when it has left the file. */
+function asksFor({ action }: Policy, task: Task): boolean {
+  if (isFromMasks(task)) return action.kind === "run" && targetsOf(action) === undefined;
+  if (task.kind === "run" || task.kind === "activate") return true;
+  return action.kind === task.kind && targetsOf(action)?.includes(task.target) === true;
 }
 
 async function toVerdict(task: Task, result: StepResult, work: Work): Promise<Verdict> {

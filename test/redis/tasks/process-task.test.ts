@@ -108,6 +108,24 @@ describe("a task", () => {
     }
   });
 
+  it.each<[Task["kind"], string, Partial<Policy>]>([
+    ["run", "masks", {}],
+    ["poll", "conflicts", { action: { kind: "poll", list: "triggers", expect: "count == 0" } }],
+    ["delete", "7", { action: { kind: "delete", syncJob: 8, name: "old" } }],
+    ["apply", "mask/7", { action: { kind: "apply", objects: [] } }],
+  ])("for what its policy may ask in a newer file only waits, too: %s %s", async (kind, target, policy) => {
+    for (const [inForceMs, verdict] of [
+      [299_999, "snooze"],
+      [300_000, "complete"],
+    ] as const) {
+      const given = { task: { kind, target }, policy, deps: { inForceForMs: () => inForceMs } };
+      const { asked, process, outcome } = await fixture(given);
+      expect(await process()).toMatchObject({ verdict });
+      expect(asked).toEqual([]);
+      expect((await outcome())?.reason).toBe(verdict === "complete" ? "policy-removed" : undefined);
+    }
+  });
+
   it("that has sent its start keeps its sync job, whichever worker resumes it", async () => {
     const { task, deps, process } = await fixture();
     await deps.journal.claim(task.id, "dead");
