@@ -12,6 +12,7 @@ import {
   parseDeadlineState,
 } from "../model/deadline.ts";
 import { weightOf } from "../model/outcome.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
 import { parseTaskId, targetFromMasks } from "../model/task.ts";
 import {
   deadlineOfSlot,
@@ -101,8 +102,8 @@ async function judgeSpan(
   store: Store,
 ): Promise<DeadlineJudgement> {
   const fromMs = Math.min(...[before.late ?? [], span.deadlines].flat().map((one) => one.fromMs), nowMs);
-  const { targets, ends } = await readEnds(policy, { fromMs, toMs: nowMs }, store);
-  const made = (deadline: Pick<Deadline, "fromMs">) => madeAt(deadline.fromMs, targets, ends);
+  const known = await readEnds(policy, { fromMs, toMs: nowMs }, store);
+  const made = (deadline: Deadline) => metAt(deadline, known);
   const counted: Deadline[] = [];
   for (const deadline of span.deadlines) {
     const isKept = (made(deadline) ?? Number.POSITIVE_INFINITY) <= deadline.atMs;
@@ -110,7 +111,7 @@ async function judgeSpan(
   }
   const { state, findings } = judgeDeadlines(policy, before, { ...span, deadlines: counted }, made);
   const withWhy = async (late: Late) =>
-    late.why === "" ? { ...late, why: await whyLate(policy, late, { targets, ends }, store) } : late;
+    late.why === "" ? { ...late, why: await whyLate(policy, late, known, store) } : late;
   return {
     state: { ...state, late: state.late && (await withWhy(state.late)) },
     deadlines: span.deadlines.length,
@@ -118,21 +119,27 @@ async function judgeSpan(
   };
 }
 
-/** Has each target ended well since? A cheap look before all ends are read again. */
+/**
+ * Has each target ended well since? A cheap look before all ends are read again. One that has never
+ * ended may have come after the deadline.
+ */
 async function mayBeMadeUp(policy: Policy, { fromMs }: Late, store: Store): Promise<boolean> {
   const state = (await readPolicyStates(store, [policy.name])).get(policy.name);
   const successful = new Set(
     state?.targets.flatMap(({ target, lastSuccessMs = 0 }) => (lastSuccessMs >= fromMs ? [target] : [])),
   );
-  return state?.cutMs !== undefined || (targetsOf(policy.action) ?? []).every((target) => successful.has(target));
+  const ended = new Set(state?.targets.map(({ target }) => target));
+  const open = (targetsOf(policy.action) ?? []).filter((target) => ended.has(target) && !successful.has(target));
+  return state?.cutMs !== undefined || open.length === 0;
 }
 
 interface Ends {
   readonly targets: readonly string[];
   readonly ends: readonly EndedWell[];
+  readonly slots: readonly SlotRecord[];
 }
 
-/** The targets, and what ended well among the newest of the slots from `fromMs` on. */
+/** The targets, the slots, and what ended well among the newest of them, from `fromMs` on. */
 async function readEnds(
   policy: Policy,
   span: { readonly fromMs: number; readonly toMs: number },
@@ -150,7 +157,25 @@ async function readEnds(
   });
   const ids = places.map(({ id }) => id);
   const targets = targetsOf(policy.action) ?? (await namedByNewest(ids, store)) ?? [targetFromMasks];
-  return { targets, ends };
+  const slots = await new SlotLedger(store).slots(policy.name, slotRecordsMax, span);
+  return { targets, ends, slots: slots.filter(({ kind }) => kind === policy.action.kind) };
+}
+
+/** What had to end well: what the slots were for, without what has left since if more is left. */
+function dueBy({ fromMs, atMs }: Deadline, { targets, slots }: Ends): readonly string[] {
+  const due = slots.filter(({ slotMs }) => slotMs >= fromMs && slotMs <= atMs);
+  const planned = new Set(due.flatMap((slot) => slot.targets ?? []));
+  if (planned.size === 0 || planned.has(targetFromMasks)) return targets;
+  const left = targets.filter((target) => planned.has(target));
+  return left.length === 0 ? [...planned] : left;
+}
+
+/** When a deadline was met: by what was due, or by all that the policy has now. */
+function metAt(deadline: Deadline, known: Ends): number | undefined {
+  const instants = [dueBy(deadline, known), known.targets].map((targets) =>
+    madeAt(deadline.fromMs, targets, known.ends),
+  );
+  return instants.reduce((one, other) => (one === undefined ? other : Math.min(one, other ?? one)));
 }
 
 /**
@@ -183,16 +208,14 @@ async function isAllClosed(policy: string, span: Span, ledger: SlotLedger): Prom
 }
 
 /** What `status --at` says of the targets that had not ended well by then. */
-async function whyLate(policy: Policy, { fromMs, atMs }: Deadline, known: Ends, store: Store): Promise<string> {
-  const open = known.targets.filter((target) => {
+async function whyLate(policy: Policy, deadline: Deadline, known: Ends, store: Store): Promise<string> {
+  const { fromMs, atMs } = deadline;
+  const open = dueBy(deadline, known).filter((target) => {
     const endedWellMs = madeAt(fromMs, [target], known.ends);
     return endedWellMs === undefined || endedWellMs > atMs;
   });
   const { action } = policy;
-  const narrowed =
-    "syncJobs" in action
-      ? { ...policy, action: { ...action, syncJobs: action.syncJobs.filter((id) => open.includes(String(id))) } }
-      : policy;
+  const narrowed = "syncJobs" in action ? { ...policy, action: { ...action, syncJobs: open.map(Number) } } : policy;
   const [found] = await readStatusAt([narrowed], () => ({ fromMs, toMs: atMs }), store);
   return cutText(found?.why || "it had not ended well", whyCharactersMax);
 }
@@ -208,11 +231,11 @@ export async function describeDeadline(
   const { fromMs, atMs } = deadline;
   const clock = (instantMs: number) => showClock(instantMs, policy.timezone, slotMs);
   const head = `expected ${describeExpectation(policy.expect)}, so by ${clock(atMs)}`;
-  const { targets, ends } = await readEnds(policy, { fromMs, toMs: nowMs }, store);
-  const endedWellMs = madeAt(fromMs, targets, ends);
+  const known = await readEnds(policy, { fromMs, toMs: nowMs }, store);
+  const endedWellMs = metAt(deadline, known);
   if (endedWellMs !== undefined && endedWellMs <= atMs) return `${head}: kept at ${clock(endedWellMs)}`;
   if (!(await wasDue(policy, deadline, store))) return undefined;
   if (nowMs <= atMs) return `${head}: ${formatRoughly(atMs - nowMs)} left`;
-  const late = `${head}: late, ${await whyLate(policy, deadline, { targets, ends }, store)}`;
+  const late = `${head}: late, ${await whyLate(policy, deadline, known, store)}`;
   return endedWellMs === undefined ? late : `${late}; made up for ${formatRoughly(endedWellMs - atMs)} later`;
 }

@@ -155,7 +155,14 @@ function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Verd
     if (unplanned.verdict !== "not" || outcomes.length === 0) return unplanned;
   }
   const ends = newestEnds(outcomes);
-  const targets = facts.named ?? (ends.size > 0 ? [...ends.keys()] : (slot?.targets ?? []));
+  const planned = slot?.targets;
+  const named = facts.named ?? (ends.size > 0 ? [...ends.keys()] : (planned ?? []));
+  const isDue = (target: string) =>
+    planned === undefined || planned.includes(target) || planned.includes(targetFromMasks);
+  // What the policy got after its newest slot was not due. Where it has nothing else, what it had
+  // then counts.
+  const due = named.filter((target) => ends.has(target) || isDue(target));
+  const targets = due.length === 0 && named.length > 0 ? (planned ?? named) : due;
   const words = (target: string) => targetWords({ kind: policy.action.kind, target });
   const bad = targets.flatMap((target) => {
     const end = ends.get(target);
@@ -164,13 +171,8 @@ function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Verd
   if (bad.length > 0) return not(some(bad));
   const newestMs = Math.max(...[...ends.values()].map((end) => Date.parse(end.slot)));
   if (slot?.state === "missed" && slot.slotMs > newestMs) return not(toldSlot(slot, clock));
-  // What the policy got after its newest slot was not due.
-  const planned = slot?.targets;
-  const isDue = (target: string) =>
-    planned === undefined || planned.includes(target) || planned.includes(targetFromMasks);
-  const open = targets.filter((target) => !ends.has(target) && isDue(target));
-  if (open.length === 0 && targets.some((target) => ends.has(target))) return { verdict: "succeeded", why: "" };
-  if (open.length === 0 && ends.size > 0) return { verdict: "new", why: "its sync jobs are others since" };
+  const open = targets.filter((target) => !ends.has(target));
+  if (open.length === 0 && ends.size > 0) return { verdict: "succeeded", why: "" };
   if (ends.size === 0 && slot !== undefined && slot.state !== "started")
     return isClosed(slot) ? { verdict: "nothing-due", why: slot.detail } : not(toldSlot(slot, clock));
   const whose = ends.size === 0 && slot !== undefined ? `slot ${clock(slot.slotMs)}` : some(open.map(words));

@@ -134,7 +134,7 @@ export function judgeDeadlines(
   policy: Policy,
   before: DeadlineState,
   { deadlines, doneMs }: DeadlineSpan,
-  made: (deadline: Pick<Deadline, "fromMs">) => number | undefined,
+  made: (deadline: Deadline) => number | undefined,
 ): JudgedDeadlines {
   const findings: DeadlineFinding[] = [];
   const timezone = policy.timezone;

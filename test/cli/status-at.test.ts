@@ -71,6 +71,7 @@ const endedAt = (hour: number, end: Partial<Outcome> = {}) => [{ slotHour: 2, ho
 const failed = { status: "failed", reason: "run-failed" } as const;
 const overMasks = { kind: "run", fromMasks: { name: "*" } } as const;
 const jobs = { kind: "run", syncJobs: [42, 43] } as const;
+const other = { kind: "run", syncJobs: [43] } as const;
 
 describe("syncline status --at", () => {
   it("says which policies had not succeeded by then, and why, of those that were due", async () => {
@@ -86,6 +87,8 @@ describe("syncline status --at", () => {
       { policy: nightly("open"), slots: twoAt, ends: [] },
       { policy: nightly("half", { action: jobs }), slots: [{ hour: 2, targets: ["42", "43"] }], ends: endedAt(3) },
       { policy: nightly("grown", { action: jobs }), slots: twoAt, ends: endedAt(3) },
+      { policy: nightly("swapped", { action: other }), slots: twoAt, ends: endedAt(3, failed) },
+      { policy: nightly("swapped-after-all-was-well", { action: other }), slots: twoAt, ends: endedAt(3) },
       {
         policy: nightly("conflicts"),
         slots: twoAt,
@@ -150,7 +153,7 @@ describe("syncline status --at", () => {
     const six = await status("--at", "yesterday 06:00");
     expect([six.code, six.err]).toEqual([1, ""]);
     expect(six.out).toMatch(
-      /^at \S+ 06:00:00 UTC, since the midnight before: 4 of 17 policies due had succeeded; 4 policies had nothing due; 1 policy is planned only since later\n/,
+      /^at \S+ 06:00:00 UTC, since the midnight before: 5 of 19 policies due had succeeded; 4 policies had nothing due; 1 policy is planned only since later\n/,
     );
     const rows = six.out
       .split("\n")
@@ -161,6 +164,7 @@ describe("syncline status --at", () => {
       late: "slot 02:00 UTC had not ended; its last end is succeeded, 07:00 UTC",
       open: "slot 02:00 UTC had not ended",
       half: "sync job 43 had not ended",
+      swapped: "sync job 42 failed (run-failed)",
       conflicts: "sync job 42 conflicts (new-conflicts)",
       overlapped: "sync job 42 skipped (overlap)",
       missed: "slot 02:00 UTC missed (outside-window)",

@@ -244,6 +244,37 @@ describe("a deadline", () => {
     ]);
   });
 
+  const over = (...syncJobs: number[]) => testPolicy({ ...nightly, action: { kind: "run", syncJobs } });
+
+  it("is none for a sync job that came after its slot", async () => {
+    await look("20T12:00");
+    await record(started);
+    await end("42", "21T02:40");
+    await end("43", "21T02:50");
+    for (const later of [over(42, 43, 44), over(44)]) {
+      policies = [later];
+      await look("21T06:01");
+      expect(told()).toEqual([]);
+      expect(await describeDeadline(later, { slotMs, nowMs }, store)).toMatch("kept at 02:50 UTC");
+    }
+  });
+
+  it.each<[string, Policy, Parameters<typeof end>]>([
+    ["beside one that failed", over(42, 43, 44), ["43", "21T07:00", { origin: "manual" }, at("21T06:30")]],
+    ["in place of those that ran", over(44), ["44", "22T03:00", {}, at("22T02:30")]],
+  ])("is made up for, also with a sync job that came later: %s", async (_where, later, good) => {
+    await look("20T12:00");
+    await record(started);
+    await end("42", "21T02:40");
+    await end("43", "21T02:50", { status: "failed", reason: "run-failed" });
+    policies = [later];
+    await look("21T06:01");
+    expect(told()).toEqual(["late nightly: late for 06:00 UTC: sync job 43 failed (run-failed)"]);
+    await end(...good);
+    await look("22T03:01");
+    expect(told().slice(1)).toEqual([expect.stringMatching(/^recovered nightly: recovered, /)]);
+  });
+
   it("begins with its expectation: a reload in the morning judges no earlier hour", async () => {
     policies = [testPolicy({ ...nightly, expect: { kind: "successBy", at: "05:00", on: "*" } })];
     await look("20T12:00");
