@@ -157,7 +157,7 @@ async function readPolicies(metrics: Metrics, parts: GaugeParts, slots: PolicySl
   const { policies } = current.set;
   const [known, notes, late] = await Promise.all([
     readSuccesses(policies, store, parts.pauses),
-    readTroubles(store),
+    readTroubles(store, policies),
     readLate(policies, store),
   ]);
   const facts = { ...known, notes, late };

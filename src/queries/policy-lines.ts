@@ -138,7 +138,7 @@ export async function readPolicyLines(
   const down = new Set(services.flatMap(({ service, breaker }) => (breaker === "open" ? [service] : [])));
   const [states, troubles, allLate, totalsOf] = await Promise.all([
     readStates(policies.map(({ name }) => name)),
-    readTroubles(store),
+    readTroubles(store, policies),
     readLate(policies, store),
     readConflictTotals(policies, store),
   ]);

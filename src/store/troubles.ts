@@ -1,5 +1,6 @@
 // What went wrong with policies and is not well again, the same on every replica. One sorted set:
 // `KIND/POLICY/TARGET` → when it last happened.
+import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { type Outcome, weightOf } from "../model/outcome.ts";
 import type { Store } from "./redis.ts";
 
@@ -40,14 +41,25 @@ export interface TroubleNote {
   readonly atMs: number;
 }
 
-/** Reads all notes, oldest first; one for each target of a policy. */
-export async function readTroubles(store: Store): Promise<TroubleNote[]> {
+/**
+ * Reads all notes, oldest first; one for each target of a policy. Of these policies without what
+ * they do not name any more; a missed slot has no target.
+ */
+export async function readTroubles(store: Store, policies: readonly Policy[] = []): Promise<TroubleNote[]> {
   const found = await store.redis.zrange(troublesKey(store), "0", "-1", "WITHSCORES");
+  const noted = new Set(found.map((member) => member.split("/")[1]));
+  const named = new Map(
+    policies.flatMap(({ name, action }) => {
+      const targets = noted.has(name) ? targetsOf(action) : undefined;
+      return targets === undefined ? [] : [[name, new Set(targets).add("")]];
+    }),
+  );
   const notes: TroubleNote[] = [];
   for (let index = 0; index + 1 < found.length; index += 2) {
-    const [kind, policy = ""] = (found[index] ?? "").split("/");
+    const [kind, policy = "", ...target] = (found[index] ?? "").split("/");
     const trouble = notedTroubles.find((one) => one === kind);
-    if (trouble !== undefined) notes.push({ trouble, policy, atMs: Number(found[index + 1]) });
+    const isGone = named.get(policy)?.has(target.join("/")) === false;
+    if (trouble !== undefined && !isGone) notes.push({ trouble, policy, atMs: Number(found[index + 1]) });
   }
   return notes;
 }

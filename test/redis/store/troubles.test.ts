@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
+import type { Policy } from "../../../src/config/policy-set.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import { History } from "../../../src/store/history.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { readTroubles, troublesKey } from "../../../src/store/troubles.ts";
 import { testOutcome } from "../../support/outcomes.ts";
+import { testPolicy } from "../../support/policies.ts";
 import { storeForTest } from "../../support/redis.ts";
 
 let ended = 0;
@@ -17,8 +19,9 @@ async function end(policy: string, changes: Partial<Outcome>, atMs = Date.now())
   await new History(store).record(testOutcome({ taskId: `task-${ended}`, policy, finishedAt, ...changes }));
 }
 
-async function troublesOf(policy: string): Promise<string[]> {
-  return (await readTroubles(store)).flatMap((one) => (one.policy === policy ? [one.trouble] : [])).toSorted();
+async function troublesOf(policy: string, action?: Policy["action"]): Promise<string[]> {
+  const notes = await readTroubles(store, action && [testPolicy({ name: policy, action })]);
+  return notes.flatMap((one) => (one.policy === policy ? [one.trouble] : [])).toSorted();
 }
 
 describe("the troubles of policies in Redis", () => {
@@ -66,6 +69,16 @@ describe("the troubles of policies in Redis", () => {
     ]);
     await end("late", { status: "missed", reason: "too-late" });
     expect(await troublesOf("late")).toEqual(["missed", "missed"]);
+    expect(await troublesOf("late", { kind: "run", syncJobs: [1] })).toEqual(["missed"]);
+  });
+
+  it("are none of what its policy does not name any more", async () => {
+    await end("less", { target: "42", status: "failed", reason: "run-failed" });
+    await end("less", { target: "43", status: "missed", reason: "too-late" });
+    expect(await troublesOf("less", { kind: "run", syncJobs: [42, 43] })).toEqual(["failing", "missed"]);
+    expect(await troublesOf("less", { kind: "run", syncJobs: [43] })).toEqual(["missed"]);
+    expect(await troublesOf("less", { kind: "run", syncJobs: [44] })).toEqual([]);
+    expect(await troublesOf("less", { kind: "run", fromMasks: {} })).toEqual(["failing", "missed"]);
   });
 
   it("are let go of after 31 days, and are never more than 20,000", async () => {
