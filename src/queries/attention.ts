@@ -329,9 +329,9 @@ export function nextStepOf(line: PolicyLine): string {
   if (health === "unknown" && worst?.last.kind !== "poll")
     return "Look at the service whether it ran before you replay it";
   if (health === "conflicts") return "Settle them at the service; the list of conflicts is read again at the next run";
-  if (health === "missed") return "Run it now, if it is needed; the story of the missed slot tells why";
-  if (health === "late" && underWayMs !== undefined)
+  if ((health === "missed" || health === "late") && underWayMs !== undefined)
     return "Its run has not ended yet: look what it waits for before you start another";
+  if (health === "missed") return "Run it now, if it is needed; the story of the missed slot tells why";
   if (health === "late") return "Run it now, if that is soon enough; the story of its last slot tells why";
   if (health === "unplanned") return "Is a scheduler alive, and does it have this policy?";
   return reason ?? `Look at ${policy.service} for the cause; the run tells what was sent, answered and seen`;

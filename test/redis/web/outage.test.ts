@@ -11,6 +11,7 @@ import { keepPolicySet } from "../../../src/store/kept-policies.ts";
 import { redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
 import { runHere } from "../../support/commands-here.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
@@ -163,4 +164,21 @@ it("a miss is made up for by the next run, until two intervals have no success",
     ["late-again", "missed", false, hoursAgo(0)],
     ["due", "unplanned", false, new Date(Math.ceil((nowMs - 10_800_000 + 1) / 3_600_000) * 3_600_000).toISOString()],
   ]);
+});
+
+it("a run that goes on is not started again for a slot that was missed before", async () => {
+  const more = { service, expect: { kind: "successBy", at: "06:00", on: "*" } } as const;
+  const own = await webForTest({ story: { going: { endings: ["ok", "missed"], more } } });
+  const nowMs = await redisTimeMs(own.store);
+  const late = { sinceMs: nowMs, fromMs: nowMs - 60_000, atMs: nowMs, toldMs: nowMs, why: "it had not ended" };
+  const state = JSON.stringify({ v: 1, expect: "", judgedMs: nowMs, late, sinks: [] });
+  await own.store.redis.hset(own.store.key("notifications", "deadlines"), "going", state);
+  const id = `going__run__42__${Math.floor(nowMs / 1_000)}`;
+  const journal = new StartJournal(own.store);
+  await journal.claim(id, "me");
+  const task = { id, kind: "run", service, repository: "HR", target: "42" } as const;
+  await journal.beginSending(task, "me", { startByMs: 9e15, baseline: "" });
+  const told = async () => JSON.parse(await (await own.ask("/api/v1/attention")).text()).items;
+  const nextStep = expect.stringMatching(/^Its run has not ended yet: /);
+  await expect.poll(told, { interval: 300 }).toMatchObject([{ name: "going", state: "missed", nextStep }]);
 });
