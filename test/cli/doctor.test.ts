@@ -2,7 +2,6 @@
 // should be.
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -10,12 +9,14 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
+import { FeedStore } from "../../src/store/feed-store.ts";
 import { Quarantines } from "../../src/store/pauses.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { createAuthority, signedBy } from "../support/certificates.ts";
 import { runHere } from "../support/commands-here.ts";
 import { Syncline, syncline } from "../support/processes.ts";
 import { freePort, ownFolder, startServer } from "../support/redis-servers.ts";
+import { startServer as startService } from "../unit/service/test-server.ts";
 
 interface Line {
   readonly check: string;
@@ -63,6 +64,22 @@ async function doctor(
   const lines: readonly Line[] = report?.checks ?? [];
   const about = (check: string) => lines.filter((line) => line.check === check);
   return { ...ended, file, environment, report, lines, about };
+}
+
+/**
+ * Asks the doctor about a service of empty lists and the sync job 1. It answers otherwise what
+ * `answer` says: a body, or the status of a refusal.
+ */
+async function doctorOf(
+  answer: (url: string) => string | number | undefined,
+  { service = "", args = [] as readonly string[] } = {},
+) {
+  const server = await startService(({ url }, response) => {
+    const said = answer(url) ?? (url.includes("/syncjobs(") ? '{"syncJobId":1}' : '{"value":[]}');
+    response.writeHead(typeof said === "number" ? said : 200).end(typeof said === "number" ? "" : said);
+  });
+  const text = `baseUrl: "${server.url}", token: { env: TEST_TOKEN }, ${mapping}${service === "" ? "" : `, ${service}`}`;
+  return doctor({ service: text, policies: "  - { name: a, service: main, run: { syncJobs: [1] } }" }, { args });
 }
 
 const bad = (lines: readonly Line[]) => lines.filter(({ level }) => level === "problem");
@@ -136,23 +153,33 @@ describe("syncline doctor", () => {
   });
 
   it("tells a token that may not read triggers from one that is refused", async () => {
-    const server = createHttpServer(({ url = "" }, response) => {
-      if (url.includes("/trigger")) response.writeHead(403).end();
-      else response.end(url.includes("/syncjobs(") ? '{"syncJobId":1}' : '{"value":[]}');
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const { port } = server.address() as AddressInfo;
-    const policies = "  - { name: a, service: main, run: { syncJobs: [1] } }";
-    const found = await doctor({
-      service: `baseUrl: "http://127.0.0.1:${port}", token: { env: TEST_TOKEN }, ${mapping}`,
-      policies,
-    });
-    server.close();
+    const found = await doctorOf((url) => (url.includes("/trigger") ? 403 : undefined));
     expect([found.code, bad(found.lines)]).toEqual([0, []]);
     expect(found.about("token")).toMatchObject([
       { level: "warning", what: expect.stringContaining("may not read triggers: the service answered with status") },
     ]);
     expect(found.about("sync jobs")).toMatchObject([{ level: "ok", what: "1 of 1 that policies name are there" }]);
+  });
+
+  it("finds lists of runs that cannot be read, also where triggers are broken", async () => {
+    const prefix = "{doctor-lists}";
+    const store = await openStore({ url: redisUrl, prefix });
+    const feed = { service: "main", repository: null, list: "conflictDetails" } as const;
+    await new FeedStore(store).failWalk(feed, "forbidden: as before");
+    const found = await doctorOf(
+      (url) => {
+        if (url.includes("trigger")) return '{"value":[{"isActive":"yes"}]}';
+        return url.includes("activities") ? '{"value":[],"@odata.nextLink":"ftp://elsewhere/"}' : 403;
+      },
+      { args: ["--prefix", prefix] },
+    );
+    await store.close();
+    expect(found.about("service")).toMatchObject([{ level: "ok" }]);
+    expect(found.about("triggers")).toMatchObject([{ level: "warning", what: expect.stringContaining("wrong type") }]);
+    expect(found.about("feeds")).toMatchObject([
+      { level: "problem", subject: "activities of main", what: expect.stringContaining("was not followed") },
+      { level: "problem", subject: "conflictDetails of main", what: expect.stringContaining("status 403") },
+    ]);
   });
 
   it("names each missing sync job with policy, file and line, also on a 404", async () => {

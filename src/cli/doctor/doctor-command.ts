@@ -50,7 +50,7 @@ interface DoctorOptions extends SetOptions {
 const servicesAtOnce = 4;
 
 const help = `
-Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at the sync jobs and masks of policies (not of \`apply\`), at triggers, mappings, zones, calendars, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file, what waits; nothing is sent), and at who is alive. It only reads.
+Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at the sync jobs and masks of policies (not of \`apply\`), at triggers, lists of runs, mappings, zones, calendars, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file, what waits; nothing is sent), and at who is alive. It only reads.
 Without --config it checks the policies that run; of addresses that may be secret, such as a token URL's query, Redis keeps the host only.
 Tokens, certificates and files are looked for on this machine: run it where \`syncline serve\` runs, in a pod.
 Each line is ok, a warning (it works, with a risk) or a problem (it will not work), and says what to do.
@@ -120,7 +120,9 @@ async function ask(set: PolicySet, redis: CheckedRedis, withinMs: number, io: Co
   });
   const [redisFindings, sinkFindings] = await all.finally(() => done.abort());
   await timer;
-  findings.push(...redisFindings, ...sinkFindings);
+  const isTold = ({ check, subject }: Finding) =>
+    check === "feeds" && findings.some((one) => one.check === check && one.subject === subject);
+  findings.push(...redisFindings.filter((one) => !isTold(one)), ...sinkFindings);
   if (signal.aborted) findings.push(cutShort(withinMs, left));
   return findings;
 }

@@ -1,13 +1,17 @@
 // The checks of `syncline doctor` that ask one service: reachable, token, identity, triggers,
-// masks, sync jobs. Sends reads only, and stops after a failed first one.
+// masks, the lists of runs, sync jobs. Sends reads only, and stops when it is not reached.
 
 import { matchesMask, type Policy, type ServiceSettings } from "../../config/policy-set.ts";
 import { fewAtATime } from "../../core/batcher.ts";
 import { systemClock } from "../../core/clock.ts";
+import type { ErrorKind } from "../../core/errors.ts";
 import { defined } from "../../core/json.ts";
 import { showName } from "../../core/plain-text.ts";
 import { type ActivePredicate, createActivePredicate } from "../../feeds/mapping.ts";
+import { operationOf } from "../../feeds/service-list.ts";
+import { showFeed } from "../../queries/service-words.ts";
 import { type Mask, ServiceError, type SyncJob, type SyncService } from "../../service/client.ts";
+import { followedLists } from "../../tasks/followed-lists.ts";
 import { syncJobsOf } from "../deleted-targets.ts";
 import { showPlace } from "../table.ts";
 import { describeFailure, type Finding, findingFor, shortOf, withinLines } from "./finding.ts";
@@ -29,6 +33,15 @@ const checkedMax = 5_000;
 const atOnceMax = 4;
 /** After this many failures in a row that say nothing about the sync job, the check stops. */
 const silentMax = 5;
+/** Failures that may be about the triggers alone. */
+const ofOneList: ReadonlySet<ErrorKind> = new Set([
+  "forbidden",
+  "server",
+  "contract",
+  "not-found",
+  "bad-request",
+  "undocumented",
+]);
 
 /** Checks one service. */
 export async function checkService(check: ServiceCheck): Promise<readonly Finding[]> {
@@ -36,15 +49,15 @@ export async function checkService(check: ServiceCheck): Promise<readonly Findin
   const subject = settings.name;
   const repositories = [...new Set(policies.map(({ repository }) => repository))];
   const beganMs = systemClock.monotonicMs();
-  let forbidden: ServiceError | undefined;
+  let triggersError: ServiceError | undefined;
   try {
     check.progress(`${subject}: reaching it`);
     await client.getTriggers(defined({ repository: repositories[0] }), { signal: check.signal });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    if (error.kind !== "forbidden" || !(await mayReadActivities(check, repositories[0])))
+    if (!ofOneList.has(error.kind) || !(await mayReadActivities(check, repositories[0])))
       return [describeFailure(subject, error, settings.baseUrl)];
-    forbidden = error;
+    triggersError = error;
   }
   const tookMs = Math.round(systemClock.monotonicMs() - beganMs);
   const expiresAtMs = client.tokenExpiresAtMs;
@@ -52,21 +65,23 @@ export async function checkService(check: ServiceCheck): Promise<readonly Findin
   const token = findingFor("token", subject);
   const findings: Finding[] = [
     findingFor("service", subject).ok(`${settings.baseUrl} answered within ${tookMs} ms`),
-    forbidden === undefined
-      ? token.ok(`accepted${tokenEnd}`)
-      : token.warning(`it may not read triggers: ${shortOf(forbidden)}`, "give its account the right to read them"),
+    triggersError?.kind === "forbidden"
+      ? token.warning(`it may not read triggers: ${shortOf(triggersError)}`, "give its account the right to read them")
+      : token.ok(`accepted${tokenEnd}`),
     ...(await checkIdentity(check)),
   ];
   for (const repository of repositories) {
     const mine = policies.filter((policy) => policy.repository === repository);
     if (mine.some(({ action }) => action.kind === "run")) findings.push(await checkTriggers(check, repository));
-    findings.push(...(await checkMasks(check, repository, mine)));
+    findings.push(...(await checkMasks(check, repository, mine)), ...(await checkLists(check, repository, mine)));
   }
+  const isTold = triggersError?.kind === "forbidden" || policies.some(({ action }) => action.kind === "run");
+  if (triggersError !== undefined && !isTold) findings.push(await checkTriggers(check, repositories[0]));
   findings.push(...(await checkSyncJobs(check)));
   return findings;
 }
 
-/** Whether the token is valid, though it may not read triggers. */
+/** Whether the service answers and takes the token, though its triggers cannot be read. */
 async function mayReadActivities({ client, signal }: ServiceCheck, repository: string | undefined): Promise<boolean> {
   try {
     await client.getActivities(defined({ repository }), { signal });
@@ -158,6 +173,30 @@ async function checkMasks(
     return ok(`${picked.length} of ${masks.length} masks match: ${count} sync jobs`);
   });
   return withinLines(findings);
+}
+
+/** Reads the beginning of the lists that show how a run went. */
+async function checkLists(
+  { settings: { name: service }, client, signal, progress }: ServiceCheck,
+  repository: string | undefined,
+  policies: readonly Policy[],
+): Promise<readonly Finding[]> {
+  if (!policies.some(({ action, follow }) => action.kind === "run" && follow.until !== "accepted")) return [];
+  const findings: Finding[] = [];
+  for (const list of followedLists) {
+    const subject = showFeed({ service, repository: repository ?? null, list });
+    progress(subject);
+    const unread = "runs are started, and end as unknown, until it can be read";
+    const failure = await orUnread(findingFor("feeds", subject).problem, unread, async () => {
+      for await (const { linkProblem } of client.pages(operationOf[list], defined({ repository }), { signal })) {
+        if (linkProblem !== undefined) throw linkProblem;
+        break;
+      }
+      return undefined;
+    });
+    if (failure !== undefined) findings.push(failure);
+  }
+  return findings;
 }
 
 /** Runs one check; a failed exchange is a finding, too. */
