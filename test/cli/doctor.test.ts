@@ -182,6 +182,25 @@ describe("syncline doctor", () => {
     ]);
   });
 
+  it("takes the answer about another sync job or identity, or about none, for none", async () => {
+    const [asked, other] = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
+    const found = async (syncJob: string, identity: string) => {
+      const { lines } = await doctorOf(
+        (url) => (url.includes("syncjobs") ? syncJob : url.includes("identities") ? identity : undefined),
+        { service: `identity: { id: ${asked}, repository: HR }` },
+      );
+      return bad(lines).map(({ what }) => what.replace(/ \(policy.*/, ""));
+    };
+    expect(await found('{"value":[{"syncJobId":1}]}', '{"value":null}')).toEqual([
+      `repository HR has no identity ${asked}`,
+      "the answer shows no sync job",
+    ]);
+    expect(await found('{"syncJobId":10}', `{"value":[{"id":"${other}"}]}`)).toEqual([
+      `the service answered with identity ${other} instead of ${asked}`,
+      "the service answered with sync job 10 instead of 1",
+    ]);
+  });
+
   it("names each missing sync job with policy, file and line, also on a 404", async () => {
     const policies =
       "  - { name: a, service: main, repository: HR, run: { syncJobs: [1, 99] } }\n  - { name: b, service: main, repository: HR, activate: { syncJobs: [99] } }";

@@ -12,6 +12,7 @@ import { operationOf } from "../../feeds/service-list.ts";
 import { showFeed } from "../../queries/service-words.ts";
 import { type Mask, ServiceError, type SyncJob, type SyncService } from "../../service/client.ts";
 import { followedLists } from "../../tasks/followed-lists.ts";
+import { describeOther } from "../../tasks/step.ts";
 import { syncJobsOf } from "../deleted-targets.ts";
 import { showPlace } from "../table.ts";
 import { describeFailure, type Finding, findingFor, shortOf, withinLines } from "./finding.ts";
@@ -100,8 +101,10 @@ async function checkIdentity({ settings, client, signal }: ServiceCheck): Promis
   const unread = "check services.*.identity: id and repository, and whether the token may load identities";
   const finding = await orUnread(problem, unread, async () => {
     const [found] = await client.getIdentityById(id, { repository }, { signal });
-    if (found === undefined)
+    if (found === undefined || (found.id == null && found.name == null))
       return problem(`repository ${repository} has no identity ${id}`, "check services.*.identity");
+    if (found.id != null && found.id.toLowerCase() !== id.toLowerCase())
+      return problem(`the service answered with identity ${found.id} instead of ${id}`, "check services.*.identity");
     const name = found.name ?? id;
     if (!administrator || found.isAdministrator === true)
       return ok(`${name} was loaded${administrator ? ", an administrator" : ""}`);
@@ -237,9 +240,12 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
     try {
       const query = { ...defined({ repository: named.repository }), ...select };
       const syncJob = await client.getSyncJobById(named.id, query, { signal });
-      found += 1;
       silent = 0;
-      wrong[index] = [...wrongGuards(named, syncJob.name), ...wrongPredicate(named, syncJob, predicate)];
+      const other = describeWrongAnswer(named, syncJob);
+      if (other === undefined) {
+        found += 1;
+        wrong[index] = [...wrongGuards(named, syncJob.name), ...wrongPredicate(named, syncJob, predicate)];
+      } else missing[index] = other;
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       silent = saysSomething(error) ? 0 : silent + 1;
@@ -306,16 +312,30 @@ function wrongPredicate(
   return [findingFor("sync jobs", `${policy.service}, ${id}`).problem(what, cure)];
 }
 
-/** 404 is not documented for this read (service-interface §7), so a 400 may mean the same. */
-function describeMissing(
-  { id, repository, policies }: NamedSyncJob,
-  error: ServiceError,
-  select?: readonly string[],
-): Finding {
+/** Findings about one sync job, and which policies name it. */
+function aboutNamed({ id, repository, policies }: NamedSyncJob) {
   const [first] = policies;
   const more = policies.length > 1 ? ` and ${policies.length - 1} more` : "";
   const who = first === undefined ? "" : ` (policy ${first.name}, ${first.where.file}:${first.where.line}${more})`;
-  const { warning, problem } = findingFor("sync jobs", `${showPlace(first?.service ?? "", repository)}, ${id}`);
+  return { ...findingFor("sync jobs", `${showPlace(first?.service ?? "", repository)}, ${id}`), who };
+}
+
+/** With the wrong form of a path, the answer may be a list. */
+function describeWrongAnswer(named: NamedSyncJob, syncJob: SyncJob): Finding | undefined {
+  const isNone = syncJob.syncJobId == null && syncJob.name == null;
+  const other = isNone ? "the answer shows no sync job" : describeOther({ target: String(named.id) }, syncJob);
+  if (other === undefined) return undefined;
+  const { problem, who } = aboutNamed(named);
+  return problem(
+    `${other}${who}`,
+    `check services.*.pathForm; \`syncline api GetSyncJobById --key ${named.id}\` shows the answer`,
+  );
+}
+
+/** 404 is not documented for this read (service-interface §7), so a 400 may mean the same. */
+function describeMissing(named: NamedSyncJob, error: ServiceError, select?: readonly string[]): Finding {
+  const { id, policies } = named;
+  const { warning, problem, who } = aboutNamed(named);
   const correct = "correct the id or the repository, or remove it from the policy";
   switch (error.kind) {
     case "not-found":
