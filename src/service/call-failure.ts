@@ -46,13 +46,13 @@ interface AnswerHead {
 }
 
 /**
- * Whether a 404, or a 400 for a read, may be a proxy's, which has no way to the service: it says
- * nothing of what was asked for. `text`: undefined when the body was cut.
+ * Whether a 404, or a 400 for a read or an update, may be a proxy's, which has no way to the
+ * service: it says nothing of what was asked for. `text`: undefined when the body was cut.
  */
 function isProxyAnswer(method: string, { status, headers, text }: AnswerHead & { readonly text?: string }): boolean {
   const mayBePage = text === undefined ? /html/i.test(headers.contentType ?? "") : isPage(headers.contentType, text);
   if (status === 404) return headers.routerError !== undefined || mayBePage;
-  return status === 400 && method === "GET" && mayBePage;
+  return status === 400 && (method === "GET" || method === "PUT") && mayBePage;
 }
 
 const proxyProblem = "a web page, or the answer of a router, is not the service's word: check baseUrl";

@@ -34,7 +34,7 @@ const rows: readonly Row[] = [
   { what: "DNS, refused, TLS, connection time-out; no token for now", kind: "unreachable", sent: "no" },
   { what: "reset, cut or time-out after the connection stood", kind: "answer-lost", sent: "maybe" },
   {
-    what: "2xx of the wrong shape or size; a login page; a proxy's 404, or its 400 for a read",
+    what: "2xx of the wrong shape or size; a login page; a proxy's 404, or its 400 for a read or an update",
     kind: "contract",
     sent: "maybe",
   },

@@ -105,6 +105,12 @@ function told({ result, puts }: Pick<Awaited<ReturnType<typeof step>>, "result" 
 const rows: readonly (readonly [what: string, answer: Answer, look: string, put: string])[] = [
   ["302", status(302, { location: "/login" }), "end failed bad-answer, 0 PUT", "end unknown bad-answer, 2 PUT"],
   ["400", status(400), "end failed refused, 0 PUT", "end failed read-only-field, 1 PUT"],
+  [
+    "a proxy's 400",
+    (response) => response.writeHead(400).end("<html><title>400 The SSL certificate error</title>"),
+    "end failed bad-answer, 0 PUT",
+    "end unknown bad-answer, 2 PUT",
+  ],
   ["401", status(401), "end failed no-access, 0 PUT", "end failed no-access, 1 PUT"],
   ["403", status(403), "end failed no-access, 0 PUT", "end failed no-access, 1 PUT"],
   ["404", status(404), "end failed no-target, 0 PUT", "end failed no-target, 1 PUT"],
