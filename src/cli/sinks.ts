@@ -64,23 +64,25 @@ async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
     const backlogs = await readSinks(set, store, target);
     const nowMs = await redisTimeMs(store);
     const digests = await readLastDigests(set, { store, target, nowMs });
-    return { sinks: [...set.sinks.values()], nowMs, digests, states: new Map(backlogs.map((one) => [one.sink, one])) };
+    const sinks = [...set.sinks.values()].map((sink) => ({ name: sink.name, to: showReceiver(sink) }));
+    for (const { sink: name } of backlogs) if (!set.sinks.has(name)) sinks.push({ name, to: "not configured" });
+    return { sinks, nowMs, digests, states: new Map(backlogs.map((one) => [one.sink, one])) };
   });
   const stuck = [...states.values()].filter((state) => isStuck(state, nowMs));
   if (stuck.length > 0) io.exitCode = 1;
   if (options.json) {
-    const all = sinks.map((sink) => ({
-      ...{ sink: sink.name, to: showReceiver(sink), ...states.get(sink.name) },
-      lastDigest: toIso(lastDigestMs(sink.name, digests)),
+    const all = sinks.map(({ name, to }) => ({
+      ...{ sink: name, to, ...states.get(name) },
+      lastDigest: toIso(lastDigestMs(name, digests)),
     }));
     return io.out(safeJson(all));
   }
   if (sinks.length === 0) return io.err("no sink is configured: `sinks` of a policy file (docs/notifications.md)");
-  const rows = sinks.map((sink) => {
-    const lastMs = lastDigestMs(sink.name, digests);
-    const state = states.get(sink.name);
+  const rows = sinks.map(({ name, to }) => {
+    const lastMs = lastDigestMs(name, digests);
+    const state = states.get(name);
     const backlog = state === undefined ? ["no worker has had it yet", "", "", ""] : backlogCells(state);
-    return [sink.name, showReceiver(sink), ...backlog, lastMs === undefined ? "" : showInstant(lastMs)];
+    return [name, to, ...backlog, lastMs === undefined ? "" : showInstant(lastMs)];
   });
   io.out(toTable(["sink", "to", ...backlogHeading, "last digest"], rows, io));
   for (const { sink } of stuck) {

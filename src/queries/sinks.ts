@@ -20,17 +20,25 @@ export interface SinkState extends SinkBacklog {
 /** A sink is stuck when its first notice waits this long, as in the alert SynclineSinkStuck. */
 const stuckAfterMs = 900_000;
 
-/** The sinks that a worker has run: for others, nothing is written to Redis. */
+/**
+ * The sinks that a worker has run: for others, nothing is written to Redis. One that is configured
+ * no longer is there while notices wait; it is not stuck, since no worker tries. A view without
+ * sinks shows none.
+ */
 export async function readSinks(
   { sinks }: Pick<PolicySet, "sinks">,
   store: Store,
   target: RedisTarget,
 ): Promise<readonly SinkState[]> {
-  const known = (await new SinkStore(store).all()).filter(({ name }) => sinks.has(name));
+  const known = sinks.size === 0 ? [] : await new SinkStore(store).all();
   const queues = new NoticeQueues(target, silentLog);
   try {
     const states: SinkState[] = [];
-    for (const { name, dropped } of known) states.push({ sink: name, dropped, ...(await queues.backlog(name)) });
+    for (const { name: sink, dropped } of known) {
+      const backlog = await queues.backlog(sink);
+      if (sinks.has(sink)) states.push({ sink, dropped, ...backlog });
+      else if (backlog.waiting > 0) states.push({ sink, dropped, ...backlog, oldestMs: undefined });
+    }
     return states;
   } finally {
     await queues.close();

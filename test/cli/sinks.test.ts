@@ -164,13 +164,15 @@ describe("syncline sinks", () => {
     if (loaded.ok) await keepPolicySet(store, loaded.set, "test");
     const queues = new NoticeQueues(target, silentLog);
     try {
-      await new SinkStore(store).seen(["ops"]);
+      await new SinkStore(store).seen(["ops", "renamed", "gone"]);
+      await queues.add("renamed", [noticeOf("c")], 10);
       await queues.add("ops", [noticeOf("a"), noticeOf("b")], 10);
       const fresh = await list();
       expect(fresh.code).toBe(0);
       expect(fresh.out).toMatch(/ops +webhook \(slack\) at 127\.0\.0\.1:\d+ +2 +\S+ \S+Z +0 +0\n/);
       expect(fresh.out).toMatch(/log +file \S+notices\.jsonl +no worker has had it yet/);
-      expect(fresh.out).not.toContain("canary");
+      expect(fresh.out).toMatch(/renamed +not configured +1 +0 +0/);
+      expect(fresh.out).not.toMatch(/canary|gone/);
       for (const name of await store.redis.keys(`${prefix}*`)) {
         if ((await store.redis.type(name)) !== "hash") continue;
         const data = await store.redis.hget(name, "data");
@@ -179,7 +181,12 @@ describe("syncline sinks", () => {
       }
       const stuck = await list();
       expect([stuck.code, stuck.out]).toEqual([1, expect.stringContaining("`syncline sinks test ops` says why")]);
-      expect(JSON.parse((await list("--json")).out)).toMatchObject([{ sink: "ops", waiting: 2 }, { sink: "log" }]);
+      expect(stuck.out).not.toContain("test renamed");
+      expect(JSON.parse((await list("--json")).out)).toMatchObject([
+        { sink: "ops", waiting: 2 },
+        { sink: "log" },
+        { sink: "renamed", waiting: 1 },
+      ]);
     } finally {
       await queues.close();
       await store.close();
