@@ -82,6 +82,18 @@ it("tells in its tab how much needs a person, also when that changes", async () 
   await expect.poll(() => page.title()).toBe("1 needs a person · Syncline");
 });
 
+it("keeps a cause of failures open when a newer one comes before it", async () => {
+  const endings = Array.from({ length: 7 }, () => "failed" as const);
+  const own = await webForTest({ story: { orders: { endings }, prices: { endings: ["ok"] } } });
+  const page = await (await browserForTest(await own.serve())).open("/failed?since=all");
+  await page.getByText("2 older").click();
+  const at = new Date(Date.now() + 1_000).toISOString();
+  const failed = { policy: "prices", taskId: `prices__run__42__${Date.now()}`, slot: at, finishedAt: at } as const;
+  await new History(own.store).record(testOutcome({ ...failed, status: "failed", reason: "run-failed" }));
+  await expect.poll(() => page.getByRole("row").filter({ hasText: "prices" }).count()).toBe(1);
+  expect(await page.locator("details[open]").getByText("sync job 42").count()).toBe(2);
+});
+
 it("keeps what is typed when a page changes, and hears nothing while hidden", async () => {
   const own = await webForTest({ story: { orders: { endings: ["ok"] } } });
   const page = await (await browserForTest(await own.serve())).open("/audit");

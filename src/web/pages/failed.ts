@@ -71,9 +71,10 @@ function causeRow(cause: readonly FailedTask[], { nowMs, timezone }: FailedView,
   const lines = cause.slice(0, tasksShown).map(line);
   const rest = cause.length - tasksOpen;
   const cut = cause.length > tasksShown ? html`<p>The newest ${tasksShown}; the API has all.</p>` : "";
+  // By its id it stays the cause's when a newer cause comes before it.
   const closed =
     rest > 0
-      ? html`<details><summary>${rest} older</summary><ul class="tasks">${lines.slice(tasksOpen)}</ul>${cut}</details>`
+      ? html`<details id="older-${service}.${status}.${reason}"><summary>${rest} older</summary><ul class="tasks">${lines.slice(tasksOpen)}</ul>${cut}</details>`
       : "";
   const who = policies.size === 1 ? policyLink(only) : html`<b>${counted(policies.size, "policy", "policies")}</b>`;
   const times = cause.length === 1 ? "" : html`${at(oldest)} to `;
