@@ -23,7 +23,7 @@ const parametersOf: Readonly<Record<string, Readonly<Record<string, z.ZodType>>>
   "/audit": { policy: text(100), from: day, to: day, page },
 };
 
-/** What is asked for and makes sense; `done`, `again`: a change to report. `wrong`: the rest, in words. */
+/** What is asked for and makes sense, without `done` and `again`. `wrong`: the rest, in words. */
 export function readParameters(path: string, given: Readonly<Record<string, string>>) {
   // A map: an address may ask for `__proto__`.
   const known = new Map(Object.entries(parametersOf[path] ?? {}));
