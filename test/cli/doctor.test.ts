@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
-import { Quarantines } from "../../src/store/pauses.ts";
+import { Pauses, Quarantines } from "../../src/store/pauses.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { createAuthority, signedBy } from "../support/certificates.ts";
 import { runHere } from "../support/commands-here.ts";
@@ -309,15 +309,20 @@ describe("syncline doctor", () => {
       { policy: "nightly", slotMs: 1_000, isSuccess: false, note: "the last ended failed" },
       { after: 1, forMs: 3_600_000 },
     );
+    const renamed = { scope: "policy", name: "nightly-old", note: "migration", actor: "ana", untilMs: null } as const;
+    await new Pauses(store).set(renamed);
     await store.close();
     const policies =
       "  - { name: nightly, service: main, repository: HR, run: { syncJobs: [1] }, schedule: { every: 1h } }\n  - { name: then, service: main, repository: HR, run: { syncJobs: [2] }, after: { policy: nightly } }";
     const { code, about } = await doctor({ policies }, { args: ["--prefix", prefix] });
     expect(code).toBe(0);
     expect(about("pauses")).toMatchObject([
-      { level: "warning", subject: "policy nightly", cure: expect.stringContaining("syncline resume nightly") },
+      { level: "warning", subject: "policy nightly", cure: expect.stringContaining("`syncline resume nightly`") },
+      { level: "warning", subject: "policy nightly-old", cure: expect.stringMatching(/^was it renamed\? /) },
     ]);
     expect(about("chains")).toMatchObject([{ level: "ok", what: "then after nightly" }]);
+    const ofService = await doctor({ policies }, { args: ["--prefix", prefix, "--service", "main"] });
+    expect(ofService.about("pauses")).toHaveLength(1);
   });
 
   it("finds a Redis that evicts keys, one that is missing and a clock that is off", async () => {

@@ -90,17 +90,22 @@ interface CheckedRedis {
 /** Checks the policies and all that they need; without Redis and a file only Redis is judged. */
 async function examine(redis: CheckedRedis, options: DoctorOptions, io: CommandIo) {
   const { store } = redis;
-  const { config, service, within } = options;
+  const { config, service } = options;
   if (store === undefined && config === undefined) return { findings: redis.findings, slots: [] };
   const whole = store === undefined ? loadPoliciesOrThrow(config ?? "", io) : policySetFor(options, store, io);
   const set = narrow(await whole, service);
   const nowMs = systemClock.nowMs();
   const slots = nextSlots(set, nowMs);
-  return { findings: [...checkPolicies(set, slots, nowMs), ...(await ask(set, redis, within, io))], slots };
+  return { findings: [...checkPolicies(set, slots, nowMs), ...(await ask(set, redis, options, io))], slots };
 }
 
 /** Asks Redis and the services in parallel, until all have answered or the time is up. */
-async function ask(set: PolicySet, redis: CheckedRedis, withinMs: number, io: CommandIo): Promise<readonly Finding[]> {
+async function ask(
+  set: PolicySet,
+  redis: CheckedRedis,
+  { within: withinMs, service }: DoctorOptions,
+  io: CommandIo,
+): Promise<readonly Finding[]> {
   const timeUp = new AbortController();
   const done = new AbortController();
   const findings: Finding[] = [];
@@ -111,7 +116,7 @@ async function ask(set: PolicySet, redis: CheckedRedis, withinMs: number, io: Co
     findings.push(...(await askService(settings, set, signal, io)));
   };
   const all = Promise.all([
-    askStatus(set, redis),
+    askStatus(set, redis, service === undefined),
     checkSinks(set, signal),
     fewAtATime(set.services.values(), servicesAtOnce, askOne, signal),
   ]);
@@ -127,11 +132,15 @@ async function ask(set: PolicySet, redis: CheckedRedis, withinMs: number, io: Co
   return findings;
 }
 
-async function askStatus(set: PolicySet, { findings, store, target }: CheckedRedis): Promise<readonly Finding[]> {
+async function askStatus(
+  set: PolicySet,
+  { findings, store, target }: CheckedRedis,
+  isWhole: boolean,
+): Promise<readonly Finding[]> {
   if (store === undefined) return findings;
   try {
     const status = await readStatus(set, store, target);
-    return [...findings, ...judgeStatus(set, status, await findDeletedTargets(set, store))];
+    return [...findings, ...judgeStatus(set, status, { deleted: await findDeletedTargets(set, store), isWhole })];
   } catch (error) {
     if (!isRedisOutage(error) && !(error instanceof NewerVersionError)) throw error;
     const what = `what goes on cannot be read: ${errorText(error)}`;

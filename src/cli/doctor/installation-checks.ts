@@ -18,18 +18,21 @@ import { showUntil } from "../pause.ts";
 import { lastEventWarning } from "../validate.ts";
 import { type Finding, findingFor, withinLines } from "./finding.ts";
 
-/** Judges the running installation for these services and policies. */
+/** Judges the running installation for these services and policies. `isWhole`: for all. */
 export function judgeStatus(
   { policies }: PolicySet,
   status: Status,
-  deleted: readonly DeletedTarget[],
+  { deleted, isWhole }: { readonly deleted: readonly DeletedTarget[]; readonly isWhole: boolean },
 ): readonly Finding[] {
   const feeds = status.feeds.map(({ feed, what, cure }) => findingFor("feeds", showFeed(feed)).warning(what, cure));
+  const isOfNone = ({ scope, name, cause }: Pause) =>
+    scope === "policy" && cause === undefined && policies.every((policy) => policy.name !== name);
   return [
     ...judgePresence(status.processes, status.config.kept !== undefined),
     ...judgeOwners(status.owners),
     ...judgeConfig(status.config),
     ...judgePauses(status.pauses.filter((pause) => policies.some((policy) => isAbout(pause, policy)))),
+    ...withinLines(isWhole ? status.pauses.filter(isOfNone).map(judgeIdlePause) : []),
     ...judgeBreakers(status),
     ...withinLines(feeds),
     ...withinLines(deleted.map(judgeDeleted)),
@@ -76,7 +79,7 @@ function judgeConfig(config: RunningConfig): readonly Finding[] {
 }
 
 function judgePauses(pauses: readonly Pause[]): readonly Finding[] {
-  if (pauses.length === 0) return [findingFor("pauses").ok("nothing is paused or in quarantine")];
+  if (pauses.length === 0) return [findingFor("pauses").ok("none of these policies is paused or in quarantine")];
   const findings = pauses.map((pause) => {
     const how = pause.cause === undefined ? `paused by ${pause.actor}` : "in quarantine";
     const argument = {
@@ -89,6 +92,13 @@ function judgePauses(pauses: readonly Pause[]): readonly Finding[] {
     return findingFor("pauses", showSubject(pause)).warning(`${how} ${showUntil(pause)}: ${pause.note}`, cure);
   });
   return withinLines(findings);
+}
+
+/** Of a policy that was renamed, or removed. */
+function judgeIdlePause(pause: Pause): Finding {
+  const what = `paused by ${pause.actor} ${showUntil(pause)}, and there is no such policy: ${pause.note}`;
+  const cure = `was it renamed? Pause it under its new name; \`syncline resume ${pause.name}\` ends this one`;
+  return findingFor("pauses", showSubject(pause)).warning(what, cure);
 }
 
 function judgeBreakers({ services }: Status): readonly Finding[] {
