@@ -33,6 +33,8 @@ export interface ServiceListOptions {
   readonly onItems?: (items: readonly unknown[]) => void;
   /** Pages that a poll has just read: then only the count is requested. */
   readonly given?: readonly GivenPage[] | undefined;
+  /** Whether the last walk failed: then a stored link may be dead. */
+  readonly isFailing?: boolean;
 }
 
 /** A page that a poll has read. */
@@ -42,11 +44,13 @@ export interface GivenPage extends Pick<Page<unknown>, "items" | "url"> {
 
 /** The service's list, mapped; its pages throw what SyncService throws, and LinkExpired. */
 export function serviceList(feed: Feed, options: ServiceListOptions): PagedList {
-  const { service, mapper, signal, onItems, given } = options;
+  const { service, mapper, signal, onItems, given, isFailing = false } = options;
   const operation = operationOf[feed.list];
   const query = inRepository(feed);
   const limits = { signal, itemsMax: walkItemsMax, pagesMax: walkPagesMax };
   async function* pages(from: string | undefined, readAhead: boolean): AsyncGenerator<ListPage, void, void> {
+    // Before the link: its failure may deny all requests of the list for a while.
+    const isReadable = from !== undefined && isFailing && (await isFirstPageReadable());
     const asked = service.pages(operation, query, { ...limits, from });
     let isBegun = false;
     try {
@@ -59,7 +63,8 @@ export function serviceList(feed: Feed, options: ServiceListOptions): PagedList 
     } catch (error) {
       // A stored link that must not be followed any more counts as expired: the service has moved.
       const isAtLink = from !== undefined && !isBegun && error instanceof ServiceError;
-      const isOutdated = isAtLink && (error.kind === "paging" || (isRefusal(error) && (await isFirstPageReadable())));
+      const isRefused = isAtLink && isRefusal(error) && (isReadable || (await isFirstPageReadable()));
+      const isOutdated = isRefused || (isAtLink && error.kind === "paging");
       if (isOutdated || (error instanceof ServiceError && error.reason === "expired"))
         throw new LinkExpired(error.message, { cause: error });
       throw error;
@@ -90,9 +95,9 @@ export function serviceList(feed: Feed, options: ServiceListOptions): PagedList 
   };
 }
 
-/** Whether an answer refuses this page, rather than all requests. */
+/** Whether an answer may refuse this page, rather than all requests. */
 function isRefusal({ kind }: ServiceError): boolean {
-  return kind === "server" || kind === "contract" || kind === "forbidden";
+  return ["server", "contract", "unauthorized", "forbidden", "undocumented"].includes(kind);
 }
 
 /** Without a count the walk goes on, with less certainty. */

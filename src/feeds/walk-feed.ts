@@ -225,7 +225,7 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   const onItems = (items: readonly unknown[]) => {
     if (items.length > 0) lastItems = items;
   };
-  const list = serviceList(feed, { ...walk, onItems });
+  const list = serviceList(feed, { ...walk, onItems, isFailing: before.failingSinceMs !== undefined });
   const report = await walkList(known, {
     list,
     seq: async () => before.seq,

@@ -40,7 +40,7 @@ export interface LimiterLimits {
   readonly failuresMax: number;
   /** How often a probe goes to a service whose breaker is open. */
   readonly probeEveryMs: number;
-  /** A permit without release lasts so long: longer than any exchange but a probe with a new token. */
+  /** A permit without release lasts so long: longer than any exchange but that of a probe. */
   readonly leaseMs: number;
 }
 

@@ -99,7 +99,10 @@ it("becomes current by asking where an ingress holds its stream back, and says s
   expect(await stateOf(page)).toBe("");
   await pause("held back");
   const askAgain = async () => {
+    // The page's patience with an answer moves with its clock: the answer comes first.
+    const before = await stateOf(page);
     await page.clock.fastForward(31_000);
+    await expect.poll(() => stateOf(page)).not.toBe(before);
     return page.locator("main").innerText();
   };
   // What was read just before the pause is kept for some seconds.

@@ -4,9 +4,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import type { ItemMapping } from "../../../src/config/policy-set.ts";
+import { healthOf, type Limiter, type Permit } from "../../../src/core/limiter.ts";
 import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import type { GivenPage } from "../../../src/feeds/service-list.ts";
-import { readKnowledge } from "../../../src/feeds/strategy/choose-walk.ts";
+import { freshWalk, readKnowledge } from "../../../src/feeds/strategy/choose-walk.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import type { FeedWalk } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
@@ -30,7 +31,10 @@ const neverRead: FeedStatus = {
 };
 
 let isThrottled = false;
+/** How the server answers a link that it has forgotten. */
+let lostStatus = 410;
 const server = createServer((request, response) => {
+  if (request.url?.includes("lost") === true) return void response.writeHead(lostStatus).end();
   const isSecond = request.url?.includes("skip=1") === true;
   if (isSecond && isThrottled) return void response.writeHead(429, { "retry-after": "900" }).end();
   const page = isSecond ? { value: [{ id: 2 }] } : { value: [{ id: 1 }], "@odata.nextLink": "?skip=1" };
@@ -42,15 +46,18 @@ afterEach(() => {
 });
 
 /** Walks the list of the server with what is kept of it between two walks. */
-async function openWalks(kept: { knowledge?: (url: string) => string; mapping?: () => ItemMapping } = {}) {
+async function openWalks(
+  kept: { knowledge?: (url: string) => string; mapping?: () => ItemMapping; limiter?: Limiter } = {},
+) {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const baseUrl = `http://127.0.0.1:${port}`;
-  const service = new SyncService({ baseUrl, token: staticToken("x") });
+  const service = new SyncService({ baseUrl, token: staticToken("x"), limiter: kept.limiter });
   onTestFinished(() => service.close());
   const ended: WalkSummary[] = [];
   let knowledge = kept.knowledge?.(baseUrl);
+  let failingSinceMs: number | undefined;
   const walkAt = (nowMs: number, poll?: { readonly beganAtMs: number; readonly pages: readonly GivenPage[] }) =>
     walkFeed(
       walk,
@@ -68,8 +75,11 @@ async function openWalks(kept: { knowledge?: (url: string) => string; mapping?: 
           markLogged: async () => {},
           discoveredSince: async () => [],
           endWalk: async (_feed, one) => void ended.push(one),
-          failWalk: async (_feed, failure) => expect(failure).toBe(""),
-          status: async () => ({ ...neverRead, knowledge }),
+          failWalk: async (_feed, failure) => {
+            if (kept.limiter === undefined) expect(failure).toBe("");
+            failingSinceMs = nowMs;
+          },
+          status: async () => ({ ...neverRead, knowledge, failingSinceMs }),
           waiting: async () => 1,
         },
         nowMs: async () => nowMs,
@@ -108,6 +118,33 @@ describe("a walk that a throttling service stopped at a page", () => {
     await walkAt(12_000, { beganAtMs: 5_000, pages: [{ url, items: [{ id: 1 }, { id: 2 }] }] });
     isThrottled = false;
     expect(ended).toMatchObject([{ sinceMs: 5_000, whole: true }]);
+  });
+});
+
+describe("a walk whose stored link is refused for ever", () => {
+  it.each([401, 403, 422])("begins anew, also while a failing resource rests: %i", async (status) => {
+    // As after an outage: the list rests after each failure until a request for it goes well.
+    let [isWatched, isResting] = [true, false];
+    const limiter: Limiter = {
+      acquire: async () => {
+        if (isResting) return { deniedBy: "breaker", waitMs: 30_000 };
+        const release: Permit["release"] = async ({ kind }) => {
+          if (kind === undefined) isWatched = false;
+          else isResting = isWatched && healthOf[kind] === "failing";
+        };
+        return { release };
+      },
+    };
+    const known = readKnowledge(null);
+    const next = (url: string) => `${url}/odata/synchronizationactivities?lost`;
+    const knowledge = (url: string) =>
+      JSON.stringify({ ...known, underway: { ...freshWalk(1_000, 0), next: next(url), pages: 9, items: 900 } });
+    lostStatus = status;
+    const { walkAt, ended } = await openWalks({ knowledge, limiter });
+    await walkAt(2_000);
+    isResting = false;
+    await walkAt(32_000);
+    expect(ended.at(-1)).toMatchObject({ whole: true, count: 2 });
   });
 });
 
