@@ -8,6 +8,7 @@ import { describeBlock, describeChanges, describePrecondition } from "../apply/d
 import { readingKeptMs } from "../apply/mask-cache.ts";
 import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
+import { formatDuration } from "../core/duration.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { counted, cutText } from "../core/plain-text.ts";
 import type { FieldChange } from "../model/applied-record.ts";
@@ -84,7 +85,8 @@ export function applyCommand(io: CommandIo): Command {
         const reports: ItemReport[] = [];
         await withProducer(redis, async (producer) => {
           const jobStatus: FindJobStatus = (service, taskId) => producer.jobStatus(service, taskId);
-          for (const item of inspected) reports.push(await applyOne(item, io, { store, log, by, jobStatus }));
+          const audited = { store, log, by, jobStatus, waits: new Map<string, number>() };
+          for (const item of inspected) reports.push(await applyOne(item, io, audited));
         });
         io.progress?.("");
         if (options.json) io.out(JSON.stringify(reportToJson(reports)));
@@ -99,12 +101,16 @@ interface AuditContext {
   readonly log: EventLog;
   readonly by: By;
   readonly jobStatus: FindJobStatus;
+  /** How long services ask to wait, where that is longer than this command does. */
+  readonly waits: Map<string, number>;
 }
 
 /** Applies an object that differs; any other is reported as inspected. */
 async function applyOne(item: InspectedItem, io: CommandIo, audited: AuditContext): Promise<ItemReport> {
   const state = stateOf(item);
-  if (state !== "differs" || io.signal.aborted) return { ...item, state, applied: undefined };
+  const waitMs = audited.waits.get(item.policy.service);
+  if (state !== "differs" || io.signal.aborted || waitMs !== undefined)
+    return { ...item, state, applied: undefined, waitMs };
   io.progress?.(showObject(item.object));
   const differences = item.inspection?.state === "found" ? item.inspection.differences : [];
   const change = await beginChange(audited.store, audited.by, {
@@ -113,6 +119,8 @@ async function applyOne(item: InspectedItem, io: CommandIo, audited: AuditContex
     ...recordedValues(differences),
   });
   const applied = await applyStubbornly(item, audited, io.signal);
+  const askedMs = longWaitOf(applied);
+  if (askedMs !== undefined) audited.waits.set(item.policy.service, askedMs);
   io.progress?.("");
   await audit(item, applied, { ...audited, change });
   return { ...item, state, applied };
@@ -134,9 +142,17 @@ async function applyStubbornly(
     const applied = await applyObject(object, { ...parts, sinceMs, by, holder });
     const error = applied.end === "failed" ? applied.error : undefined;
     const mayHeal = error !== undefined && ["server", "answer-lost", "unreachable", "throttled"].includes(error.kind);
-    if (!mayHeal || tries >= triesMax || signal.aborted) return applied;
+    const isLong = longWaitOf(applied) !== undefined;
+    if (!mayHeal || isLong || tries >= triesMax || signal.aborted) return applied;
     await systemClock.sleep(Math.min(waitMsMax, error.retryAfterMs ?? tries * 500), signal);
   }
+}
+
+/** How long a throttling service asks to wait; undefined when this command waits so long. */
+function longWaitOf(applied: ApplyResult): number | undefined {
+  if (applied.end !== "failed" || applied.error.kind !== "throttled") return undefined;
+  const { retryAfterMs = 0 } = applied.error;
+  return retryAfterMs > waitMsMax ? retryAfterMs : undefined;
 }
 
 /** Completes the record of an object, and logs what was changed. */
@@ -176,7 +192,12 @@ function recordedValues(changes: readonly Pick<FieldChange, "field" | "before" |
 }
 
 /** One object: its inspection, and what applying it gave, if something had to be sent. */
-type ItemReport = InspectedItem & { readonly state: ObjectState; readonly applied: ApplyResult | undefined };
+type ItemReport = InspectedItem & {
+  readonly state: ObjectState;
+  readonly applied: ApplyResult | undefined;
+  /** Nothing was sent, since the service had asked to wait for this long. */
+  readonly waitMs?: number | undefined;
+};
 
 function isWell(applied: ApplyResult): boolean {
   return applied.end === "done" && applied.blocked.length === 0;
@@ -213,9 +234,14 @@ function exitCodeOf(reports: readonly ItemReport[]): ExitCode {
   return reports.every(({ state, applied }) => (applied === undefined ? state === "same" : isWell(applied))) ? 0 : 1;
 }
 
-function outcomeOf({ object, state, inspection, error, applied }: ItemReport): { outcome: string; detail: string } {
+function outcomeOf(report: ItemReport): { outcome: string; detail: string } {
+  const { object, state, inspection, error, applied, waitMs } = report;
   if (applied === undefined) {
     if (state === "same") return { outcome: "nothing-to-do", detail: "" };
+    if (state === "differs" && waitMs !== undefined) {
+      const detail = `the service asks clients to wait for ${formatDuration(waitMs)}: apply again then`;
+      return { outcome: "not-tried", detail };
+    }
     if (state === "differs") return { outcome: "not-tried", detail: "stopped before its turn" };
     if (inspection?.state === "missing") return { outcome: "missing", detail: inspection.detail };
     if (inspection?.state === "found")

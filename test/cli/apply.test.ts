@@ -213,6 +213,17 @@ describe("apply", () => {
     expect(updates()).toHaveLength(1);
   });
 
+  it("sends nothing more to a service that asks for a long wait", async () => {
+    const file = await policies("{ syncJobs: { 4: { name: Contracts }, 5: { name: Invoices } } }");
+    sandbox.setFaults([parseFault("429,op=UpdateSyncJobById,first=1,retryAfter=900")]);
+    const { code, out } = await run(["apply", "-c", file, "-y", "--json"]);
+    expect([code, updates()]).toEqual([1, []]);
+    expect(JSON.parse(out)).toMatchObject([
+      { outcome: "failed", detail: expect.stringContaining("429") },
+      { outcome: "not-tried", detail: "the service asks clients to wait for 15m: apply again then" },
+    ]);
+  });
+
   it("reads a mask again when the question stood open for long", async () => {
     const file = await policies("{ docMasks: { 7: { name: Contract file } } }");
     const service = new SyncService({ baseUrl: sandbox.baseUrl, token: staticToken(sandbox.token) });
