@@ -19,6 +19,7 @@ import { NotifyStore } from "../store/notify-store.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import type { CurrentSet } from "./current-set.ts";
+import { hasNewerWorker } from "./planning-inputs.ts";
 import { noSuccessSinceMs, PolicySlots, readSuccesses } from "./policy-slots.ts";
 import type { RunningServices } from "./running-services.ts";
 
@@ -55,6 +56,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
     owner: randomUUID(),
     set: () => current.set,
     policy: (name) => current.policy(name),
+    hasNewerWorker: () => hasNewerWorker(store, current.set.contentHash),
     enqueueNotices,
     breaker: async (service) => {
       const { breaker, openSinceMs, lastFailure = "" } = await readLimiterStatus(store, service);

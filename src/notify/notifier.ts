@@ -1,6 +1,7 @@
 // The notifier: reads events, evaluates alert states (evaluate.ts), and hands notices to the sinks'
-// queues. One replica works at a time, the one with the lease. It saves alert states and notices in
-// one step and hands over after it: a crash repeats notices with the same ids, and loses none.
+// queues. One replica works at a time, the one with the lease, none with older policies than a live
+// worker. It saves alert states and notices in one step and hands over after it: a crash repeats
+// notices with the same ids, and loses none.
 // Built by app/create-notifier.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { Clock } from "../core/clock.ts";
@@ -69,6 +70,8 @@ export interface NotifierOptions {
   readonly owner: string;
   readonly set: () => PolicySet;
   readonly policy: (name: string) => Policy | undefined;
+  /** Whether a live worker has newer policies; none has unless given. */
+  readonly hasNewerWorker?: () => Promise<boolean>;
   readonly enqueueNotices: EnqueueNotices;
   readonly breaker: (service: string) => Promise<Breaker>;
   /** The stale policies, and since when; `floors`: the end of each service's last outage. */
@@ -122,11 +125,12 @@ export class Notifier implements Component {
   /** A waiting notice that cannot be read, and when it was met, by the monotonic clock. */
   #unreadable: { readonly text: string; readonly metMs: number } | undefined;
   /** When each is due next, by the monotonic clock. */
-  readonly #nextAtMs = { status: 0, stale: 0, deadline: 0, tidy: 0, digest: 0, bug: 0 };
+  readonly #nextAtMs = { newer: 0, status: 0, stale: 0, deadline: 0, tidy: 0, digest: 0, bug: 0 };
   #loop: Promise<void> | undefined;
   #failing = false;
-  /** The policy set of the last round. */
+  /** The policy set of the last round, and whether that is left to a worker with newer policies. */
   #contentHash: string | undefined;
+  #isLeftToNewer = false;
 
   constructor(options: NotifierOptions) {
     this.#options = options;
@@ -144,9 +148,14 @@ export class Notifier implements Component {
 
   /** Runs one round; returns how long to wait for the next. */
   async runOnce(): Promise<number> {
-    const { notifyStore, owner, log, onStatusRound } = this.#options;
+    const { notifyStore, owner, log, hasNewerWorker, onStatusRound } = this.#options;
     const set = this.#options.set();
     this.#noteSet(set);
+    if (this.#isDue("newer", statusEveryMs)) this.#isLeftToNewer = (await hasNewerWorker?.()) === true;
+    if (this.#isLeftToNewer) {
+      await this.#leave();
+      return statusEveryMs;
+    }
     const lease = await notifyStore.take(owner, leaseMs);
     // Another one may have left notices.
     if (lease !== "prolonged") this.#mayContain.add("outbox").add("muted");
@@ -389,10 +398,11 @@ export class Notifier implements Component {
   #noteSet({ contentHash }: PolicySet): void {
     if (contentHash === this.#contentHash) return;
     this.#contentHash = contentHash;
+    this.#nextAtMs.newer = 0;
     this.#nextAtMs.tidy = this.#options.clock.monotonicMs() + tidyMs;
   }
 
-  #isDue(what: "status" | "stale" | "deadline" | "tidy" | "bug", everyMs: number): boolean {
+  #isDue(what: "newer" | "status" | "stale" | "deadline" | "tidy" | "bug", everyMs: number): boolean {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs < this.#nextAtMs[what]) return false;
     this.#nextAtMs[what] = nowMs + everyMs;

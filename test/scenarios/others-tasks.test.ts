@@ -43,6 +43,9 @@ it("a run that was sent is left to a worker with newer policies, while it lives"
     ({ waiting, active }) => waiting + active === 0,
   );
   expect([delayed, world.log.outcomesOf("theirs")]).toEqual([1, []]);
+  // So are the notices.
+  const notifier = () => store.redis.get(store.key("notifications", "lease"));
+  await until(notifier, (owner) => owner === null);
   await store.redis.del(store.key("replicas"));
   await world.log.until(({ event, policy }) => event === "task.finished" && policy === "theirs");
   expect(world.log.outcomesOf("theirs")).toMatchObject([{ status: "unknown", reason: "policy-removed" }]);

@@ -56,6 +56,8 @@ interface Changes {
   readonly digests?: DigestPort;
   /** The policies that its replica has loaded. */
   readonly loaded?: readonly string[];
+  /** Whether another replica has newer ones. */
+  readonly isOutdated?: boolean;
 }
 
 function notifierOf(owner: string, changes: Changes = {}): Notifier {
@@ -76,6 +78,7 @@ function notifierOf(owner: string, changes: Changes = {}): Notifier {
     owner,
     set: () => set,
     policy: (name) => policies.find((policy) => policy.name === name && changes.loaded?.includes(name) !== false),
+    hasNewerWorker: async () => changes.isOutdated === true,
     enqueueNotices: async (deliveries) => {
       await changes.deliver?.(deliveries);
       delivered.push(...deliveries.map((delivery) => ({ owner, ...delivery })));
@@ -319,6 +322,14 @@ describe("several notifiers", () => {
     await book.leave("other");
     await look(notifierOf("one"));
     expect(keys()).toEqual(["ops failing a"]);
+  });
+
+  it("leave the lease to one with newer policies", async () => {
+    await end("a", failed);
+    expect(await new NotifyStore(store).take("old", 60_000)).toBe("taken");
+    expect(await look(notifierOf("old", { isOutdated: true }))).toBeGreaterThan(1_000);
+    await look(notifierOf("new"));
+    expect(delivered.map(({ owner }) => owner)).toEqual(["new"]);
   });
 
   it("save nothing without the lease: neither alert states nor how far they have come", async () => {
