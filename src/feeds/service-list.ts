@@ -49,8 +49,9 @@ export function serviceList(feed: Feed, options: ServiceListOptions): PagedList 
   const query = inRepository(feed);
   const limits = { signal, itemsMax: walkItemsMax, pagesMax: walkPagesMax };
   async function* pages(from: string | undefined, readAhead: boolean): AsyncGenerator<ListPage, void, void> {
+    const isLookedAt = from !== undefined && isFailing;
     // Before the link: its failure may deny all requests of the list for a while.
-    const isReadable = from !== undefined && isFailing && (await isFirstPageReadable());
+    const failure = isLookedAt ? await failureOfFirstPage() : undefined;
     const asked = service.pages(operation, query, { ...limits, from });
     let isBegun = false;
     try {
@@ -63,21 +64,24 @@ export function serviceList(feed: Feed, options: ServiceListOptions): PagedList 
     } catch (error) {
       // A stored link that must not be followed any more counts as expired: the service has moved.
       const isAtLink = from !== undefined && !isBegun && error instanceof ServiceError;
-      const isRefused = isAtLink && isRefusal(error) && (isReadable || (await isFirstPageReadable()));
+      const isRefused =
+        isAtLink && isRefusal(error) && (isLookedAt ? failure : await failureOfFirstPage()) === undefined;
       const isOutdated = isRefused || (isAtLink && error.kind === "paging");
       if (isOutdated || (error instanceof ServiceError && error.reason === "expired"))
         throw new LinkExpired(error.message, { cause: error });
-      throw error;
+      // That the limiter denies the link then says less than why.
+      throw isAtLink && error.deniedBy !== undefined && failure !== undefined ? failure : error;
     }
   }
   /** A service may answer an old link with any error, for ever: then the first page can be read. */
-  async function isFirstPageReadable(): Promise<boolean> {
+  async function failureOfFirstPage(): Promise<ServiceError | undefined> {
     try {
-      for await (const _ of service.pages(operation, query, { signal, pagesMax: 1 })) return true;
+      for await (const _ of service.pages(operation, query, { signal, pagesMax: 1 })) break;
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
+      return error;
     }
-    return false;
+    return undefined;
   }
   async function* givenPages(from: string | undefined): AsyncGenerator<ListPage, void, void> {
     const first = from === undefined ? 0 : (given ?? []).findIndex(({ url }) => url === from);

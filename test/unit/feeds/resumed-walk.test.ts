@@ -31,10 +31,10 @@ const neverRead: FeedStatus = {
 };
 
 let isThrottled = false;
-/** How the server answers a link that it has forgotten. */
-let lostStatus = 410;
+/** How the server answers a link that it has forgotten; `isDown`: and all else. */
+let [lostStatus, isDown] = [410, false];
 const server = createServer((request, response) => {
-  if (request.url?.includes("lost") === true) return void response.writeHead(lostStatus).end();
+  if (isDown || request.url?.includes("lost") === true) return void response.writeHead(lostStatus).end();
   const isSecond = request.url?.includes("skip=1") === true;
   if (isSecond && isThrottled) return void response.writeHead(429, { "retry-after": "900" }).end();
   const page = isSecond ? { value: [{ id: 2 }] } : { value: [{ id: 1 }], "@odata.nextLink": "?skip=1" };
@@ -58,6 +58,7 @@ async function openWalks(
   const ended: WalkSummary[] = [];
   let knowledge = kept.knowledge?.(baseUrl);
   let failingSinceMs: number | undefined;
+  const failures: string[] = [];
   const walkAt = (nowMs: number, poll?: { readonly beganAtMs: number; readonly pages: readonly GivenPage[] }) =>
     walkFeed(
       walk,
@@ -77,6 +78,7 @@ async function openWalks(
           endWalk: async (_feed, one) => void ended.push(one),
           failWalk: async (_feed, failure) => {
             if (kept.limiter === undefined) expect(failure).toBe("");
+            failures.push(failure);
             failingSinceMs = nowMs;
           },
           status: async () => ({ ...neverRead, knowledge, failingSinceMs }),
@@ -92,7 +94,7 @@ async function openWalks(
       },
       new AbortController().signal,
     );
-  return { walkAt, ended };
+  return { walkAt, failures, ended };
 }
 
 describe("a walk that a throttling service stopped at a page", () => {
@@ -121,16 +123,16 @@ describe("a walk that a throttling service stopped at a page", () => {
   });
 });
 
-describe("a walk whose stored link is refused for ever", () => {
-  it.each([401, 403, 422])("begins anew, also while a failing resource rests: %i", async (status) => {
-    // As after an outage: the list rests after each failure until a request for it goes well.
-    let [isWatched, isResting] = [true, false];
+describe("a walk whose stored link is refused", () => {
+  /** As after an outage: the list rests after each failure until a request for it goes well. */
+  function watched() {
+    const rest = { isWatched: true, isOn: false };
     const limiter: Limiter = {
       acquire: async () => {
-        if (isResting) return { deniedBy: "breaker", waitMs: 30_000 };
+        if (rest.isOn) return { deniedBy: "breaker", waitMs: 30_000 };
         const release: Permit["release"] = async ({ kind }) => {
-          if (kind === undefined) isWatched = false;
-          else isResting = isWatched && healthOf[kind] === "failing";
+          if (kind === undefined) rest.isWatched = false;
+          else rest.isOn = rest.isWatched && healthOf[kind] === "failing";
         };
         return { release };
       },
@@ -139,12 +141,29 @@ describe("a walk whose stored link is refused for ever", () => {
     const next = (url: string) => `${url}/odata/synchronizationactivities?lost`;
     const knowledge = (url: string) =>
       JSON.stringify({ ...known, underway: { ...freshWalk(1_000, 0), next: next(url), pages: 9, items: 900 } });
+    return { rest, limiter, knowledge };
+  }
+
+  it.each([401, 403, 422])("for ever begins anew, also while a failing list rests: %i", async (status) => {
+    const { rest, ...kept } = watched();
     lostStatus = status;
-    const { walkAt, ended } = await openWalks({ knowledge, limiter });
+    const { walkAt, ended } = await openWalks(kept);
     await walkAt(2_000);
-    isResting = false;
+    rest.isOn = false;
     await walkAt(32_000);
     expect(ended.at(-1)).toMatchObject({ whole: true, count: 2 });
+  });
+
+  it("as all else is told as failed each time", async () => {
+    const { rest, ...kept } = watched();
+    [lostStatus, isDown] = [500, true];
+    const { walkAt, failures } = await openWalks(kept);
+    for (const nowMs of [2_000, 32_000, 62_000]) {
+      await walkAt(nowMs);
+      rest.isOn = false;
+    }
+    isDown = false;
+    expect(failures).toHaveLength(3);
   });
 });
 
