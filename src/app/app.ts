@@ -300,7 +300,7 @@ function createTaskDependencies(built: AppParts): ProcessDependencies {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
-    inForceForMs: () => current.inForceForMs(),
+    inForceForMs: (name) => current.inForceForMs(name),
     hasNewerWorker: () => hasNewerWorker(store, current.set.contentHash),
     denialOf: (service) => limiters.denialOf(service),
     acquire: (service, request) => limiters.acquire(service, request),

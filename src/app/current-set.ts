@@ -11,6 +11,8 @@ import { createFollowerMap, type FollowerMap } from "../schedule/chains.ts";
 export class CurrentSet {
   #set: PolicySet;
   #sinceMs = systemClock.monotonicMs();
+  /** When the policies left that a set since the start had. */
+  readonly #goneAtMs = new Map<string, number>();
   #policies: ReadonlyMap<string, Policy>;
   #followers: FollowerMap;
   #mappers = new Map<string, ItemMapper>();
@@ -30,9 +32,9 @@ export class CurrentSet {
     return this.#set;
   }
 
-  /** For how long it has been in force. */
-  inForceForMs(): number {
-    return systemClock.monotonicMs() - this.#sinceMs;
+  /** For how long it has had this policy as it is, or has not had it. */
+  inForceForMs(policy: string): number {
+    return systemClock.monotonicMs() - (this.#goneAtMs.get(policy) ?? this.#sinceMs);
   }
 
   /** The names of the direct followers of a policy. */
@@ -70,7 +72,10 @@ export class CurrentSet {
   adopt(set: PolicySet): void {
     this.#set = set;
     this.#sinceMs = systemClock.monotonicMs();
-    this.#policies = byName(set);
+    const policies = byName(set);
+    for (const name of this.#policies.keys()) if (!policies.has(name)) this.#goneAtMs.set(name, this.#sinceMs);
+    for (const name of policies.keys()) this.#goneAtMs.delete(name);
+    this.#policies = policies;
     this.#followers = createFollowerMap(set.policies);
     this.#mappers = new Map();
     this.#polledTogether = polledTogether(set);

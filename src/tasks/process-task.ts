@@ -49,9 +49,10 @@ export interface ProcessDependencies
   readonly clockAheadMs: () => number;
 }
 
-/** The snooze while Redis is out of reach, or this replica does not know the policy or service. */
+/** The snooze while Redis is out of reach. */
 const redisSnoozeMs = 2_000;
-const unknownPolicySnoozeMs = 2_000;
+/** The shortest and the longest snooze while this replica does not know the policy or service. */
+const unknownSnoozesMs = [2_000, 15_000] as const;
 /** The snooze after a superseded ending: another worker is or was at work on the task. */
 const supersededSnoozeMs = 1_000;
 /** Between the attempts of a task. Full jitter spreads tasks that failed together. */
@@ -132,11 +133,14 @@ async function snoozeWhileUnknown(task: Task, deps: ProcessDependencies): Promis
   const isAsked = task.guard !== undefined || (policy !== undefined && asksFor(policy, task));
   if (isAsked && deps.service(task.service) !== undefined) return undefined;
   const nowMs = await deps.nowMs();
-  const youngMs = Math.min(nowMs - task.slotMs, deps.inForceForMs?.() ?? Number.POSITIVE_INFINITY);
+  const youngMs = Math.min(nowMs - task.slotMs, deps.inForceForMs?.(task.policy) ?? Number.POSITIVE_INFINITY);
   const isYoung = youngMs < deps.timing.unknownPolicyForMs;
   // To end it here would lose its slot, or free the sync job of a run that goes on.
   const isLeft = isYoung || (await deps.hasNewerWorker?.()) === true;
-  return isLeft ? snooze(nowMs + unknownPolicySnoozeMs) : undefined;
+  // A cancelled one needs no policy to end.
+  if (!isLeft || (await deps.journal.readCancelled(task.id)) !== undefined) return undefined;
+  const [shortestMs, longestMs] = unknownSnoozesMs;
+  return snooze(nowMs + Math.max(shortestMs, Math.min(Math.ceil(youngMs / 20), longestMs)));
 }
 
 /** Whether a policy asks for a task. A named sync job is started also when it has left the file. */

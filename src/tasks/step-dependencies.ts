@@ -33,8 +33,8 @@ export interface Runtime {
 export interface Configuration {
   readonly policy: (name: string) => Policy | undefined;
   readonly service: (name: string) => SyncService | undefined;
-  /** For how long these policies have been in force in this process; for ever unless given. */
-  readonly inForceForMs?: () => number;
+  /** For how long this process has had a policy as it is, or not had it; for ever unless given. */
+  readonly inForceForMs?: (policy: string) => number;
   /** Whether a live worker has newer policies; none has unless given. */
   readonly hasNewerWorker?: () => Promise<boolean>;
 }

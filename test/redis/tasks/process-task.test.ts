@@ -108,6 +108,16 @@ describe("a task", () => {
     }
   });
 
+  it("of a removed policy ends at once when it is cancelled", async () => {
+    const { task, deps, process, outcome } = await fixture({
+      deps: { policy: () => undefined, inForceForMs: () => 0 },
+    });
+    expect(await process()).toMatchObject({ verdict: "snooze" });
+    await deps.journal.cancel(task.id, "cancelled by ada@desk");
+    await process();
+    expect(await outcome()).toMatchObject({ detail: expect.stringContaining("cancelled by ada@desk") });
+  });
+
   it.each<[Task["kind"], string, Partial<Policy>]>([
     ["run", "masks", {}],
     ["poll", "conflicts", { action: { kind: "poll", list: "triggers", expect: "count == 0" } }],
