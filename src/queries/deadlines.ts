@@ -130,7 +130,7 @@ async function mayBeMadeUp(policy: Policy, { fromMs }: Late, store: Store): Prom
   );
   const ended = new Set(state?.targets.map(({ target }) => target));
   const open = (targetsOf(policy.action) ?? []).filter((target) => ended.has(target) && !successful.has(target));
-  return state?.cutMs !== undefined || open.length === 0;
+  return state?.cutMs !== undefined || (successful.size > 0 && open.length === 0);
 }
 
 interface Ends {

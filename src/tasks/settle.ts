@@ -99,7 +99,7 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEn
     const detail = `${describeActivities(judged.length)} finished, and whether ${untold.label ?? untold.id} succeeded cannot be read`;
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
-  return judgeConflicts(follow, evidence, isSure && judged.every(isEndTold) ? "direct" : "inferred");
+  return judgeConflicts(follow, evidence, isSure ? "direct" : "inferred");
 }
 
 /** The failure of a run whose conflicts were not read after its end; undefined: none is seen. */
@@ -157,11 +157,12 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
   }
   const whose =
     confidence === "ambiguous" ? ", perhaps of another start too" : others > 0 ? `; ${others} more are of others` : "";
-  const untold = judgedOf(evidence).every(isEndTold) ? "" : ", success is assumed";
+  const isTold = judgedOf(evidence).every(isEndTold);
   const detail = isFinished(evidence)
-    ? `${describeActivities(ours.length)} finished${untold}${whose}`
+    ? `${describeActivities(ours.length)} finished${isTold ? "" : ", success is assumed"}${whose}`
     : "the activities grew and then stayed quiet";
-  return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts, ...counts };
+  const ending = { status: "succeeded", reason: "completed", detail, newConflicts, ...counts } as const;
+  return { ...ending, evidence: isTold ? kind : "inferred" };
 }
 
 function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {

@@ -355,6 +355,10 @@ describe("a run of whose activity it cannot be read whether it succeeded", () =>
       ...{ status: "succeeded", evidence: "inferred" },
       detail: "1 activity finished, success is assumed",
     });
+    // Conflicts are seen, and not assumed.
+    expect(settled({ ours: [{ ...untold, unread: undefined }], newConflicts: 3 })).toMatchObject({
+      ...{ status: "conflicts", evidence: "direct" },
+    });
   });
 });
 
