@@ -133,7 +133,17 @@ describe("the alerts", () => {
       atMinute,
       samples: atMinute === 120 ? [] : [{ labels: "{}", value: 1 }],
     }));
-    expect(await playRules([file], [{ name: "throttled", series, expect: expected }])).toContain("SUCCESS");
+    const anew = {
+      ...series,
+      [`syncline_throttles_total{${ofMain}}`]: "0+1x20 20x120 21+1x60",
+      [`syncline_policies_in_trouble{${ofMain},trouble="unknown"}`]: "0x150 1x50",
+    };
+    const [{ expr = "" } = {}] = expected;
+    const cases = [
+      { name: "throttled", series, expect: expected },
+      { name: "throttled anew", series: anew, expect: [{ expr, atMinute: 165, samples: [] }] },
+    ];
+    expect(await playRules([file], cases)).toContain("SUCCESS");
   });
 
   it("tell once that a release is gone, for as long as it is", async () => {
