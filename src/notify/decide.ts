@@ -213,7 +213,7 @@ function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): Pol
       const at = cause.ending?.at ?? cause.at ?? alert.brief.at;
       notices.push({ sink, notice: failingNotice(policy, { health, alert, bad, at, causeKey: cause.key }) });
     } else if (before !== undefined && rule.recovery) {
-      const notice = endNotice(policy, rule, before, cause);
+      const notice = endNotice(policy, before, cause, wantsRecoveryOnly(rule));
       if (notice !== undefined) notices.push({ sink, notice });
     }
   }
@@ -228,21 +228,21 @@ function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): Pol
 function updateFormerSinks(
   policy: Policy,
   { notified, targets }: PolicyAlertState,
-  { ending }: Cause,
+  cause: Cause,
 ): Pick<PolicyAlertState, "notified"> & Pick<PolicyDecision, "notices"> {
   const named = new Set((policy.notify ?? []).map(({ sink }) => sink));
   const former = Object.entries(notified).filter(([sink]) => !named.has(sink));
   if (Object.values(targets).some(({ health }) => health !== "good"))
     return { notified: Object.fromEntries(former), notices: [] };
-  if (ending === undefined) return { notified: {}, notices: [] };
-  const notices = former.map(([sink, { health: before, sinceMs }]) => {
-    return { sink, notice: recoveredNotice(policy, { brief: ending, before, sinceMs }) };
+  const notices = former.flatMap(([sink, before]) => {
+    const notice = endNotice(policy, before, cause);
+    return notice === undefined ? [] : [{ sink, notice }];
   });
   return { notified: {}, notices };
 }
 
 /** Nothing is bad any more of what a sink was notified: it ended well, or is no longer named. */
-function endNotice(policy: Policy, rule: NotifyRule, before: NotifiedHealth, cause: Cause): Notice | undefined {
+function endNotice(policy: Policy, before: NotifiedHealth, cause: Cause, isRecoveryOnly = false): Notice | undefined {
   const { key, at, ending, removed = new Map() } = cause;
   const { health, sinceMs, target } = before;
   if (ending !== undefined && !removed.has(target))
@@ -250,7 +250,7 @@ function endNotice(policy: Policy, rule: NotifyRule, before: NotifiedHealth, cau
   const newest = () => [...removed.values()].toSorted((a, b) => (a.brief.at < b.brief.at ? 1 : -1))[0];
   const alert = removed.get(target) ?? newest();
   // A sink with `recovery` alone was notified of no failure that this could end.
-  if (alert === undefined || wantsRecoveryOnly(rule)) return undefined;
+  if (alert === undefined || isRecoveryOnly) return undefined;
   return removedNotice(policy, {
     alert,
     before,

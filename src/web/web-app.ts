@@ -147,7 +147,9 @@ function answerError(c: Context<WebEnv>, error: Error, log: EventLog): Response 
   if (error instanceof UsageError) return answerAs(c, useProblem(error));
   const requestId = c.get("requestId") ?? "";
   if (isRedisOutage(error)) {
-    const told = ["GET", "HEAD"].includes(c.req.method) ? outOfReach : outOfReachInChange;
+    // Without a caller nothing was let in that could be done.
+    const isChange = !["GET", "HEAD"].includes(c.req.method) && c.get("caller") !== undefined;
+    const told = isChange ? outOfReachInChange : outOfReach;
     return answerAs(c, { status: 503, name: "redis-out-of-reach", title: "Redis is out of reach", ...told });
   }
   log.error("web.failed", { requestId, stack: stackOf(error) });
