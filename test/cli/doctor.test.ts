@@ -318,7 +318,7 @@ describe("syncline doctor", () => {
     expect(code).toBe(0);
     expect(about("pauses")).toMatchObject([
       { level: "warning", subject: "policy nightly", cure: expect.stringContaining("`syncline resume nightly`") },
-      { level: "warning", subject: "policy nightly-old", cure: expect.stringMatching(/^was it renamed\? /) },
+      { level: "warning", subject: "policy nightly-old", cure: expect.stringMatching(/^if it was renamed, /) },
     ]);
     expect(about("chains")).toMatchObject([{ level: "ok", what: "then after nightly" }]);
     const ofService = await doctor({ policies }, { args: ["--prefix", prefix, "--service", "main"] });

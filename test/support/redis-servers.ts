@@ -3,16 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -118,12 +109,21 @@ function takePort(port: number): boolean {
   try {
     writeFileSync(file, `${process.pid}`, { flag: "wx" });
   } catch {
-    // One that was given back meanwhile is for the next.
-    if (!existsSync(file) || isAlive(Number(readFileSync(file, "utf8")))) return false;
+    const owner = ownerOf(file);
+    if (owner === undefined || isAlive(owner)) return false;
     writeFileSync(file, `${process.pid}`);
   }
   atFileEnd(() => rmSync(file, { force: true }));
   return true;
+}
+
+/** Which process took a port; undefined where it was given back meanwhile. */
+function ownerOf(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, "utf8"));
+  } catch {
+    return undefined;
+  }
 }
 
 function isAlive(pid: number): boolean {

@@ -96,8 +96,8 @@ function judgePauses(pauses: readonly Pause[]): readonly Finding[] {
 
 /** Of a policy that was renamed, or removed. */
 function judgeIdlePause(pause: Pause): Finding {
-  const what = `paused by ${pause.actor} ${showUntil(pause)}, and there is no such policy: ${pause.note}`;
-  const cure = `was it renamed? Pause it under its new name; \`syncline resume ${pause.name}\` ends this one`;
+  const what = `paused by ${pause.actor} ${showUntil(pause)}, and not one of these policies: ${pause.note}`;
+  const cure = `if it was renamed, pause it under its new name; if it is gone, \`syncline resume ${pause.name}\` ends this one`;
   return findingFor("pauses", showSubject(pause)).warning(what, cure);
 }
 
