@@ -35,9 +35,6 @@ export function outageSinks(policies: readonly Policy[]): string[] {
   return [...new Set(wants.map(({ sink }) => sink))];
 }
 
-/** So many policies that fail as before show no outage; more of them are one message. */
-const repeatedMax = 20;
-
 interface Failure {
   readonly policy: string;
   readonly event: AlertEvent;
@@ -54,7 +51,7 @@ export function withFailure(
 ): ServiceAlertState {
   const { atMs, health } = event;
   const { reason } = event.brief;
-  const good = before.good + (isNew && isRepeated && before.count < repeatedMax ? 1 : 0);
+  const good = before.good + (isNew && isRepeated ? 1 : 0);
   if (before.phase === "calm")
     return { ...calm(before), phase: "window", sinceMs: atMs, policies: [policy], count: 1, good, reason };
   const isNamed = isNew && before.policies.length < namedPoliciesMax;

@@ -46,6 +46,9 @@ export interface PolicyDecision {
   readonly notices: readonly AddressedNotice[];
 }
 
+/** So many policies that an outage hid are told one by one when they fail again in the same way. */
+const toldMax = 20;
+
 /** Decides at the end of a task or slot. The same event and states give the same notices. */
 export function decideEvent(policy: Policy, before: AlertStates, event: AlertEvent): AlertStates & PolicyDecision {
   const each = [...everyNotices(policy, event), ...driftNotices(policy, event), ...unusualNotices(policy, event)];
@@ -55,7 +58,9 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   let { service } = before;
   if (mayBeOutage) {
     const isNew = !isPartOf(policy.name, before.policy, service);
-    const isRepeated = before.policy.targets[brief.target]?.brief.reason === brief.reason;
+    const known = before.policy.targets[brief.target];
+    // What an outage hid is told now: one by one, unless there is much of it.
+    const isRepeated = known?.brief.reason === brief.reason && (known.outage === undefined || service.count < toldMax);
     service = withFailure(service, { policy: policy.name, event, isNew, isRepeated });
   } else if (event.isSignOfLife) service = withSignOfLife(service, atMs);
   const conflictsMax = policy.follow.conflictsMax ?? 0;

@@ -24,9 +24,10 @@ export async function stepApply(task: Task, deps: ApplyTaskDependencies, attempt
   const objects = policy?.action.kind === "apply" ? policy.action.objects : [];
   const object = objects.find((one) => objectName(one) === task.target);
   const step =
-    policy === undefined || object === undefined || service === undefined
+    (await endCancelled(task, deps)) ??
+    (policy === undefined || object === undefined || service === undefined
       ? endRemoved(undefined, `policy ${task.policy} does not declare ${task.target}`)
-      : ((await endCancelled(task, deps)) ?? (await stepObject(task, object, { deps, policy, service, attempt })));
+      : await stepObject(task, object, { deps, policy, service, attempt }));
   return step.verdict === "complete" && (step.ending?.status === "missed" || step.ending?.status === "skipped")
     ? complete(await correctUnsent(task, { deps, unsent: step.ending }))
     : step;

@@ -17,8 +17,8 @@ export interface TaskTiming {
   /** The most time of denied reads that does not count. */
   readonly deniedForMsMax: number;
   /**
-   * How long after its slot, and after this replica's last reload, a task waits for a policy that
-   * this replica may not have read yet, or whose file may be away for a moment.
+   * How long after its slot, and after its policy left or changed here, a task waits for a policy
+   * that this replica may not have read yet, or whose file may be away for a moment.
    */
   readonly unknownPolicyForMs: number;
   /** How often a task asks whether its sync job is free, with `overlap: queue`. */

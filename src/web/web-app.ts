@@ -147,8 +147,9 @@ function answerError(c: Context<WebEnv>, error: Error, log: EventLog): Response 
   if (error instanceof UsageError) return answerAs(c, useProblem(error));
   const requestId = c.get("requestId") ?? "";
   if (isRedisOutage(error)) {
-    // Without a caller nothing was let in that could be done.
-    const isChange = !["GET", "HEAD"].includes(c.req.method) && c.get("caller") !== undefined;
+    // Without a caller only a sign-out was let in that could be done.
+    const mayChange = c.get("caller") !== undefined || c.req.path === "/sign-out";
+    const isChange = !["GET", "HEAD"].includes(c.req.method) && mayChange;
     const told = isChange ? outOfReachInChange : outOfReach;
     return answerAs(c, { status: 503, name: "redis-out-of-reach", title: "Redis is out of reach", ...told });
   }

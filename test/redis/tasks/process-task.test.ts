@@ -95,7 +95,7 @@ describe("a task", () => {
     nobody.close();
   });
 
-  it("of an unknown policy waits for five minutes after its slot and after a reload", async () => {
+  it("of an unknown policy waits for five minutes after its slot and after it left", async () => {
     const slotMs = await redisTimeMs(store);
     for (const [afterMs, inForceMs, verdict] of [
       [299_999, 300_000, "snooze"],
@@ -108,15 +108,19 @@ describe("a task", () => {
     }
   });
 
-  it("of a removed policy ends at once when it is cancelled", async () => {
-    const { task, deps, process, outcome } = await fixture({
-      deps: { policy: () => undefined, inForceForMs: () => 0 },
-    });
-    expect(await process()).toMatchObject({ verdict: "snooze" });
-    await deps.journal.cancel(task.id, "cancelled by ada@desk");
-    await process();
-    expect(await outcome()).toMatchObject({ detail: expect.stringContaining("cancelled by ada@desk") });
-  });
+  it.each([{}, { task: { kind: "apply", target: "mask/7" } }] as const)(
+    "of a removed policy ends at once when it is cancelled: %j",
+    async (given) => {
+      const { task, deps, process, outcome } = await fixture({
+        ...given,
+        deps: { policy: () => undefined, inForceForMs: () => 0 },
+      });
+      expect(await process()).toMatchObject({ verdict: "snooze" });
+      await deps.journal.cancel(task.id, "cancelled by ada@desk");
+      await process();
+      expect(await outcome()).toMatchObject({ detail: expect.stringContaining("cancelled by ada@desk") });
+    },
+  );
 
   it.each<[Task["kind"], string, Partial<Policy>]>([
     ["run", "masks", {}],

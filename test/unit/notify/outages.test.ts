@@ -223,6 +223,27 @@ describe("a failure that may be the service's", () => {
     ]);
   });
 
+  it("is the policies' own when many fail that were told, and one message of those it hid", async () => {
+    const [told, hidden] = [names.slice(0, 30), names.slice(30, 60)];
+    const fixture = new NotifyFixture([...told, ...hidden, "well"].map((name) => notifiedPolicy(name)));
+    const fail = (name: string) => fixture.ended(name, { status: "unknown", reason: "server-error" });
+    const publishedIn = async (...rounds: (readonly string[])[]) => {
+      const before = fixture.published().length;
+      for (const round of rounds) {
+        for (const name of round) fail(name);
+        await fixture.after(40_000);
+        fixture.ended("well");
+        await fixture.after(40_000);
+      }
+      return fixture.published().slice(before);
+    };
+    expect(await publishedIn(...told.map((name) => [name]))).toEqual(told.map((name) => `ops failing ${name}`));
+    expect(await publishedIn(told)).toEqual([]);
+    const outage = ["ops service-down service:main", "ops service-up service:main"];
+    expect(await publishedIn(hidden)).toEqual(outage);
+    expect(await publishedIn(hidden)).toEqual(outage);
+  });
+
   it("never hides what is the policy's own doing", async () => {
     const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b"), notifiedPolicy("c")]);
     fixture.ended("a", unreachable);
