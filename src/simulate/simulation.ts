@@ -247,8 +247,8 @@ class Simulation {
     const endsAtMs = task.kind === "run" ? this.#endOf(policy, task, nowMs) : answeredAtMs;
     const heldUntilMs = isFollowed ? Math.min(endsAtMs, nowMs + policy.follow.deadlineMs) : answeredAtMs;
     const atOnceWith = task.kind === "run" ? syncJob?.run({ id: task.id, untilMs: endsAtMs }, nowMs) : undefined;
-    // A deletion and a start without `overlap: allow` take the lease before their request, a
-    // followed start afterwards; others take none.
+    // A deletion, a followed start and one without `overlap: allow` take the lease before their
+    // request; others take none.
     const isHolding = isFollowed || task.kind === "delete" || policy.overlap !== "allow";
     if (isHolding && syncJob?.hold({ id: task.id, untilMs: heldUntilMs })) this.#releaseLater(syncJob, heldUntilMs);
     const isFailed = isFailing(assumptions, policy, task);

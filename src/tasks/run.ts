@@ -92,12 +92,14 @@ async function prepare(
     await deps.journal.forgetReady(task.id);
     return deferred;
   }
-  if (policy.overlap !== "allow") {
+  // With `overlap: allow` a followed run takes a free lease: others must not start beside it.
+  if (policy.overlap !== "allow" || policy.follow.until !== "accepted") {
     const holder = await takeLease(task, deps, claimant);
     if (holder === undefined) return stepAgainSoon(nowMs);
-    if (holder !== task.id && policy.overlap === "skip")
+    const isHeld = holder !== task.id;
+    if (isHeld && policy.overlap === "skip")
       return endUnsent(claimant, "skipped", { reason: "overlap", detail: `${holder} is still running` });
-    if (holder !== task.id) return snooze(nowMs + deps.timing.queueForLeaseMs);
+    if (isHeld && policy.overlap === "queue") return snooze(nowMs + deps.timing.queueForLeaseMs);
   }
   const activating = activatesFirst(policy) ? await activateFirst(task, { deps, policy, claimant }) : undefined;
   if (activating !== undefined) return activating;

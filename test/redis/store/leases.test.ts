@@ -45,6 +45,23 @@ describe("a lease", () => {
   });
 });
 
+describe("the lease of a run that ends", () => {
+  it("goes to one beside it that goes on, and is free after that", async () => {
+    const tasks = [await claimed("one", "beside"), await claimed("two", "beside")];
+    for (const task of tasks) await journal.beginSending(task, me, intent);
+    const claims = () => Promise.all(tasks.map((task) => journal.claim(task.id, me, task)));
+    const end = ({ id }: { readonly id: string }) =>
+      new History(store).record(testOutcome({ taskId: id, ...subject("beside") }), { state: "sending" });
+    await claims();
+    const [holder, heir] = (await leases.holder(subject("beside"))) === "one" ? tasks : tasks.toReversed();
+    if (holder === undefined || heir === undefined) throw new Error("none has it");
+    await end(holder);
+    expect(await leases.holder(subject("beside"))).toBe(heir.id);
+    await end(heir);
+    expect(await leases.holder(subject("beside"))).toBeUndefined();
+  });
+});
+
 describe("a worker that was held up", () => {
   it("gets no lease for a task that another one has claimed since", async () => {
     const task = await claimed("taken-over", "taken-over");

@@ -148,6 +148,14 @@ describe("a task", () => {
     expect(await deps.leases.holder(task)).toBe(task.id);
   });
 
+  it("that may run beside others, and is followed, has its sync job before its request", async () => {
+    const { task, deps, process, asked } = await fixture({
+      policy: { overlap: "allow", follow: testPolicy().follow },
+    });
+    expect(await process()).toMatchObject({ verdict: "snooze" });
+    expect([await deps.leases.holder(task), asked]).toEqual([task.id, []]);
+  });
+
   it("that stands for others, or is over, lets go of what waits for it", async () => {
     const taskOver = vi.fn(async () => {});
     const { task, deps, process } = await fixture({ deps: { chains: { noteFannedOut: async () => {}, taskOver } } });
