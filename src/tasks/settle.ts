@@ -112,8 +112,10 @@ function failedUnread(follow: Policy["follow"], evidence: RunEvidence): TaskEndi
 
 function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   if (evidence.attributable && follow.until === "settled") return undefined;
-  const { activities, conflictDetails } = evidence;
-  if (!evidence.grew) return undefined;
+  const { activities, conflictDetails, ours, mayBeOurs, others, untoldSeen } = evidence;
+  // What grew may be of other starts alone.
+  const isOfOthers = others > 0 && ours.length + mayBeOurs.length === 0 && !untoldSeen;
+  if (!evidence.grew || isOfOthers) return undefined;
   const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
   // Until the last walk of both, not until now: an unread list is not quiet.
   const readUntilMs = Math.min(activities.walkBeganAtMs ?? 0, conflictDetails.walkBeganAtMs ?? 0);

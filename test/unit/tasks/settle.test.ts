@@ -338,6 +338,15 @@ describe("a run before which the conflicts were unreadable", () => {
   });
 });
 
+describe("a run by quiet", () => {
+  it("is not told by an activity of another start", () => {
+    const read = { ...status, grewAtMs: 2_000, walkBeganAtMs: 59_000 };
+    const quiet = { attributable: false, activities: read, conflictDetails: read, nowMs: 59_500, newConflicts: 0 };
+    expect(settled(quiet)).toMatchObject({ status: "succeeded", evidence: "inferred" });
+    expect(settled({ ...quiet, others: 1 })).toBeUndefined();
+  });
+});
+
 describe("a run of whose activity it cannot be read whether it succeeded", () => {
   const untold = { ...activity("a", true), succeeded: undefined, unread: ["succeeded"] };
 
