@@ -26,6 +26,8 @@ export interface ActionParts {
   readonly atMs?: number;
   /** Notes what an entry becomes, before it leaves the list. */
   readonly note?: (id: string, into: string) => Promise<void>;
+  /** When aborted, what is not begun stays on the list. */
+  readonly signal?: AbortSignal;
 }
 
 /** The result for one entry. `into`: the new task. `why`: why it was left as it is. */
@@ -55,10 +57,11 @@ export async function replay(items: readonly FailedItem[], parts: ActionParts): 
     return atMs + offset;
   };
   // The oldest first: notices keep their order.
-  for (const item of items.toReversed())
-    plans.push(
-      item.type === "task" ? await planReplay(item, failed, { ...parts, atMs: instantOf(item.outcome) }) : { item },
-    );
+  for (const item of items.toReversed()) {
+    if (parts.signal?.aborted === true) plans.push({ item, why: stopped });
+    else if (item.type !== "task") plans.push({ item });
+    else plans.push(await planReplay(item, failed, { ...parts, atMs: instantOf(item.outcome) }));
+  }
   return deal("replay", plans, parts, async ({ item, into = "", task }) => {
     // It stays on the list until its task is queued; queued twice, the task is the same.
     if (task !== undefined) await producer.enqueue([task]);
@@ -82,23 +85,28 @@ export async function discard(items: readonly FailedItem[], parts: ActionParts):
 async function deal(
   name: string,
   plans: readonly Plan[],
-  { store, by }: Pick<ActionParts, "store" | "by">,
+  { store, by, signal }: Pick<ActionParts, "store" | "by" | "signal">,
   act: (plan: Plan) => Promise<boolean>,
 ): Promise<readonly ActionResult[]> {
   const planned = plans.filter(({ why }) => why === undefined);
   if (planned.length === 0) return plans;
   const change = await beginChange(store, by, describe(name, planned));
-  const done = new Set<Plan>();
-  for (const plan of planned) if (await act(plan)) done.add(plan);
+  const [done, left] = [new Set<Plan>(), new Set<Plan>()];
+  for (const plan of planned) {
+    if (signal?.aborted === true) left.add(plan);
+    else if (await act(plan)) done.add(plan);
+  }
   await (done.size === 0 ? change.drop() : change.end(describe(name, [...done])));
   return plans.map((plan) => {
     const { item, into, why } = plan;
     if (why !== undefined) return { item, why };
-    return done.has(plan) ? { item, ...(into !== undefined && { into }) } : { item, why: dealtWith };
+    if (done.has(plan)) return { item, ...(into !== undefined && { into }) };
+    return { item, why: left.has(plan) ? stopped : dealtWith };
   });
 }
 
 const dealtWith = "another command has dealt with it meanwhile";
+const stopped = "stopped before its turn: it stays on the list";
 
 function describe(name: string, plans: readonly Plan[]) {
   const recorded = plans.slice(0, recordedMax);

@@ -35,6 +35,9 @@ Examples:
   $ syncline changes contracts-nightly
   $ syncline changes --json | jq '.[0].after'`;
 
+/** What is found of named policies may be less than what was done. */
+const noneKept = `no change that is kept names this: the newest ${changesMax} are kept, and one of over 100 tasks names 100`;
+
 /** The command `changes`. */
 export function changesCommand(io: CommandIo): Command {
   return redisCommand("changes", "set")
@@ -55,7 +58,7 @@ export function changesCommand(io: CommandIo): Command {
       });
       const changes = found.slice(0, limit);
       if (json) io.out(JSON.stringify(changes));
-      else if (changes.length === 0) io.err("nothing of this was changed by hand yet");
+      else if (changes.length === 0) io.err(names.length === 0 ? "nothing was changed by hand yet" : noneKept);
       else io.out(changesTable(changes, set, io));
       if (found.length > limit) io.err(`only the newest ${limit}: --limit shows more`);
     });

@@ -55,6 +55,8 @@ interface ActionOptions extends Omit<GroupOptions, "names">, ReasonOption {
 }
 
 const whyShownMax = 100;
+/** Entries that were left, told one by one. */
+const leftShownMax = 50;
 
 const help = `
 Failed tasks are outcomes of the history, as long as it keeps them: failed, not-started, missed, timed-out, unknown. Deliveries are notices that a sink refused or that were tried for too long. Both stay until they are replayed or discarded, or are too old (docs/notifications.md).
@@ -131,7 +133,8 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   const group = policies === undefined && sink === undefined ? { all: true as const } : { policies, sink };
   const { meant } = selectFailed(all, { ids: [], ...group, corrected });
   const shown = meant.toSorted((a, b) => failedMsOf(b) - failedMsOf(a));
-  if (shown.length === 0) await checkKnown(store, options);
+  const seen = new Set(meant.map((item) => (item.type === "task" ? item.outcome.policy : item.notice.policy)));
+  await checkKnown(store, { ...options, names: options.names.filter((name) => !seen.has(name)) });
   if (options.json) io.out(JSON.stringify(shown.slice(0, limit)));
   else if (shown.length === 0) io.err(describeEmpty(all, { ...group, corrected }));
   else io.out(failedTable(shown.slice(0, limit), ids === true, io));
@@ -206,7 +209,7 @@ async function act(
   const { store } = connections;
   const needsSet = name === "replay" && meant.some(({ type }) => type === "task");
   const set = needsSet ? await policySetFor(options, store, io) : undefined;
-  const parts = { ...connections, set, force: options.force === true, by: byHand(io, options) };
+  const parts = { ...connections, set, force: options.force === true, by: byHand(io, options), signal: io.signal };
   const wanted = new Set(meant.flatMap((item) => (item.type === "task" ? item.outcome.policy : [])));
   const before = await readTasksInFlight(store, [...(set?.services.keys() ?? [])], (name) => wanted.has(name));
   const results = name === "replay" ? await replay(meant, parts) : await discard(meant, parts);
@@ -248,7 +251,8 @@ function showResults(
   else {
     io.out(`${done.length} ${name === "replay" ? "replayed" : "discarded"}`);
     for (const into of new Set(done.flatMap((one) => one.into ?? []))) io.out(`  ${into}`);
-    for (const { id, why } of left) io.err(`${id}: ${why}`);
+    for (const { id, why } of left.slice(0, leftShownMax)) io.err(`${id}: ${why}`);
+    if (left.length > leftShownMax) io.err(`and ${left.length - leftShownMax} more were left as they are`);
   }
   if (left.length > 0) io.exitCode = 1;
 }

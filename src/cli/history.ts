@@ -73,7 +73,7 @@ export function historyCommand(io: CommandIo): Command {
         const history = new History(store);
         const set = (await findRunningSet(store))?.set;
         const policies = namedPolicies(policy, options, set);
-        const zones = zonesOf(options.timezone, policy, set);
+        const zones = zonesOf(options, policies, set);
         const span = parsePast(options, { nowMs: await redisTimeMs(store), timezone: zones.timezone });
         const filter = { ...options, statuses: options.status };
         const found = await findOutcomes(history, { policies, span, filter, limit: options.limit });
@@ -97,9 +97,16 @@ function namedPolicies(policy: string | undefined, { label }: HistoryOptions, se
 }
 
 /** The zone in which times are read, and that of each policy: the option, or its own. */
-function zonesOf(option: string | undefined, policy: string | undefined, set: PolicySet | undefined) {
+function zonesOf(
+  { timezone: option, service }: Pick<HistoryOptions, "timezone" | "service">,
+  named: readonly string[] | undefined,
+  set: PolicySet | undefined,
+) {
   const policies = set?.policies ?? [];
-  const meant = policies.filter(({ name }) => policy === undefined || name === policy);
+  const names = named && new Set(named);
+  const meant = policies.filter(
+    (one) => names?.has(one.name) !== false && (service === undefined || one.service === service),
+  );
   const timezone = timezoneFor(option, meant);
   const zones = option === undefined ? new Map(policies.map((policy) => [policy.name, policy.timezone])) : new Map();
   return { timezone, of: (name: string): string => zones.get(name) ?? timezone };

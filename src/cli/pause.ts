@@ -187,7 +187,8 @@ export function resumeCommand(io: CommandIo): Command {
         });
         const { left, ...done } = resumed;
         if (left.length > 0) {
-          io.err(`stopped: not caught up, so run them by hand: ${someNames(left)}`);
+          io.err(`stopped: not looked at: ${someNames(left)}`);
+          io.err("run by hand those whose last slot the pause skipped: `syncline explain POLICY` tells");
           io.exitCode = 1;
         }
         if (options.json) return io.out(JSON.stringify({ v: 1, ...done, left }));
@@ -199,13 +200,13 @@ export function resumeCommand(io: CommandIo): Command {
 
 function show(
   subject: PauseSubject,
-  { ended, caughtUp, stillPaused, isCatchingUp }: ResumeResult & { readonly isCatchingUp: boolean },
+  { ended, caughtUp, left, stillPaused, isCatchingUp }: ResumeResult & { readonly isCatchingUp: boolean },
   io: CommandIo,
 ): void {
   io.out(ended.length === 0 ? `${showSubject(subject)}: not paused` : `${showSubject(subject)} resumed`);
   for (const { policy, slotMs, tasks } of caughtUp)
     io.out(`${policy}: queued for its slot ${showInstant(slotMs)}: ${tasks.join(", ")}`);
-  if (isCatchingUp && ended.length > 0 && caughtUp.length === 0)
+  if (isCatchingUp && ended.length > 0 && caughtUp.length === 0 && left.length === 0)
     io.err("nothing to catch up inside the catch-up window, or something has started since");
   // After a resume of one policy, pauses of other policies are left out. Those of services, labels
   // and all are told: whether they cover this policy is not always known here.

@@ -232,6 +232,11 @@ function nextSlots(policy: Policy, fromMs: number, most: number): readonly numbe
 }
 
 function toJson({ policy, slots, dstDays, expectedMs, deleted }: PolicyPlan): object {
+  const closedAt = createClosedTimes(policy);
+  const closed = slots.flatMap((slotMs) => {
+    const why = closedAt(slotMs);
+    return why === undefined ? [] : [{ slot: toIso(slotMs), why: describeSkip(why) }];
+  });
   return {
     policy: policy.name,
     kind: policy.action.kind,
@@ -245,6 +250,7 @@ function toJson({ policy, slots, dstDays, expectedMs, deleted }: PolicyPlan): ob
           expected: toIso(expectedMs),
         }),
     slots: slots.map(toIso),
+    closed: closed.length === 0 ? undefined : closed,
     dstDays: dstDays === undefined ? undefined : dstDaysToJson(dstDays),
     deleted: deleted?.map(({ syncJob, atMs, by }) => ({ syncJob, at: toIso(atMs), by })),
   };

@@ -163,8 +163,12 @@ export interface PolicyChoice {
 
 /** @throws UsageError for a name, service or label without a policy: a typo must not look well. */
 export function choosePolicies(set: PolicySet, { names = [], service, label = [] }: PolicyChoice): readonly Policy[] {
-  const wanted = new Set(names.map((name) => findPolicy(set, name).name));
+  const named = names.map((name) => findPolicy(set, name));
+  const wanted = new Set(named.map(({ name }) => name));
   if (service !== undefined) findService(set, service);
+  const stray = named.find((policy) => service !== undefined && policy.service !== service);
+  if (stray !== undefined)
+    throw new UsageError(`policy ${stray.name} is of service ${stray.service}, not ${service}: leave one of them out`);
   const chosen = set.policies.filter(
     (policy) =>
       (names.length === 0 || wanted.has(policy.name)) &&

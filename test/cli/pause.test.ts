@@ -75,7 +75,7 @@ describe("syncline pause and resume", () => {
     const variables = { REDIS_URL: fixture.redis.url, TEST_TOKEN: fixture.sandbox().token };
     const { code, out, err } = await runHere(given, variables, { signal: AbortSignal.abort() });
     expect([code, JSON.parse(out)]).toMatchObject([1, { caughtUp: [], left: ["often", "other"] }]);
-    expect(err).toContain("not caught up, so run them by hand: often, other");
+    expect(err).toContain("stopped: not looked at: often, other");
   });
 
   it("refuses what would pause nothing, or everything by accident", async () => {

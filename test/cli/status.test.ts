@@ -86,6 +86,11 @@ describe("syncline status", () => {
       { service: "limited", inFlight: 0 },
       { service: "main", inFlight: 0 },
     ]);
+    const elsewhere = await fixture.command(prefix, "status", "nightly", "--service", "main");
+    expect(elsewhere).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("nightly is of service limited, not main"),
+    });
     // All policies are of the one service, and none of the other.
     for (const service of ["limited", "main"]) {
       const one = await fixture.command(prefix, "status", "--service", service, "--json");

@@ -313,7 +313,7 @@ function leftWords({ what, after }: Change): string {
     return "";
   const shown = after["left"].slice(0, leftShown);
   const more = Number(after["leftCount"]) - shown.length;
-  return `; not caught up in time, so run by hand: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return `; not looked at in time, so run by hand what was skipped: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /** What a person can correct in the form; undefined: another page says it. */
