@@ -179,7 +179,10 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   });
   const atWork = () => options.roles.filter((role) => role !== "scheduler" && !stopping.signal.aborted);
   metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), atWork, log }));
-  const unreadiness = () => guard.reasons().map((reason) => ({ part: "redis", reason }));
+  // The role web alone only shows: it goes on where nothing may start.
+  const isWebAlone = options.roles.every((role) => role === "web");
+  const reasons = () => (isWebAlone && guard.isUp() && !guard.mayBeForeign ? [] : guard.reasons());
+  const unreadiness = () => reasons().map((reason) => ({ part: "redis", reason }));
   return { stop, unreadiness };
 }
 

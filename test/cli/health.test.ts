@@ -62,6 +62,26 @@ describe("syncline serve --health-port", () => {
     }
   });
 
+  it("is ready to show what an unsafe Redis has, and not to start from it", async () => {
+    const { url } = await startServer({ args: ["--maxmemory-policy", "allkeys-lru"] });
+    const readyWith = async (roles: string) => {
+      const args = ["--config", file, "--roles", roles, "--health-port", "0", "--health-host", "127.0.0.1"];
+      const one = new Syncline(["serve", ...args, ...(roles === "web" ? ["--web-port", "0"] : [])], {
+        REDIS_URL: url,
+        TEST_TOKEN: "canary-token",
+      });
+      try {
+        const health = await one.until(({ event }) => event === "health.listening");
+        await one.until(({ event }) => event === "redis.unsafe");
+        await one.until(({ event }) => event === "serve.ready");
+        return (await fetch(`http://127.0.0.1:${health["port"]}/readyz`)).status;
+      } finally {
+        one.kill("SIGKILL");
+      }
+    };
+    expect([await readyWith("scheduler,worker"), await readyWith("web")]).toEqual([503, 200]);
+  });
+
   it("is ready once everything runs", async () => {
     await serve.until(({ event }) => event === "serve.ready");
     const { status, text } = await readyz();
