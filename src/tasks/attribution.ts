@@ -26,6 +26,8 @@ export interface Attribution {
   readonly confidence: Confidence | undefined;
   /** Activities of the same sync job that began at another time or belong to another start. */
   readonly others: number;
+  /** Those of them that were given to another start. */
+  readonly givenAway: number;
   /** Other starts of the sync job that are in flight. */
   readonly rivals: number;
   /** Until when an activity of this start may still begin; 0 where there is one for each start. */
@@ -97,6 +99,7 @@ export function attributeTo(
     mayBeginUntilMs: isOneMissing ? Math.max(start.sentAtMs, ...nearMs) + mixedWithinMs : 0,
     confidence: ours.length === 0 ? undefined : confidence(),
     others: activities.length - ours.length,
+    givenAway: activities.filter(isGivenAway).length,
     rivals: rivals.length,
   };
 }

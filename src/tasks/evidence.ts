@@ -170,7 +170,7 @@ async function attribute(
   { entry, activities }: { entry: StartEntry; activities: readonly SeenItem[] },
 ): Promise<Attribution> {
   if (activities.length === 0)
-    return { ours: [], mayBeOurs: [], mayBeginUntilMs: 0, confidence: undefined, others: 0, rivals: 0 };
+    return { ours: [], mayBeOurs: [], mayBeginUntilMs: 0, confidence: undefined, others: 0, givenAway: 0, rivals: 0 };
   const attributed = await deps.journal.attribute(task, activities);
   const sentAtMs = sentAtMsOf(entry);
   const start = {

@@ -112,9 +112,10 @@ function failedUnread(follow: Policy["follow"], evidence: RunEvidence): TaskEndi
 
 function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   if (evidence.attributable && follow.until === "settled") return undefined;
-  const { activities, conflictDetails, ours, mayBeOurs, others, untoldSeen } = evidence;
+  const { activities, conflictDetails, ours, mayBeOurs, others, givenAway, untoldSeen } = evidence;
   // What grew may be of other starts alone.
-  const isOfOthers = others > 0 && ours.length + mayBeOurs.length === 0 && !untoldSeen;
+  const isGivenAway = givenAway > 0 && givenAway === others;
+  const isOfOthers = isGivenAway && ours.length + mayBeOurs.length === 0 && !untoldSeen;
   if (!evidence.grew || isOfOthers) return undefined;
   const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
   // Until the last walk of both, not until now: an unread list is not quiet.
@@ -125,9 +126,11 @@ function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnd
 
 /** Ends a quiet run of which an activity did not succeed, or does not tell; undefined: none. */
 function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
-  const { confidence, newConflicts, unnamed } = evidence;
+  const { confidence, newConflicts, unnamed, ours, mayBeOurs } = evidence;
+  // Where none is its own, those count that may be.
+  const own = ours.length === 0 ? mayBeOurs : judgedOf(evidence);
   // One that goes on has not succeeded yet.
-  const judged = [...judgedOf(evidence), ...unnamed].filter(({ finished }) => finished !== false);
+  const judged = [...own, ...unnamed].filter(({ finished }) => finished !== false);
   const bad = judged.filter(({ succeeded }) => succeeded === false);
   const failed = bad.find(({ finished }) => finished === true) ?? bad[0];
   const untold = judged.find(({ unread }) => unread?.includes("succeeded"));
@@ -137,7 +140,8 @@ function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
   const what = failed === undefined ? `whether ${name} succeeded cannot be read` : `${name} did not succeed`;
   const whose = unnamed.length === 0 ? "" : ", of which sync job the mapping does not say";
   const detail = `the activities stayed quiet, and ${what}${whose}`;
-  return failed?.finished === true && confidence !== "ambiguous" && unnamed.length === 0
+  const isItsOwn = ours.length > 0 && confidence !== "ambiguous" && unnamed.length === 0;
+  return failed?.finished === true && isItsOwn
     ? { status: "failed", evidence: "inferred", reason: "run-failed", detail, newConflicts }
     : { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
 }

@@ -99,6 +99,19 @@ describe("taking a permission back", () => {
     expect(await leases.holder(task("in-doubt"))).toBe("in-doubt");
   });
 
+  it("leaves the sync job to a run beside it that goes on", async () => {
+    const beside = ["unsent", "goes-on"].map((id) => ({ ...task(id), target: "beside" }));
+    for (const one of beside) {
+      await journal.claim(one.id, "me");
+      await leases.acquire(one, "me");
+      await journal.beginSending(one, "me", intent);
+    }
+    for (const one of beside) {
+      await journal.notSent(one, "me");
+      expect(await leases.holder(one, async () => "pending")).toBe(one.id === "unsent" ? "goes-on" : undefined);
+    }
+  });
+
   it("forgets the blocked time: the next request gets its whole time", async () => {
     await sent("patient");
     await journal.noteDeniedUntil("patient", 1_000);

@@ -54,6 +54,7 @@ const evidences: fc.Arbitrary<RunEvidence> = fc.record({
   mayBeginUntilMs: fc.constantFrom(0, 1_000_000),
   confidence: fc.constantFrom("certain", "likely", "ambiguous"),
   others: fc.integer({ min: 0, max: 2 }),
+  givenAway: fc.integer({ min: 0, max: 2 }),
   rivals: fc.integer({ min: 0, max: 2 }),
   attributable: fc.boolean(),
   grew: fc.boolean(),

@@ -40,6 +40,7 @@ function settled(changes: Partial<RunEvidence>) {
     mayBeginUntilMs: 0,
     confidence: "likely",
     others: 0,
+    givenAway: 0,
     rivals: 0,
     attributable: true,
     grew: true,
@@ -343,7 +344,11 @@ describe("a run by quiet", () => {
     const read = { ...status, grewAtMs: 2_000, walkBeganAtMs: 59_000 };
     const quiet = { attributable: false, activities: read, conflictDetails: read, nowMs: 59_500, newConflicts: 0 };
     expect(settled(quiet)).toMatchObject({ status: "succeeded", evidence: "inferred" });
-    expect(settled({ ...quiet, others: 1 })).toBeUndefined();
+    expect(settled({ ...quiet, others: 1, givenAway: 1 })).toBeUndefined();
+    // By a clock that lags no other start is known.
+    expect(settled({ ...quiet, others: 1 })).toMatchObject({ status: "succeeded" });
+    const near = { others: 1, givenAway: 1, mayBeOurs: [activity("a", false)], confidence: undefined };
+    expect(settled({ ...quiet, ...near })).toMatchObject({ status: "unknown", evidence: "none" });
   });
 });
 

@@ -29,7 +29,9 @@ local trimEvery = 16
 -- An activity of an ended start may still appear. So the start stays in flight until its request is
 -- 60 s old, or 60 s older than that of the oldest start that goes on; 600 s at the most.
 local endedKeptMs, endedKeptMsMax = 60000, 600000
-local leaseKeptMs = 7 * 86400000
+-- Shorter than one that its holder renews (store/leases.ts): until the heir's next step the queue
+-- alone says whether it lives.
+local heirKeptMs = 6 * 86400000
 local hasLease = redis.call('GET', leaseKey) == task
 
 local function releaseTask()
@@ -63,7 +65,7 @@ local function leaveFlight()
   for other, sentAtMs in pairs(ended) do
     if sentAtMs < since then redis.call('HDEL', inFlightKey, other) end
   end
-  if heir and hasLease then acquireLease(leaseKey, heir, leaseKeptMs) end
+  if heir and hasLease then acquireLease(leaseKey, heir, heirKeptMs) end
 end
 
 -- Saves the note of a poll; another list begins anew.
