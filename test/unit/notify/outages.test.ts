@@ -223,7 +223,7 @@ describe("a failure that may be the service's", () => {
     ]);
   });
 
-  it("is the policies' own when many fail that were told, and one message of those it hid", async () => {
+  it("is the policies' own when they were told, and one message when they were hidden", async () => {
     const [told, hidden] = [names.slice(0, 30), names.slice(30, 60)];
     const fixture = new NotifyFixture([...told, ...hidden, "well"].map((name) => notifiedPolicy(name)));
     const fail = (name: string) => fixture.ended(name, { status: "unknown", reason: "server-error" });
