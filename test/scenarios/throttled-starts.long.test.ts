@@ -63,7 +63,7 @@ function answer(request: IncomingMessage, response: ServerResponse, isChanged: b
   else json(200, { value: [] });
 }
 
-const mapping = `mapping: { activity: { id: item.activityId, syncJobId: item.syncJobId, finished: 'item.state == "Finished"' }, conflict: { id: item.conflictId, syncJobId: item.syncJobId } }`;
+const mapping = `mapping: { activity: { id: item.activityId, syncJobId: item.syncJobId, finished: 'item.state == "Finished"', succeeded: 'item.state == "Finished"' }, conflict: { id: item.conflictId, syncJobId: item.syncJobId } }`;
 
 async function start(url: string, policy: string): Promise<World> {
   const policies = `  - { name: story, service: patient, repository: HR, ${policy} }`;
