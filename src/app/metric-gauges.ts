@@ -4,7 +4,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { stackOf } from "../core/errors.ts";
-import type { EventLog } from "../core/event-log.ts";
+import { bugEveryMs, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Late } from "../model/deadline.ts";
 import { labelsOf, selectorOf } from "../model/label.ts";
@@ -24,8 +24,6 @@ import type { RunningServices } from "./running-services.ts";
 
 /** How long gauges show an unknown start or a missed slot: no later event undoes them. */
 const eventShownMs = 3_600_000;
-/** A mistake that goes on is logged so often: its alert looks back half an hour. */
-const bugEveryMs = 600_000;
 
 /** What the gauges are read from. */
 export interface GaugeParts {

@@ -19,6 +19,9 @@ export interface EventLog {
 /** A log that drops everything; for tests and one-shot commands. */
 export const silentLog: EventLog = { info: () => {}, warn: () => {}, error: () => {} };
 
+/** A mistake that goes on is logged so often: its alert looks back half an hour. */
+export const bugEveryMs = 600_000;
+
 const quietMs = 60_000;
 const kindsMax = 1_000;
 

@@ -7,7 +7,7 @@ import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText, stackOf } from "../core/errors.ts";
-import type { EventLog } from "../core/event-log.ts";
+import { bugEveryMs, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { EnqueueNotices, Notice } from "../model/notice.ts";
@@ -103,8 +103,6 @@ const digestAgainMs = 60_000;
 const statusEveryMs = 5_000;
 const staleEveryMs = 10_000;
 const deadlinesEveryMs = 10_000;
-/** A mistake that goes on is logged so often: its alert looks back half an hour. */
-const bugEveryMs = 600_000;
 /** Longer than replicas need to adopt new policies: alert states of unknown ones stay meanwhile. */
 const tidyMs = 120_000;
 /** An event of an unknown policy waits so long at most; its later events until the same instant. */

@@ -29,23 +29,19 @@ local trimEvery = 16
 -- An activity of an ended start may still appear. So the start stays in flight until its request is
 -- 60 s old, or 60 s older than that of the oldest start that goes on; 600 s at the most.
 local endedKeptMs, endedKeptMsMax = 60000, 600000
--- Shorter than one that its holder renews (store/leases.ts): until the heir's next step the queue
--- alone says whether it lives.
-local heirKeptMs = 6 * 86400000
-local hasLease = redis.call('GET', leaseKey) == task
+local hadLease
 
 local function releaseTask()
-  releaseLease(leaseKey, task)
+  hadLease = releaseLease(leaseKey, task)
   for feedIndex = 17, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
 end
 
 -- Two kinds of ended starts stay in flight, marked "e": one whose activity was not seen, since
 -- another start would get it, and one that ends beside others, which may have got its activity.
--- A start beside it that goes on (`overlap: allow`) gets its lease.
 local function leaveFlight()
   local isUnseen = { accepted = true, unknown = true, ['timed-out'] = true, blocked = true }
   local isNothing = { ['not-started'] = true, skipped = true, missed = true }
-  local flat, sent, since, heir, ended = redis.call('HGETALL', inFlightKey), nil, now, nil, {}
+  local flat, sent, since, isAlone, ended = redis.call('HGETALL', inFlightKey), nil, now, true, {}
   for i = 1, #flat, 2 do
     local sentAtMs = tonumber(string.match(flat[i + 1], '%d+'))
     if flat[i] == task then
@@ -53,10 +49,10 @@ local function leaveFlight()
     elseif string.sub(flat[i + 1], 1, 1) == 'e' then
       ended[flat[i]] = sentAtMs
     else
-      heir, since = flat[i], math.min(since, sentAtMs)
+      isAlone, since = false, math.min(since, sentAtMs)
     end
   end
-  if sent and not isNothing[status] and (isUnseen[status] or heir) then
+  if sent and not isNothing[status] and (isUnseen[status] or not isAlone) then
     redis.call('HSET', inFlightKey, task, 'e' .. sent .. '+')
   elseif sent then
     redis.call('HDEL', inFlightKey, task)
@@ -65,7 +61,7 @@ local function leaveFlight()
   for other, sentAtMs in pairs(ended) do
     if sentAtMs < since then redis.call('HDEL', inFlightKey, other) end
   end
-  if heir and hasLease then acquireLease(leaseKey, heir, heirKeptMs) end
+  if hadLease and not isAlone then passLease(leaseKey, redis.call('HGETALL', inFlightKey)) end
 end
 
 -- Saves the note of a poll; another list begins anew.

@@ -15,12 +15,8 @@ if sends > 0 then
   redis.call('HSET', entryKey, 'sends', sends, 'claimant', '')
 else
   takeBack(entryKey, inFlightKey, task)
-  local hadLease = redis.call('GET', leaseKey) == leaseHolder
-  releaseLease(leaseKey, leaseHolder)
-  -- Of a run: one beside it that goes on gets its lease, as in outcome/record.
-  local flat = hadLease and leaseHolder == task and redis.call('HGETALL', inFlightKey) or {}
-  for i = 1, #flat, 2 do
-    if string.sub(flat[i + 1], 1, 1) ~= 'e' then acquireLease(leaseKey, flat[i], 6 * 86400000) end
-  end
+  -- An activation has the lease in the name of its run.
+  local hadIt = releaseLease(leaseKey, leaseHolder) and leaseHolder == task
+  if hadIt then passLease(leaseKey, redis.call('HGETALL', inFlightKey)) end
 end
 return 1
