@@ -18,7 +18,8 @@ const quietAndCareful = [
  */
 export async function npmCi(folder, { node, cache, what, otherWays = [] }) {
   const { command, args } = npmCommand(node);
-  const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` };
+  const PATH = `${dirname(node)}${delimiter}${process.env.PATH ?? ""}`;
+  const env = { ...process.env, PATH, npm_config_globalconfig: await globalConfig() };
   const result = await run(command, [...args, "ci", ...quietAndCareful, ...cacheOption(cache)], { cwd: folder, env });
   if (result.code === 0) return;
   throw new Problem(`npm could not install ${what}: ${reason(result)}`, [...waysOut(result.stderr), ...otherWays]);
@@ -43,6 +44,17 @@ function npmCommand(node) {
   const npm = findOnPath("npm");
   if (npm !== undefined) return { command: npm, args: [] };
   throw new Problem("npm is not on PATH", ["install npm 9 or newer; it comes with Node"]);
+}
+
+/**
+ * The path of npm's global configuration, which may hold a mirror, a proxy or a certificate. npm
+ * looks for it beside the Node that it runs on; ours has none.
+ */
+async function globalConfig() {
+  if (process.env.npm_config_globalconfig) return process.env.npm_config_globalconfig;
+  const { command, args } = npmCommand(process.execPath);
+  const result = await run(command, [...args, "config", "get", "globalconfig"], { timeoutMs: 30_000 });
+  return result.code === 0 ? result.stdout.trim() : undefined;
 }
 
 function cacheOption(cache) {
