@@ -206,7 +206,7 @@ it("does every act by keyboard alone, without a script, at 320 px", async () => 
   await page.waitForURL(`${base}/sign-in`);
   await page.goto(`${base}/policies`);
   expect(page.url()).toBe(`${base}/sign-in?next=%2Fpolicies`);
-}, 300_000);
+}, 900_000);
 
 it("keeps what was typed when something is wrong with it", async () => {
   const page = await open("/pause?of=all");
