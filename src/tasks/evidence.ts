@@ -29,18 +29,20 @@ export interface FeedEvidence extends Attribution {
    * older than the start can be told apart: by its baseline, or by sequence and `startedAt`.
    */
   readonly attributable: boolean;
+  /** True when the mapping says whether an activity is finished, and which one it is. */
+  readonly endsMapped: boolean;
   /** True when the activities were read right before the start. */
   readonly hasBaseline: boolean;
   /** An activity appeared that is or may be of the sync job, whatever the clocks say. */
   readonly syncJobSeen: boolean;
   /**
    * An activity appeared that is not judged and may be of this start: its sync job cannot be read,
-   * or, without a baseline, when it began.
+   * or, without a baseline, it does not say that it began well before the start.
    */
   readonly untoldSeen: boolean;
   /** True when an activity appeared since the baseline that, as far as is mapped, may be its. */
   readonly grew: boolean;
-  /** The activities since the baseline whose sync job the mapping does not name; any may be its. */
+  /** What grew whose sync job the mapping does not name, or cannot read: any may be its. */
   readonly unnamed: readonly SeenItem[];
   /**
    * Conflicts since the baseline, of this sync job where the mapping says so; undefined: unknown.
@@ -68,9 +70,15 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
     conflictDetails: conflictDetails.status,
   });
   const hasBaseline = baseline.activities !== null;
-  const began = hasBaseline ? activities.items : activities.items.filter(isNoOlderThan(sentAtMsOf(entry)));
+  const endsMapped = mapper?.knows("finished") ?? false;
+  const isYounger = isNoOlderThan(sentAtMsOf(entry));
+  const began = hasBaseline ? activities.items : activities.items.filter(isYounger);
   const isOfSyncJob = isOf(task);
   const mayBeOfSyncJob = (item: SeenItem) => isOfSyncJob(item) || isUnread(item);
+  const isPossible = mapper?.knows("syncJobId") === true ? mayBeOfSyncJob : () => true;
+  const mayHaveBegun = couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs);
+  const isUntold = (item: SeenItem) =>
+    hasBaseline ? isUnread(item) : mayHaveBegun(item) && isPossible(item) && (isUnread(item) || !isYounger(item));
   const isNamed = conflictMapper?.knows("syncJobId") === true;
   const conflicts = isNamed ? conflictDetails.items.filter(isOfSyncJob) : conflictDetails.items;
   const unread = isNamed ? conflictDetails.items.filter(isUnread) : [];
@@ -81,14 +89,13 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
     attributable:
       (hasBaseline || (activitiesSeq !== undefined && (mapper?.knows("startedAt") ?? false))) &&
       (mapper?.knows("syncJobId") ?? false) &&
-      (mapper?.knows("finished") ?? false),
+      endsMapped,
+    endsMapped,
     hasBaseline,
     syncJobSeen: activities.items.some(mayBeOfSyncJob),
-    untoldSeen: activities.items
-      .filter((item) => isUnread(item) || (!hasBaseline && isOfSyncJob(item) && item.startedAtMs === undefined))
-      .some(hasBaseline ? () => true : couldBeginAfter(sentAtMsOf(entry))),
-    grew: began.some(mapper?.knows("syncJobId") === true ? mayBeOfSyncJob : () => true),
-    unnamed: mapper?.knows("syncJobId") === true ? [] : began,
+    untoldSeen: activities.items.some(isUntold),
+    grew: began.some(isPossible),
+    unnamed: began.filter((item) => isPossible(item) && !isOfSyncJob(item)),
     ...countNew(baseline, conflicts.length, unread.length),
   };
 }

@@ -112,25 +112,30 @@ function failedUnread(follow: Policy["follow"], evidence: RunEvidence): TaskEndi
 
 function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   if (evidence.attributable && follow.until === "settled") return undefined;
-  const { activities, conflictDetails, ours, mayBeOurs, others, givenAway, untoldSeen } = evidence;
+  const { activities, conflictDetails, ours, mayBeOurs, others, givenAway, unnamed } = evidence;
   // What grew may be of other starts alone.
   const isGivenAway = givenAway > 0 && givenAway === others;
-  const isOfOthers = isGivenAway && ours.length + mayBeOurs.length === 0 && !untoldSeen;
+  const isOfOthers = isGivenAway && ours.length + mayBeOurs.length + unnamed.length === 0;
   if (!evidence.grew || isOfOthers) return undefined;
   const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
   // Until the last walk of both, not until now: an unread list is not quiet.
   const readUntilMs = Math.min(activities.walkBeganAtMs ?? 0, conflictDetails.walkBeganAtMs ?? 0);
   if (readUntilMs - grewAtMs < follow.quietForMs) return undefined;
+  // Nothing new appears while a long one goes on.
+  if (evidence.endsMapped && judgedInQuiet(evidence).some(({ finished }) => finished === false)) return undefined;
   return failedInQuiet(evidence) ?? judgeConflicts(follow, evidence, "inferred");
+}
+
+/** Where no activity is surely its own, those count that may be. */
+function judgedInQuiet({ ours, mayBeOurs, unnamed, confidence }: RunEvidence): readonly SeenItem[] {
+  return ours.length > 0 && confidence !== "ambiguous" ? ours : [...ours, ...mayBeOurs, ...unnamed];
 }
 
 /** Ends a quiet run of which an activity did not succeed, or does not tell; undefined: none. */
 function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
-  const { confidence, newConflicts, unnamed, ours, mayBeOurs } = evidence;
-  // Where none is its own, those count that may be.
-  const own = ours.length === 0 ? mayBeOurs : judgedOf(evidence);
-  // One that goes on has not succeeded yet.
-  const judged = [...own, ...unnamed].filter(({ finished }) => finished !== false);
+  const { confidence, newConflicts, unnamed, ours } = evidence;
+  // Without ids an activity that has ended is another one, and the older stays as it was.
+  const judged = judgedInQuiet(evidence).filter(({ finished }) => finished !== false);
   const bad = judged.filter(({ succeeded }) => succeeded === false);
   const failed = bad.find(({ finished }) => finished === true) ?? bad[0];
   const untold = judged.find(({ unread }) => unread?.includes("succeeded"));
@@ -138,9 +143,9 @@ function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
   if (one === undefined) return undefined;
   const name = one.label ?? one.id;
   const what = failed === undefined ? `whether ${name} succeeded cannot be read` : `${name} did not succeed`;
-  const whose = unnamed.length === 0 ? "" : ", of which sync job the mapping does not say";
+  const whose = unnamed.includes(one) ? ", of which sync job the mapping does not say" : "";
   const detail = `the activities stayed quiet, and ${what}${whose}`;
-  const isItsOwn = ours.length > 0 && confidence !== "ambiguous" && unnamed.length === 0;
+  const isItsOwn = ours.length > 0 && confidence !== "ambiguous";
   return failed?.finished === true && isItsOwn
     ? { status: "failed", evidence: "inferred", reason: "run-failed", detail, newConflicts }
     : { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
@@ -219,8 +224,11 @@ function mayYetBegin({ confidence, activities, mayBeginUntilMs }: RunEvidence): 
 
 /** Why the run may have ended where no end of it was seen; undefined: nothing speaks for that. */
 function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
-  const { attributable, confidence, ours, mayBeOurs, others, rivals, untoldSeen } = evidence;
-  if (!attributable) return undefined;
+  const { attributable, confidence, ours, mayBeOurs, others, rivals, untoldSeen, unnamed } = evidence;
+  const mayBeOver = untoldSeen || unnamed.some(({ finished }) => finished === true);
+  const untoldWhy =
+    ours.length === 0 && mayBeOver ? "an activity appeared, and whether it is its own cannot be told" : undefined;
+  if (!attributable) return untoldWhy;
   const isSure = confidence === "certain" || confidence === "likely";
   const possible = isSure ? ours : [...ours, ...mayBeOurs];
   if (!isSure && possible.some(({ finished }) => finished === true))
@@ -230,8 +238,7 @@ function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
   if (untold !== undefined && !goesOn) return `whether ${untold.label ?? untold.id} finished cannot be read`;
   // By the service's clock these are not its own, and no start in flight has them.
   if (possible.length === 0 && others > 0 && rivals === 0) return whatWasSeen(evidence);
-  if (ours.length > 0 || !untoldSeen) return undefined;
-  return "an activity appeared, and whether it is its own cannot be read";
+  return untoldWhy;
 }
 
 /** False where the mapping, or the item, says nothing of success: then it is assumed. */

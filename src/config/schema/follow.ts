@@ -8,7 +8,7 @@ import { durationForm, durationSchema, maybe, optional, required, whole } from "
 const followSchema = z.strictObject({
   until: optional(
     z.enum(["accepted", "settled", "quiet"]),
-    "When a run counts as ended. `accepted`: the service took the start. `settled`: an activity shows its end (not mapped: `quiet`). `quiet`: no new activity for `quietFor`.",
+    "When a run counts as ended. `accepted`: the service took the start. `settled`: an activity shows its end (not mapped: `quiet`). `quiet`: no new activity for `quietFor`, and none is known to go on.",
     "accepted",
     "settled",
   ),

@@ -449,20 +449,25 @@ describe("an activity of which it cannot be read whether it is of a start", () =
     await walk(task, "activities", [{ ...item("another's", undefined), syncJobId: "43" }, item("its", undefined)]);
     expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ untoldSeen: false });
     await walk(task, "activities", [whose("whose", 1_000)]);
-    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ untoldSeen: true });
+    const unread = { untoldSeen: true, unnamed: [{ id: "whose" }] };
+    expect(await appearedSince(task, partsFor(), entry)).toMatchObject(unread);
   });
 
-  it("is without a baseline one that does not say that it began before the start", async () => {
-    const untold = async (name: string, facts: (sentAtMs: number) => ItemFacts) => {
+  it("is without a baseline one that does not say that it began well before the start", async () => {
+    const untold = async (name: string, facts: (sentAtMs: number) => ItemFacts, deps = partsFor()) => {
       const task = taskOf(name);
       const { sentAtMs, entry } = await startUnread(task);
       await walk(task, "activities", [facts(sentAtMs)]);
-      return (await appearedSince(task, partsFor(), entry)).untoldSeen;
+      return (await appearedSince(task, deps, entry)).untoldSeen;
     };
-    expect(await untold("untold-old", (sentAtMs) => whose("old", sentAtMs - 1_001))).toBe(false);
+    expect(await untold("untold-old", (sentAtMs) => whose("old", sentAtMs - 301_000))).toBe(false);
     expect(await untold("untold-new", (sentAtMs) => whose("new", sentAtMs))).toBe(true);
-    expect(await untold("untold-its-old", (sentAtMs) => item("its", sentAtMs - 1))).toBe(false);
+    expect(await untold("untold-its-old", (sentAtMs) => item("its", sentAtMs - 301_000))).toBe(false);
+    // The service's clock may be behind.
+    expect(await untold("untold-behind", (sentAtMs) => item("its", sentAtMs - 1_000))).toBe(true);
     expect(await untold("untold-timeless", () => item("its", undefined))).toBe(true);
+    const unmapped = partsFor({ unknown: "syncJobId" });
+    expect(await untold("untold-whose", (sentAtMs) => item("its", sentAtMs - 1_000), unmapped)).toBe(true);
   });
 });
 

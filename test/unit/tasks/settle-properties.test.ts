@@ -57,8 +57,9 @@ const evidences: fc.Arbitrary<RunEvidence> = fc.record({
   givenAway: fc.integer({ min: 0, max: 2 }),
   rivals: fc.integer({ min: 0, max: 2 }),
   attributable: fc.boolean(),
+  endsMapped: fc.boolean(),
   grew: fc.boolean(),
-  unnamed: fc.constant([]),
+  unnamed: fc.array(item, { maxLength: 2 }),
   hasBaseline: fc.boolean(),
   syncJobSeen: fc.boolean(),
   untoldSeen: fc.boolean(),
@@ -93,6 +94,9 @@ describe("whatever the feeds show of a run", () => {
         const readUntilMs = Math.min(...lists.map(({ walkBeganAtMs = 0 }) => walkBeganAtMs));
         const stayedQuiet = evidence.grew && readUntilMs - sentAtMs >= follow.quietForMs;
         expect(isFinal || stayedQuiet).toBe(true);
+        const isSure = evidence.ours.length > 0 && evidence.confidence !== "ambiguous";
+        const own = isSure ? evidence.ours : [...evidence.ours, ...evidence.mayBeOurs, ...evidence.unnamed];
+        if (evidence.endsMapped && !isFinal) expect(own.some(({ finished }) => finished === false)).toBe(false);
         expect(ending.evidence).not.toBe("none");
       }),
       runs,

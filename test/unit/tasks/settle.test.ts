@@ -31,8 +31,8 @@ const activity = (id: string, succeeded: boolean): SeenItem => ({
   seq: 1,
 });
 
-function settled(changes: Partial<RunEvidence>) {
-  const evidence: RunEvidence = {
+function evidenceOf(changes: Partial<RunEvidence>): RunEvidence {
+  return {
     activities: status,
     conflictDetails: status,
     ours: [],
@@ -43,6 +43,7 @@ function settled(changes: Partial<RunEvidence>) {
     givenAway: 0,
     rivals: 0,
     attributable: true,
+    endsMapped: true,
     grew: true,
     unnamed: [],
     hasBaseline: true,
@@ -57,13 +58,17 @@ function settled(changes: Partial<RunEvidence>) {
     approvals: undefined,
     ...changes,
   };
-  return settleRun({ ...followWaits, until: "settled", deadlineMs: 60_000, conflictsMax: undefined }, evidence);
+}
+
+function settled(changes: Partial<RunEvidence>) {
+  const follow = { ...followWaits, until: "settled", deadlineMs: 60_000, conflictsMax: undefined } as const;
+  return settleRun(follow, evidenceOf(changes));
 }
 
 describe("a run of which only the growth of a list tells", () => {
   const readUntil = (walkBeganAtMs: number): Partial<RunEvidence> => {
     const read = { ...status, walkBeganAtMs };
-    return { attributable: false, activities: read, conflictDetails: read, nowMs: 900_000 };
+    return { attributable: false, endsMapped: false, activities: read, conflictDetails: read, nowMs: 900_000 };
   };
 
   it("is over when a walk shows quiet for that long, not when the list was unread", () => {
@@ -94,6 +99,31 @@ describe("a run of which only the growth of a list tells", () => {
       ...unknown,
       detail: "the activities stayed quiet, and whether a succeeded cannot be read",
     });
+  });
+});
+
+describe("a run of which an activity goes on while the lists are quiet", () => {
+  const read = { ...status, walkBeganAtMs: 40_000 };
+  const quiet = { activities: read, conflictDetails: read, nowMs: 50_000 };
+  const running = { ...activity("a", false), finished: false };
+  const until = { ...followWaits, until: "quiet", deadlineMs: 60_000, conflictsMax: undefined } as const;
+  const by = (changes: Partial<RunEvidence>) => settleRun(until, evidenceOf({ ...quiet, ...changes }))?.status;
+
+  it("is not over where the mapping says so of it, or of one that may be of it", () => {
+    expect(by({ ours: [running] })).toBeUndefined();
+    expect(by({ mayBeOurs: [running] })).toBeUndefined();
+    expect(by({ ours: [activity("b", true)], mayBeOurs: [running], confidence: "ambiguous" })).toBeUndefined();
+    expect(by({ attributable: false, unnamed: [running] })).toBeUndefined();
+    const late = { ...read, walkBeganAtMs: 61_000 };
+    expect(by({ ours: [running], activities: late, conflictDetails: late, nowMs: 61_000 })).toBe("timed-out");
+  });
+
+  it("is not over by what was given to another start, whatever is untold of older ones", () => {
+    expect(by({ givenAway: 1, others: 1, untoldSeen: true })).toBeUndefined();
+  });
+
+  it("is over beside one that is of another start", () => {
+    expect(by({ ours: [activity("b", true)], mayBeOurs: [running], confidence: "certain" })).toBe("succeeded");
   });
 });
 
@@ -313,9 +343,13 @@ describe("a run whose deadline has passed", () => {
       settled({ ...readAt(61_000), ours, others: 1, rivals: 1, untoldSeen: true, nowMs: 62_000 });
     expect(of([])).toMatchObject({
       status: "unknown",
-      detail: "not settled within its deadline: an activity appeared, and whether it is its own cannot be read",
+      detail: "not settled within its deadline: an activity appeared, and whether it is its own cannot be told",
     });
     expect(of([running])).toMatchObject({ status: "timed-out" });
+    const undated = { ours: [], attributable: false, grew: false, untoldSeen: true, nowMs: 62_000 };
+    expect(settled({ ...readAt(61_000), ...undated })).toMatchObject({ status: "unknown" });
+    const ended = { ...undated, untoldSeen: false, unnamed: [activity("b", true)] };
+    expect(settled({ ...readAt(61_000), ...ended })).toMatchObject({ status: "unknown" });
   });
 
   it("says that nothing tells of it where nothing was read, not a missing mapping", () => {
