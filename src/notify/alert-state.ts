@@ -72,6 +72,7 @@ const serviceSchema = z.object({
   count: z.int(),
   good: z.int(),
   upMs: z.int().nullable(),
+  failed: z.array(z.string()).exactOptional(),
   hadBreaker: z.boolean(),
   sinks: z.array(z.string()),
   reason: z.string(),
@@ -81,9 +82,11 @@ const serviceSchema = z.object({
 
 /**
  * A service (version 1). `window`: failures since `sinceMs` may be an outage. `down`: `sinks` were
- * notified of one. `count`: failed policies; `policies`: the first 200 of them. `good`: endings
- * since then that show it alive, and policies that fail as before. `upMs`: since when it seems
- * healthy. `endedMs`: the end of the last outage. `token`: the expiry that was reported.
+ * notified of one. `count`: failed policies; `policies`: the first 200 of them. `upMs`: since when
+ * it seems healthy. `good`: endings that show it alive, in a window since `sinceMs` and with the
+ * policies that fail as before, else since `upMs`. `failed`: the policies that failed since `upMs`,
+ * twice where they were well before. `endedMs`: the end of the last outage. `token`: the expiry
+ * that was reported.
  */
 export type ServiceAlertState = Readonly<z.infer<typeof serviceSchema>>;
 

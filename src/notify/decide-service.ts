@@ -10,6 +10,9 @@ import type { AlertEvent } from "./alert-event.ts";
 import { freshService, namedPoliciesMax, type ServiceAlertState } from "./alert-state.ts";
 import { type AddressedNotice, serviceDownNotice, serviceUpNotice } from "./notices.ts";
 
+/** An outage ends when so many go well for each that fails: more than keep one from beginning. */
+const wellPerFailed = 3;
+
 /** What is known of a service in this round. */
 export interface ServiceMoment {
   readonly service: string;
@@ -21,7 +24,7 @@ export interface ServiceMoment {
   readonly sinks: readonly string[];
 }
 
-/** `ownFailures`: the policies to notify by themselves, since it was no outage. */
+/** `ownFailures`: the policies to notify by themselves, since it was no outage or is over. */
 export interface ServiceDecision {
   readonly service: ServiceAlertState;
   readonly notices: readonly AddressedNotice[];
@@ -42,12 +45,14 @@ interface Failure {
   readonly isNew: boolean;
   /** Its sync job failed so at its last end, too: no sign that the service is worse than then. */
   readonly isRepeated: boolean;
+  /** Its sync job did not end well at its last end either. */
+  readonly isStill: boolean;
 }
 
-/** Notes a failure that may be the service's. A repeated one weighs on both sides. */
+/** Notes a failure that may be the service's. In a window a repeated one weighs on both sides. */
 export function withFailure(
   before: ServiceAlertState,
-  { policy, event, isNew, isRepeated }: Failure,
+  { policy, event, isNew, isRepeated, isStill }: Failure,
 ): ServiceAlertState {
   const { atMs, health } = event;
   const { reason } = event.brief;
@@ -55,20 +60,26 @@ export function withFailure(
   if (before.phase === "calm")
     return { ...calm(before), phase: "window", sinceMs: atMs, policies: [policy], count: 1, good, reason };
   const isNamed = isNew && before.policies.length < namedPoliciesMax;
-  return {
+  const after: ServiceAlertState = {
     ...before,
     policies: isNamed ? [...before.policies, policy] : before.policies,
     count: before.count + (isNew ? 1 : 0),
-    good,
     reason: before.reason === "" ? reason : before.reason,
-    // A missed slot only waited too long: it does not show that the service fails now.
-    upMs: health === "missed" ? before.upMs : null,
   };
+  // A missed slot only waited too long: it does not show that the service fails now.
+  if (before.phase === "window") return { ...after, good, upMs: health === "missed" ? before.upMs : null };
+  if (before.upMs === null || health === "missed") return after;
+  const { failed: known = [] } = before;
+  // One that was well weighs twice: a service that is half up must not seem up by chance.
+  const more = isStill ? [policy].filter((name) => !known.includes(name)) : [policy, policy];
+  const failed = [...known, ...more];
+  return isCrowd(failed.length, before.good / wellPerFailed) ? { ...after, upMs: null } : { ...after, failed };
 }
 
 /** Notes an ending that shows the service alive. */
 export function withSignOfLife(before: ServiceAlertState, atMs: number): ServiceAlertState {
   if (before.phase === "calm" || atMs < before.sinceMs) return before;
+  if (before.phase === "down" && before.upMs === null) return { ...before, ...seemsUp(atMs), good: 1 };
   return { ...before, good: before.good + 1, upMs: before.upMs ?? atMs };
 }
 
@@ -90,8 +101,7 @@ const from: Record<ServiceAlertState["phase"], typeof decideService> = {
   window: (before, moment) => {
     const { count, good, sinceMs, policies } = before;
     if (moment.nowMs - sinceMs < moment.groupWaitMs) return stay(before);
-    const isCrowd = count > namedPoliciesMax || (count >= 2 && count > good);
-    if (moment.breaker !== undefined || isCrowd) return goDown(before, moment);
+    if (moment.breaker !== undefined || isCrowd(count, good)) return goDown(before, moment);
     return { service: calm(before), notices: [], ownFailures: policies };
   },
 
@@ -101,19 +111,36 @@ const from: Record<ServiceAlertState["phase"], typeof decideService> = {
     if (breaker !== undefined && before.sinks.length === 0 && sinks.length > 0)
       return goDown({ ...before, upMs: null }, moment);
     if (breaker !== undefined) return stay({ ...before, hadBreaker: true, upMs: null });
+    const { upMs } = before;
     // A breaker closes only when the service has answered.
-    const upMs = before.upMs ?? (before.hadBreaker ? nowMs : null);
-    if (upMs === null || nowMs - upMs < groupWaitMs) return stay({ ...before, upMs });
+    if (upMs === null) return stay(before.hadBreaker ? { ...before, ...seemsUp(nowMs) } : before);
+    if (nowMs - upMs < groupWaitMs) return stay(before);
     const notice = serviceUpNotice(service, before, upMs);
     // A sink may have another name by now. Where none was notified, none hears the end.
     const told = before.sinks.length === 0 ? [] : new Set([...before.sinks, ...sinks]);
     const notices = [...told].map((sink) => ({ sink, notice }));
-    return { service: { ...calm(before), endedMs: upMs }, notices, ownFailures: [] };
+    return { service: { ...calm(before), endedMs: upMs }, notices, ownFailures: [...new Set(before.failed)] };
   },
 };
 
+/** Whether failures show an outage: two or more, and more than go well or are known by name. */
+function isCrowd(failed: number, good: number): boolean {
+  return failed > namedPoliciesMax || (failed >= 2 && failed > good);
+}
+
+/** Nothing has ended since then. */
+function seemsUp(upMs: number) {
+  return { upMs, good: 0, failed: [] };
+}
+
 function goDown(before: ServiceAlertState, { service, breaker, sinks }: ServiceMoment): ServiceDecision {
-  const down: ServiceAlertState = { ...before, phase: "down", hadBreaker: breaker !== undefined, sinks: [...sinks] };
+  const down: ServiceAlertState = {
+    ...before,
+    phase: "down",
+    good: before.upMs === null ? 0 : 1,
+    hadBreaker: breaker !== undefined,
+    sinks: [...sinks],
+  };
   const notice = serviceDownNotice(service, down);
   return { service: down, notices: sinks.map((sink) => ({ sink, notice })), ownFailures: [] };
 }

@@ -61,7 +61,8 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
     const known = before.policy.targets[brief.target];
     // What an outage hid is told now: one by one, unless there is much of it.
     const isRepeated = known?.brief.reason === brief.reason && (known.outage === undefined || service.count < toldMax);
-    service = withFailure(service, { policy: policy.name, event, isNew, isRepeated });
+    const isStill = known !== undefined && !didWork(known.health);
+    service = withFailure(service, { policy: policy.name, event, isNew, isRepeated, isStill });
   } else if (event.isSignOfLife) service = withSignOfLife(service, atMs);
   const conflictsMax = policy.follow.conflictsMax ?? 0;
   const after = withEvent(before.policy, event, {
@@ -79,7 +80,7 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   return { service, policy: { ...updated.policy, stale: isSuccess ? null : after.stale }, notices };
 }
 
-/** Notifies what waited since the window began: the failures were not the service's fault. */
+/** Notifies what waited since then: the service is not down, and the policy fails by itself. */
 export function releaseOwnFailures(policy: Policy, before: PolicyAlertState, sinceMs: number): PolicyDecision {
   const released = ({ outage, ...target }: TargetAlertState): TargetAlertState =>
     outage === undefined || outage === sinceMs ? target : { ...target, outage };

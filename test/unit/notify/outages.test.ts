@@ -80,6 +80,87 @@ describe("the outage of a service", () => {
     expect(fixture.published()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
   });
 
+  it("is over although a few never end well, and each of them is told", async () => {
+    const [well, never] = [names.slice(0, 40), ["x", "y", "z"]];
+    const fixture = new NotifyFixture([...well, ...never, "a", "b", "nightly"].map((name) => notifiedPolicy(name)));
+    const outage = ["ops service-down service:main", "ops service-up service:main"];
+    for (const name of ["a", "b", "z"]) fixture.ended(name, unreachable);
+    await fixture.after(30_000);
+    for (let second = 1; second <= 600; second += 1) {
+      for (const name of ["a", "b", ...well].filter((_, index) => index % 20 === second % 20)) fixture.ended(name);
+      for (const name of never.filter((_, index) => second % 20 === 5 * index))
+        fixture.ended(name, { status: "unknown", reason: "server-error" });
+      if (second === 25) fixture.ended("nightly", { status: "unknown", reason: "no-evidence" });
+      await fixture.after(1_000);
+    }
+    expect(fixture.published().slice(0, 2)).toEqual(outage);
+    const told = [...never, "nightly"].map((name) => `ops failing ${name}`);
+    expect(fixture.published().toSorted()).toEqual([...outage, ...told].toSorted());
+  });
+
+  it("is over although one policy alone goes on failing more often than others end", async () => {
+    const fixture = new NotifyFixture(["a", "b", "c", "nightly"].map((name) => notifiedPolicy(name)));
+    const fail = (name: string) => fixture.ended(name, { status: "failed", reason: "server-error" });
+    for (const name of ["a", "b", "c"]) fail(name);
+    await fixture.after(30_000);
+    fixture.ended("b");
+    for (const name of ["a", "b"]) fail(name);
+    await fixture.after(30_000);
+    fixture.ended("b");
+    for (let second = 0; second < 60; second += 10) {
+      fail("c");
+      if (second === 10) fixture.ended("nightly", { status: "missed", reason: "throttled" });
+      await fixture.after(10_000);
+    }
+    await fixture.after(10_000);
+    fixture.ended("nightly", { status: "unknown", reason: "no-evidence" });
+    await fixture.after(30_000);
+    const outage = ["ops service-down service:main", "ops service-up service:main"];
+    expect(fixture.published()).toEqual([...outage, "ops failing c", "ops failing nightly"]);
+  });
+
+  it.each([
+    ["every other end fails", (policy: number, round: number) => (policy + round) % 2 === 0],
+    ["two in five ends fail", (policy: number, round: number) => (policy * 2 + round) % 5 < 2],
+    ["only one policy in three ends well", (policy: number) => policy % 3 > 0],
+  ])("lasts while %s", async (_, fails) => {
+    const ten = names.slice(0, 10);
+    const fixture = new NotifyFixture(ten.map((name) => notifiedPolicy(name)));
+    for (const name of ten) fixture.ended(name, unreachable);
+    await fixture.after(30_000);
+    for (let round = 0; round < 60; round += 1) {
+      for (const [policy, name] of ten.entries()) {
+        fixture.ended(name, fails(policy, round) ? unreachable : {});
+        await fixture.after(1_000);
+      }
+    }
+    expect(fixture.published()).toEqual(["ops service-down service:main"]);
+  });
+
+  it("counts only what has ended since the service seems up", async () => {
+    const fixture = new NotifyFixture(names.map((name) => notifiedPolicy(name)));
+    const fail = (count: number) => {
+      for (const name of names.slice(0, count)) fixture.ended(name, unreachable);
+    };
+    const othersEnd = async () => {
+      for (const name of names.slice(201)) fixture.ended(name);
+      await fixture.after(1_000);
+    };
+    fail(201);
+    await othersEnd();
+    await fixture.after(30_000);
+    fail(150);
+    await fixture.after(60_000);
+    await othersEnd();
+    fixture.breakerMs = fixture.nowMs;
+    await fixture.after(5_000);
+    fixture.breakerMs = undefined;
+    await fixture.after(5_000);
+    fail(150);
+    await fixture.after(60_000);
+    expect(fixture.published()).toEqual(["ops service-down service:main"]);
+  });
+
   it("tells anew of a policy that still fails when it is over, and of the next outage", async () => {
     const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b")]);
     const down = async () => {
