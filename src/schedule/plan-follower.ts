@@ -66,7 +66,7 @@ export function planFollower(input: FollowerInput): FollowerPlan | undefined {
 function planLeftOut(policy: Policy, slotMs: number, moment: PlanningMoment): FollowerPlan {
   const skip = planSkip(policy, slotMs, moment);
   if (skip !== undefined) return { state: "skipped", detail: skip.reason, note: skip.note };
-  return { state: "missed", detail: "left-out", note: "a replica with other policies planned first" };
+  return { state: "missed", detail: "left-out", note: "a replica without this policy planned its predecessor" };
 }
 
 /** Why the predecessor keeps the slot from starting, as soon as that is certain. */

@@ -10,6 +10,7 @@ import { nextTurn, systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText, stackOf } from "../core/errors.ts";
 import type { EventFields, EventLog } from "../core/event-log.ts";
+import { defined } from "../core/json.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { endedBySuccess, isInForce, type Pause, pauseId } from "../model/pause.ts";
 import type { Watermark } from "../model/slot-record.ts";
@@ -80,6 +81,8 @@ export class Scheduler implements Component {
   readonly #faulty = new Map<string, number>();
   /** Policies that another replica plans by another schedule. */
   readonly #superseded = new Set<string>();
+  /** Policies that are in no file any more: it may be away for a moment only. */
+  readonly #left = new Map<string, { readonly atMs: number; readonly schedule: string }>();
   #takeBackAtMs = 0;
   /** The losses of Redis before the watermarks were read. */
   #lossesKnown = 0;
@@ -104,7 +107,8 @@ export class Scheduler implements Component {
 
   /**
    * Adopts a new list of policies in the next round. A new policy begins then; a changed schedule
-   * after what was due under the old one. A removed policy is forgotten.
+   * after what was due under the old one. A removed policy is forgotten after ten minutes; one that
+   * is back by then makes up for its slots.
    */
   replace(policies: readonly Policy[]): void {
     this.#policies = policies;
@@ -133,7 +137,8 @@ export class Scheduler implements Component {
       const sinceMs = await this.#newestSinceMs();
       // After a reload the agenda is still that of the set before, which may know less.
       const isNewest = () => this.#isAdopted && nowMs - sinceMs >= goneAfterMs;
-      if (isNewest()) await this.#options.ledger.tidy(new Set([...this.#agenda.names(), ...this.#superseded]));
+      const known = () => new Set([...this.#agenda.names(), ...this.#superseded, ...this.#left.keys()]);
+      if (isNewest()) await this.#options.ledger.tidy(known());
       await this.#options.alsoTidy?.({ nowMs, isNewest: isNewest() });
       this.#tidiedAtMs = nowMs;
     }
@@ -177,7 +182,10 @@ export class Scheduler implements Component {
       if (scheduleText(policy) !== undefined && !this.#superseded.has(policy.name)) wanted.set(policy.name, policy);
     }
     const wantedSchedules = () => [...wanted].map(([policy, of]) => ({ policy, schedule: scheduleText(of) ?? "" }));
-    const notOnAgenda = wantedSchedules().filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined);
+    // Back with another schedule it was edited, not away: it begins anew.
+    const notOnAgenda = wantedSchedules()
+      .filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined)
+      .map((one) => ({ ...one, ...defined({ from: this.#left.get(one.policy)?.schedule }) }));
     const begun = await ledger.openWatermarks(notOnAgenda, nowMs);
     await this.#putOnAgenda(wanted, begun, nowMs);
     for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1) await this.#planDue(moment);
@@ -205,8 +213,24 @@ export class Scheduler implements Component {
     const removed = [...this.#agenda.names()].filter((name) => !wanted.has(name));
     const owing = removed.flatMap((name) => (this.#agenda.owes(name, nowMs) ? (this.#agenda.find(name) ?? []) : []));
     const kept = new Set(owing.map(({ name }) => name));
-    await this.#options.ledger.drop(removed.filter((name) => !kept.has(name)));
+    for (const name of wanted.keys()) this.#left.delete(name);
+    const gone = removed.filter((name) => !kept.has(name));
+    // Still in a file without a schedule, or left to another replica: on purpose.
+    const listed = new Set(this.#policies.map(({ name }) => name));
+    await this.#options.ledger.drop(gone.filter((name) => listed.has(name)));
+    for (const name of gone)
+      if (!listed.has(name)) this.#left.set(name, { atMs: nowMs, schedule: this.#agenda.scheduleOf(name) ?? "" });
     this.#agenda.adopt([...wanted.values(), ...owing], watermarks, nowMs);
+  }
+
+  /** Forgets policies that left ten minutes ago. */
+  async #forgetGone(nowMs: number): Promise<void> {
+    const gone = [...this.#left].flatMap(([name, { atMs }]) => (nowMs - atMs < goneAfterMs ? [] : [name]));
+    if (gone.length === 0 || (await this.#newestSinceMs()) > nowMs) return;
+    // A list that has come meanwhile may have them again, and so may that of a newer replica.
+    if (!this.#isAdopted) return;
+    await this.#options.ledger.drop(gone);
+    for (const name of gone) this.#left.delete(name);
   }
 
   /** If no replica has newer policies, plans again, after a minute, what it had left to another. */
@@ -334,6 +358,7 @@ export class Scheduler implements Component {
       });
     }
     await this.#guarded({}, async () => this.#options.chains?.sweep());
+    await this.#guarded({}, () => this.#forgetGone(nowMs));
   }
 
   /** Logs a mistake in a policy's slots; the others go on. An unreachable Redis ends the round. */

@@ -67,8 +67,8 @@ export class ChainFixture {
     });
   }
 
-  scheduler(): Scheduler {
-    const options = { policies: this.policies, ledger: this.#onTestTime(), enqueue: this.enqueue };
+  scheduler(newestSinceMs = async () => Number.POSITIVE_INFINITY): Scheduler {
+    const options = { policies: this.policies, ledger: this.#onTestTime(), enqueue: this.enqueue, newestSinceMs };
     return new Scheduler({ ...options, pauses: async () => this.pauses, chains: this.chains(), log: silentLog });
   }
 

@@ -43,7 +43,12 @@ async function rolloutOf(before: readonly Policy[], after: readonly Policy[]) {
   return { ...house, knowing, unknowing: house.scheduler };
 }
 
-const leftOut = (second: number) => [second, "missed", "left-out", "a replica with other policies planned first"];
+const leftOut = (second: number) => [
+  second,
+  "missed",
+  "left-out",
+  "a replica without this policy planned its predecessor",
+];
 
 const pauseOfFirst = (second: number): Pause => ({
   v: 1,
@@ -269,11 +274,10 @@ describe("a chain in a reload", () => {
   });
 
   it("ends waiting slots as removed once no policy follows, and begins anew on return", async () => {
-    const {
-      fixture,
-      scheduler,
-      store: own,
-    } = await houseWith([first([1]), second({ after: following({ withinMs: 600_000 }) })]);
+    const policies = [first([1]), second({ after: following({ withinMs: 600_000 }) })];
+    const { fixture, store: own } = await houseWith(policies);
+    const scheduler = fixture.scheduler(async () => chainStart);
+    await fixture.inspect(scheduler, 5);
     fixture.policies = [first([1])];
     scheduler.replace(fixture.policies);
     await fixture.inspect(scheduler, 6, 604);
@@ -305,6 +309,23 @@ describe("a chain in a reload", () => {
     expect(await fixture.records("second")).toEqual([leftOut(10), [15, "started", "followed", expect.any(String)]]);
     expect(await readTroubles(own)).toEqual([{ trouble: "missed", policy: "second", atMs: fixture.nowMs }]);
     expect(await fixture.audit(second())).toEqual({ slots: 2, findings: [] });
+  });
+
+  it("misses what its predecessor had while its own file was away for a moment", async () => {
+    const { fixture, scheduler } = await houseWith([first([1]), second()]);
+    for (const [policies, ...seconds] of [
+      [[first([1])], 6, 10],
+      [[first([1]), second()], 11, 15],
+    ] as const) {
+      fixture.policies = policies;
+      scheduler.replace(policies);
+      await fixture.inspect(scheduler, ...seconds);
+    }
+    for (const task of fixture.tasksOf("first")) await fixture.end(task);
+    await fixture.chains().sweep();
+    const followed = ["started", "followed", "first ended: 1 succeeded"];
+    expect(await fixture.records("second")).toEqual([[5, ...followed], leftOut(10), [15, ...followed]]);
+    expect(await fixture.audit(second())).toEqual({ slots: 3, findings: [] });
   });
 
   it("misses the same when it followed another policy until now", async () => {

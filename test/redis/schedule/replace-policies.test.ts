@@ -47,6 +47,10 @@ function replica(
   return { scheduler, queued, inspect };
 }
 
+const isNewest = async () => start;
+
+const hasMark = async (policy: string) => (await store.redis.hexists(store.key("watermarks"), policy)) === 1;
+
 const records = async (policy: string) =>
   (await ledger.holdings(policy)).records.map(({ slotMs, state }) => `${(slotMs - start) / 1_000} ${state}`);
 
@@ -154,12 +158,17 @@ describe("a scheduler with new policies", () => {
   });
 
   it("records what a removed policy owed before it forgets it", async () => {
-    const { scheduler, inspect } = replica([testPolicy({ name: "removed", schedule: every(1), catchUp: "none" })]);
+    const removed = testPolicy({ name: "removed", schedule: every(1), catchUp: "none" });
+    const { scheduler, inspect } = replica([removed], isNewest);
     await inspect(0);
     scheduler.replace([]);
     await inspect(2_500);
     expect((await records("removed")).at(-1)).toBe("2500 started");
-    expect(await store.redis.hexists(store.key("watermarks"), "removed")).toBe(0);
+    await inspect(3_099);
+    expect(await hasMark("removed")).toBe(true);
+    await inspect(3_110);
+    expect(await hasMark("removed")).toBe(false);
+    expect((await records("removed")).at(-1)).toBe("2500 started");
   });
 
   it("changes no schedule while a mistake keeps what it owes from the record", async () => {
@@ -202,17 +211,76 @@ describe("a scheduler with new policies", () => {
     ]);
   });
 
-  it("forgets a removed policy: back again, it begins anew", async () => {
-    const other = testPolicy({ name: "stays", schedule: every(100) });
+  it("forgets a policy ten minutes after it left: back again, it begins anew", async () => {
+    const other = testPolicy({ name: "stays", schedule: every(10_000) });
     const gone = testPolicy({ name: "gone", schedule: every(10), catchUp: "all", catchUpWindowMs: 3_600_000 });
-    const { scheduler, queued, inspect } = replica([other, gone]);
+    const { scheduler, queued, inspect } = replica([other, gone], isNewest);
     await inspect(0, 10);
     scheduler.replace([other]);
-    await inspect(20, 30, 40);
-    expect(await store.redis.hexists(store.key("watermarks"), "gone")).toBe(0);
+    await inspect(20, 619);
+    expect(await hasMark("gone")).toBe(true);
+    await inspect(629);
+    expect(await hasMark("gone")).toBe(false);
     scheduler.replace([other, gone]);
+    await inspect(635, 640);
+    expect(queued).toEqual(["gone 10", "gone 20", "gone 640"]);
+  });
+
+  it("makes up for the slots of a policy whose file was away for a moment", async () => {
+    const other = testPolicy({ name: "here", schedule: every(10_000) });
+    const moment = testPolicy({ name: "moment", schedule: every(10), catchUp: "all", catchUpWindowMs: 3_600_000 });
+    const { scheduler, queued, inspect } = replica([other, moment], isNewest);
+    await inspect(0, 10);
+    scheduler.replace([other]);
+    await inspect(20, 45);
+    expect(await ledger.holdings("moment")).toMatchObject({ watermarkMs: start + 20_000, keptSinceMs: start });
+    scheduler.replace([other, moment]);
     await inspect(55, 60);
-    expect(queued).toEqual(["gone 10", "gone 20", "gone 60"]);
+    expect(queued).toEqual(["moment 10", "moment 20", "moment 30", "moment 40", "moment 50", "moment 60"]);
+    await inspect(700);
+    expect(await ledger.holdings("moment")).toMatchObject({ watermarkMs: start + 700_000, keptSinceMs: start });
+  });
+
+  it("begins anew with a policy that comes back with another schedule, or had none", async () => {
+    const { scheduler, queued, inspect } = replica([testPolicy({ name: "other-back", schedule: every(10) })]);
+    await inspect(0, 10);
+    scheduler.replace([]);
+    await inspect(20);
+    scheduler.replace([testPolicy({ name: "other-back", schedule: every(4) })]);
+    await inspect(41, 44);
+    scheduler.replace([testPolicy({ name: "other-back", schedule: undefined })]);
+    await inspect(46);
+    expect(await hasMark("other-back")).toBe(false);
+    scheduler.replace([testPolicy({ name: "other-back", schedule: every(4) })]);
+    await inspect(53, 56);
+    expect(queued).toEqual(["other-back 10", "other-back 20", "other-back 44", "other-back 56"]);
+  });
+
+  it("keeps the mark of a policy that left just now when it tidies", async () => {
+    const brief = testPolicy({ name: "brief", schedule: every(300) });
+    const { scheduler, queued, inspect } = replica([brief], async () => start - 600_000);
+    await inspect(0, 300);
+    scheduler.replace([]);
+    await inspect(590, 600);
+    scheduler.replace([brief]);
+    await inspect(605);
+    expect(queued).toEqual(["brief 300", "brief 600"]);
+  });
+
+  it("forgets no policy that a newer list may have again, here or on another replica", async () => {
+    const again = testPolicy({ name: "again", schedule: every(10_000) });
+    let newestSinceMs = async () => Number.POSITIVE_INFINITY;
+    const { scheduler, inspect } = replica([again], () => newestSinceMs());
+    await inspect(0);
+    scheduler.replace([]);
+    await inspect(10, 620);
+    expect(await hasMark("again")).toBe(true);
+    newestSinceMs = async () => {
+      scheduler.replace([again]);
+      return start;
+    };
+    await inspect(630, 631);
+    expect(await ledger.holdings("again")).toMatchObject({ watermarkMs: start, keptSinceMs: start });
   });
 
   it("begins anew with a policy that the newest set did not have for ten minutes", async () => {
@@ -246,7 +314,7 @@ describe("a scheduler with new policies", () => {
     const other = testPolicy({ name: "audited-other", schedule: every(100) });
     const slow = testPolicy({ name: "audited", schedule: every(10) });
     const quick = testPolicy({ name: "audited", schedule: every(2) });
-    const { scheduler, inspect } = replica([other, slow]);
+    const { scheduler, inspect } = replica([other, slow], isNewest);
     const audit = async (policy: Policy, second: number) => {
       const nowMs = start + second * 1_000;
       const input: AuditInput = { ...(await ledger.holdings("audited")), fromMs: undefined, toMs: nowMs, nowMs };
@@ -262,7 +330,12 @@ describe("a scheduler with new policies", () => {
     await inspect(30);
     scheduler.replace([other, quick]);
     await inspect(45, 46);
-    expect(await audit(quick, 46)).toEqual({ slots: 1, findings: [] });
+    expect(await audit(quick, 46)).toEqual({ slots: 11, findings: [] });
+    scheduler.replace([other]);
+    await inspect(48, 650);
+    scheduler.replace([other, quick]);
+    await inspect(655, 656);
+    expect(await audit(quick, 656)).toEqual({ slots: 1, findings: [] });
   });
 
   it("keeps what it has until Redis can tell the marks of the new list", async () => {

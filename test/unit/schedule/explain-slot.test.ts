@@ -18,7 +18,7 @@ describe("what a record means", () => {
       "not started: noticed later than its catch-up window allows (now 30s)",
     );
     expect(tell("missed", "left-out")).toBe(
-      "not started: while replicas had different policies, one without this chain planned its predecessor's slot",
+      "not started: a replica without this policy planned its predecessor's slot",
     );
   });
 });
