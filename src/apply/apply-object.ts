@@ -43,10 +43,11 @@ const staleMax = 2;
 
 /**
  * How applying an object ended. `changes`: what this caller changed, also before an interruption.
- * `blocked`: fields that still differ and were refused or ignored.
+ * `blocked`: fields that still differ and were refused or ignored. `unread`: declared fields that
+ * no read shows.
  */
 export type ApplyResult = { readonly changes: readonly FieldChange[] } & (
-  | { readonly end: "done"; readonly blocked: readonly FieldDifference[] }
+  | { readonly end: "done"; readonly blocked: readonly FieldDifference[]; readonly unread: readonly string[] }
   | { readonly end: "missing" | "precondition"; readonly detail: string }
   | { readonly end: "busy"; readonly holder: string; readonly isSent: boolean }
   | { readonly end: "failed"; readonly error: ServiceError; readonly isSent: boolean }
@@ -142,11 +143,12 @@ class ApplyRun {
     return differences.filter(({ field, block }) => block === undefined && !this.#taken.has(field));
   }
 
-  async #done({ differences }: FoundInspection): Promise<ApplyResult> {
+  async #done({ differences, knowledge }: FoundInspection): Promise<ApplyResult> {
     await this.#keep();
     const howOf = (field: string) => (this.#ignored.has(field) ? "ignored" : "altered");
     const blocked = differences.map((one) => ({ ...one, block: one.block ?? { how: howOf(one.field), said: "" } }));
-    return { end: "done", blocked, changes: this.#record.changed };
+    const unread = Object.keys(this.#object.fields).filter((field) => knownValue(field, knowledge).from !== "live");
+    return { end: "done", blocked, unread, changes: this.#record.changed };
   }
 
   /** The fields of the next PUT. Fields that were refused without a reason go last, one by one. */

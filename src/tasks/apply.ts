@@ -83,7 +83,7 @@ function toResult(task: Task, object: DeclaredObject, { applied, nowMs, againMs 
     case "done":
       if (applied.blocked.length > 0)
         return failed("read-only-field", `${name}: ${applied.blocked.map(describeBlock).join("; ")}`);
-      return complete({ ...goodEnding(applied, `${name}: ${changed}`, `${name} is as declared`), startedAtMs: nowMs });
+      return complete({ ...goodEnding(name, applied), startedAtMs: nowMs });
     case "missing": {
       const where = task.repository === null ? "" : ` in repository ${task.repository}`;
       return failed("no-target", `there is no ${name}${where}: ${applied.detail}`);
@@ -126,8 +126,13 @@ async function correctUnsent(
   return { ...unsent, ...open, detail: `${detail}; an update of it went out and was not answered` };
 }
 
-function goodEnding({ changes }: ApplyResult, changed: string, unchanged: string): TaskEnding {
+function goodEnding(name: string, { changes, unread }: Extract<ApplyResult, { readonly end: "done" }>): TaskEnding {
   const good = { status: "succeeded", evidence: "direct" } as const;
-  if (changes.length === 0) return { ...good, reason: "nothing-to-do", detail: unchanged };
-  return { ...good, reason: changes.some(({ isDrift }) => isDrift) ? "drift-corrected" : "applied", detail: changed };
+  if (changes.length > 0) {
+    const reason = changes.some(({ isDrift }) => isDrift) ? "drift-corrected" : "applied";
+    return { ...good, reason, detail: `${name}: ${describeChanges(changes)}` };
+  }
+  if (unread.length === 0) return { ...good, reason: "nothing-to-do", detail: `${name} is as declared` };
+  const detail = `${name} is declared as last applied; ${unread.join(", ")} cannot be read`;
+  return { ...good, evidence: "inferred", reason: "nothing-to-do", detail };
 }

@@ -63,6 +63,7 @@ describe("what is sent", () => {
       end: "done",
       changes: [],
       blocked: [],
+      unread: [],
     });
     expect(putsOf()).toEqual([]);
   });
@@ -213,7 +214,7 @@ describe("an answer that got lost", () => {
     expect(await apply(object)).toMatchObject({ end: "failed", isSent: true, changes: [] });
     fake.become({});
     const change = { field: "name", before: "B", isBeforeKnown: true, after: "A", isDrift: true };
-    expect(await apply(object)).toEqual({ end: "done", blocked: [], changes: [change] });
+    expect(await apply(object)).toEqual({ end: "done", blocked: [], unread: [], changes: [change] });
     expect(putsOf()).toEqual(["syncJob-42 name 200"]);
     expect(await apply(object)).toMatchObject({ changes: [] });
   });

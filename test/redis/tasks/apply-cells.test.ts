@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
-import type { DeclaredObject } from "../../../src/core/declared-object.ts";
+import { type DeclaredObject, objectName } from "../../../src/core/declared-object.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { type Denial, isDenied, resourceKey } from "../../../src/core/limiter.ts";
 import type { Task } from "../../../src/model/task.ts";
@@ -18,7 +18,7 @@ import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { answeringService, status as answers } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
-import { steppedTask } from "../../support/stepped-task.ts";
+import { steppedTask, told as toldEnding } from "../../support/stepped-task.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
@@ -210,6 +210,30 @@ describe("what becomes of an apply task", () => {
     const precondition = await step("PUT", status(428));
     expect(precondition.result).toMatchObject({ ending: { detail: expect.stringContaining("If-Match") } });
   });
+});
+
+const drive: DeclaredObject = { kind: "driveTarget", id: 9, fields: { siteName: "HR", folderName: "In" } };
+
+it.each([
+  ["direct", "a read shows it", object, ',"name":"Contracts"', "sync job 42 is as declared"],
+  ["inferred", "a read does not show it", object, "", "sync job 42 is declared as last applied; name cannot be read"],
+  [
+    "inferred",
+    "nothing reads it",
+    drive,
+    "",
+    "drive-type target 9 is declared as last applied; siteName, folderName cannot be read",
+  ],
+] as const)("nothing to do is %s where %s", async (evidence, _why, declared, shown, detail) => {
+  const deps = { policy: () => testPolicy({ action: { kind: "apply", objects: [declared] } }) };
+  const by = (task: Task, parts: ProcessDependencies) => stepApply(task, parts, first);
+  const reads = [answers(200, '{"syncJobId":42,"name":"Old"}'), answers(200, `{"syncJobId":42${shown}}`)];
+  const task = { kind: "apply", target: objectName(declared) } as const;
+  const stepped = await steppedTask(store, { task, by, reads, writes: [answers(204)], deps });
+  expect(toldEnding(await stepped.step())).toBe("succeeded direct applied");
+  const next = await by({ ...stepped.task, id: `${stepped.task.id}-next` }, stepped.deps);
+  expect(next).toMatchObject({ ending: { status: "succeeded", evidence, reason: "nothing-to-do", detail } });
+  expect(stepped.asked.filter((method) => method === "PUT")).toHaveLength(1);
 });
 
 it("an apply task probes an open breaker by a read that its own work needs", async () => {
