@@ -100,7 +100,7 @@ export interface Operations {
   /** Take entries off the failed list; outcomes stay in the history. */
   discardFailed: { method: "POST"; url: "/api/v1/failed/discard"; path: Record<string, never>; query: Record<string, never>; header: Record<string, never>; body: { ids?: Array<string>; policy?: string; label?: string; sink?: string; all?: true; corrected?: true; reason: string }; answer: FailedListResult };
   /** Send nothing more of a task, and stop to follow what was sent: it goes on at the service. */
-  cancelTask: { method: "POST"; url: "/api/v1/tasks/{id}/cancel"; path: { id: string }; query: Record<string, never>; header: Record<string, never>; body: { reason: string }; answer: { wasSent: boolean } };
+  cancelTask: { method: "POST"; url: "/api/v1/tasks/{id}/cancel"; path: { id: string }; query: Record<string, never>; header: Record<string, never>; body: { reason: string }; answer: { wasSent: boolean | null } };
   /** Check policy files, by name, as one set; changes nothing. */
   validateConfig: { method: "POST"; url: "/api/v1/config/validate"; path: Record<string, never>; query: Record<string, never>; header: Record<string, never>; body: { files: Record<string, string>; variables?: Record<string, string> }; answer: Validated };
 }

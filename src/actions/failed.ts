@@ -10,7 +10,7 @@ import { tasksOf } from "../schedule/slot-tasks.ts";
 import { FailedTasks } from "../store/failed-tasks.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { type By, beginChange } from "./record-change.ts";
-import { policyOfSyncJob } from "./run.ts";
+import { instantByHand, policyOfSyncJob } from "./run.ts";
 
 const recordedMax = 100;
 
@@ -48,19 +48,19 @@ export async function replay(items: readonly FailedItem[], parts: ActionParts): 
   const atMs = parts.atMs ?? (await redisTimeMs(store));
   const failed = new FailedTasks(store);
   const plans: Plan[] = [];
-  // The id of a run by hand says no place: runs at several need an instant each.
-  const places = new Map<string, number>();
-  const instantOf = ({ policy, service, repository }: Outcome) => {
-    const place = policy === runByHand ? JSON.stringify([service, repository]) : "";
-    const offset = places.get(place) ?? places.size;
-    places.set(place, offset);
-    return atMs + offset;
+  const instants = new Map<string, number>();
+  const instantOf = async ({ policy, service, repository }: Outcome) => {
+    if (policy !== runByHand) return atMs;
+    const place = JSON.stringify([service, repository]);
+    const instantMs = instants.get(place) ?? (await instantByHand({ service, repository }, { store, atMs }));
+    instants.set(place, instantMs);
+    return instantMs;
   };
   // The oldest first: notices keep their order.
   for (const item of items.toReversed()) {
     if (parts.signal?.aborted === true) plans.push({ item, why: stopped });
     else if (item.type !== "task") plans.push({ item });
-    else plans.push(await planReplay(item, failed, { ...parts, atMs: instantOf(item.outcome) }));
+    else plans.push(await planReplay(item, failed, { ...parts, atMs: await instantOf(item.outcome) }));
   }
   return deal("replay", plans, parts, async ({ item, into = "", task }) => {
     // It stays on the list until its task is queued; queued twice, the task is the same.

@@ -1,5 +1,6 @@
 // Starts tasks by hand, now: they go the same way as scheduled ones.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { ConflictError } from "../core/errors.ts";
 import type { Task } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
 import { tasksOf } from "../schedule/slot-tasks.ts";
@@ -46,10 +47,33 @@ export function policyOfSyncJob({ service, syncJob, repository }: SyncJobPlace, 
   return { ...set.byHand, service, repository, action: { kind: "run", syncJobs: [syncJob] } };
 }
 
+/** Longer than a key is kept after one attempt. */
+const instantKeptMs = 2 * 86_400_000;
+const instantsMax = 1_000;
+
+/**
+ * The instant that names tasks by hand at a place, the same one for a repeat. The id of such a task
+ * says no place: what is asked for at several places in one millisecond gets an instant for each.
+ */
+export async function instantByHand(
+  { service, repository }: { readonly service: string; readonly repository?: string | null | undefined },
+  { store, atMs }: Pick<RunParts, "store" | "atMs">,
+): Promise<number> {
+  const place = JSON.stringify([service, repository ?? null]);
+  const firstMs = atMs ?? (await redisTimeMs(store));
+  for (let ms = firstMs; ms < firstMs + instantsMax; ms += 1) {
+    const name = store.key("request-instant", String(ms));
+    const isFirst = (await store.redis.set(name, place, "PX", instantKeptMs, "NX")) === "OK";
+    if (isFirst || (await store.redis.get(name)) === place) return ms;
+  }
+  throw new ConflictError("too many tasks by hand at once: ask again");
+}
+
 /** Runs one sync job now, as the `defaults` of the policy files say. */
 export async function runSyncJob(place: SyncJobPlace, set: PolicySet, parts: RunParts): Promise<QueuedTasks> {
   const { service, syncJob, repository } = place;
-  const tasks = await tasksByHand(policyOfSyncJob(place, set), parts);
+  const atMs = await instantByHand(place, parts);
+  const tasks = await tasksByHand(policyOfSyncJob(place, set), { ...parts, atMs });
   const where = repository === undefined ? service : `${service}, ${repository}`;
   const done = { what: "run", subject: `sync job ${syncJob} of ${where}`, after: { tasks: tasks.map(({ id }) => id) } };
   return queueByHand(tasks, parts, done);

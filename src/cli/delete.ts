@@ -3,7 +3,7 @@
 // journal, one DELETE, one outcome.
 
 import type { Command } from "commander";
-import { queueByHand } from "../actions/run.ts";
+import { instantByHand, queueByHand } from "../actions/run.ts";
 import { createService } from "../app/create-service.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
@@ -12,7 +12,6 @@ import { defined } from "../core/json.ts";
 import { showName, someNames } from "../core/plain-text.ts";
 import { deletionByHand, type Task, taskId } from "../model/task.ts";
 import type { SyncService } from "../service/client.ts";
-import { redisTimeMs } from "../store/redis.ts";
 import { describeOther } from "../tasks/step.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -113,7 +112,7 @@ async function deleteNow(service: string, set: PolicySet, options: DeleteOptions
   const redis = redisTarget(options, io);
   await withStore(redis, async (store) => {
     const context = { set, redis, store, options, io };
-    const task = toTask(service, options, await redisTimeMs(store));
+    const task = toTask(service, options, await instantByHand({ service, repository: options.repository }, { store }));
     const change = {
       what: "delete",
       subject: `sync job ${options.syncJob} of ${showPlace(service, options.repository)}`,

@@ -266,11 +266,14 @@ export async function taskInFlight({ store, set, view }: QueryContext, id: strin
   return task;
 }
 
-/** Cancels a task; answers whether its request was sent before. */
-export async function cancelTask(acting: Acting, id: string, reason: string): Promise<{ readonly wasSent: boolean }> {
-  const { context } = acting;
-  const met = await cancel(await taskInFlight(context, id), { ...partsOf(acting, reason) });
+/**
+ * Cancels a task; answers whether its request was sent before. Null for an apply, which may send
+ * several: a step that is under way ends first, and its outcome tells.
+ */
+export async function cancelTask(acting: Acting, id: string, reason: string): Promise<{ wasSent: boolean | null }> {
+  const task = await taskInFlight(acting.context, id);
+  const met = await cancel(task, { ...partsOf(acting, reason) });
   if (met === "settled") throw conflict("it has ended before");
   if (met === "fanned-out") throw conflict("it stands for other tasks by now: cancel those");
-  return { wasSent: met !== "claimed" };
+  return { wasSent: task.kind === "apply" ? null : met !== "claimed" };
 }

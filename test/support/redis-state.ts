@@ -14,7 +14,7 @@ for _, key in ipairs(found) do
     held = table.concat(held, ' ')
   end
   local isShort = redis.call('PTTL', key) >= 0 and redis.call('PTTL', key) < 600000
-  local isNote = isShort or key:find(':meta$') or key:find(':changes$') or key:find(':request[-]key:') or key:find(':failed[-]replays:')
+  local isNote = isShort or key:find(':meta$') or key:find(':changes$') or key:find(':request[-]') or key:find(':failed[-]replays:')
   if not isNote then text = redis.sha1hex(text .. key .. (held or redis.call('DUMP', key))) end
 end
 return text`;

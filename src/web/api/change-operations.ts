@@ -223,7 +223,12 @@ export const changeOperations: readonly ChangeOperation[] = [
     needs: "operate",
     in: z.strictObject({ id: nameOf.task }),
     body: z.strictObject({ reason }),
-    answer: z.object({ wasSent: z.boolean() }),
+    answer: z.object({
+      wasSent: z
+        .boolean()
+        .nullable()
+        .describe("Whether its request went out before. Null for an apply: its outcome tells what it has changed."),
+    }),
     act: (acting, { id, reason: why }) => cancelTask(acting, id, why),
   }),
   change({

@@ -7,6 +7,7 @@ import { parseDuration } from "../../core/duration.ts";
 import { UsageError } from "../../core/errors.ts";
 import { isJsonObject } from "../../core/json.ts";
 import { counted } from "../../core/plain-text.ts";
+import { canonicalJson, hashText } from "../../core/stable-hash.ts";
 import { type Change, describeReason } from "../../model/change.ts";
 import { mayRunBeside } from "../../model/outcome.ts";
 import {
@@ -18,7 +19,9 @@ import {
   showSubject,
   subjectKey,
 } from "../../model/pause.ts";
+import { describePolicy } from "../../queries/attention.ts";
 import { slotsWithin } from "../../queries/coming-slots.ts";
+import type { PolicyLine } from "../../queries/policy-lines.ts";
 import { seenOutcome } from "../../queries/query-context.ts";
 import { readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
 import { readRunningOf } from "../../queries/running.ts";
@@ -48,7 +51,7 @@ import { checkScope, checkWhole } from "../identity.ts";
 import { badRequest, conflict, limitBody, notFound, type ProblemDetails, useProblem, WebError } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { page } from "./layout.ts";
-import { type Html, mark, tag } from "./marks.ts";
+import { besideMark, type Html, mark, tag } from "./marks.ts";
 import { actionText, fullTime, options, policyLink, policyPath, table, taskPath, untilWords, when } from "./parts.ts";
 
 /** The fields of a form that was sent. */
@@ -165,14 +168,22 @@ const actPages: Readonly<Record<string, ActPage>> = {
       return {
         title: `Resume ${showSubject(subject)}`,
         lead: html`${words}${kept}<p>${starts} Those in between stay skipped.</p>`,
-        fields: isFree
-          ? html`<label class="tick"><input type="checkbox" name="catchUp" value="yes"${form["catchUp"] === "yes" ? html` checked` : ""}> Also start the newest skipped slot now, if it is not too old</label>`
-          : html``,
+        fields: html`<input type="hidden" name="shown" value="${own.map(({ sinceMs }) => sinceMs).join(" ")}">${
+          isFree
+            ? html`<label class="tick"><input type="checkbox" name="catchUp" value="yes"${form["catchUp"] === "yes" ? html` checked` : ""}> Also start the newest skipped slot now, if it is not too old</label>`
+            : ""
+        }`,
       };
     },
     act: async (acting, target, form) => {
       const wish = { reason: reasonIn(form), catchUp: form["catchUp"] === "yes" };
       const subject = subjectOf(target);
+      const shown = (form["shown"] ?? "").split(" ");
+      const unseen = (await readPausesInForce(acting.context)).find(
+        (one) => subjectKey(one) === subjectKey(subject) && !shown.includes(`${one.sinceMs}`),
+      );
+      if (unseen !== undefined)
+        throw conflict(`${unseen.actor} has paused it meanwhile: ${unseen.note}; send this again to end that, too`);
       await resumeSubject(acting, subject, wish);
       // What is gone has no page.
       return { to: isGone(subject, acting.context) ? "/policies" : subjectPath(target) };
@@ -208,11 +219,22 @@ const actPages: Readonly<Record<string, ActPage>> = {
   "/acknowledge": {
     verb: "Acknowledge",
     back: policyPath,
-    view: async ({ context }, name) => ({
-      title: `Acknowledge ${policyOf(context, name).name}`,
-      lead: html`<p>It then stands below what is new, with your note, until it is well again or gets worse. Notices go on.</p>`,
-    }),
-    act: async (acting, name, form) => void (await acknowledgePolicy(acting, name, reasonIn(form))),
+    view: async ({ context }, name) => {
+      const line = await readLine(context, policyOf(context, name));
+      const words = besideMark(line.health, describePolicy(line, await readNowMs(context)));
+      return {
+        title: `Acknowledge ${name}`,
+        lead: html`<p class="state">${mark(line.health)} ${words}</p><p>It then stands below what is new, with your note, until it is well again or gets worse. Notices go on.</p>`,
+        fields: html`<input type="hidden" name="shown" value="${troubleOf(line)}">`,
+      };
+    },
+    act: async (acting, name, form) => {
+      const reason = reasonIn(form);
+      const line = await readLine(acting.context, policyOf(acting.context, name));
+      if (troubleOf(line) !== form["shown"])
+        throw conflict("something else is wrong with it by now: look at it, then send this again");
+      await acknowledgePolicy(acting, name, reason);
+    },
   },
   "/unacknowledge": {
     verb: "Take back",
@@ -239,13 +261,22 @@ const actPages: Readonly<Record<string, ActPage>> = {
   "/cancel": {
     verb: "Cancel the task",
     back: taskPath,
-    view: async ({ context }, id) => ({
-      title: `Cancel ${(await taskInFlight(context, id)).id}`,
-      lead: html`<p>If nothing was sent yet, nothing is sent any more. If it was, Syncline stops to follow it: the service has no way to stop a run, so it goes on there, and the next slot may start another beside it.</p>`,
-    }),
+    view: async ({ context }, id) => {
+      const task = await taskInFlight(context, id);
+      const words =
+        task.kind === "apply"
+          ? "What it has changed by now stays, and a step that is under way ends first. Its outcome tells what was changed."
+          : "If nothing was sent yet, nothing is sent any more. If it was, Syncline stops to follow it: the service has no way to stop a run, so it goes on there, and the next slot may start another beside it.";
+      return { title: `Cancel ${task.id}`, lead: html`<p>${words}</p>` };
+    },
     act: async (acting, id, form) => void (await cancelTask(acting, id, reasonIn(form))),
   },
 };
+
+/** What is wrong with a policy, as a form that was shown remembers it. */
+function troubleOf({ health, troubled }: PolicyLine): string {
+  return hashText(canonicalJson([health, ...troubled.map(({ target }) => target).toSorted()]));
+}
 
 /** Adds the pages. */
 export function addActPages(app: Hono<WebEnv>): void {

@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { once } from "../../../src/actions/once.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { parseTaskId, taskId } from "../../../src/model/task.ts";
+import { parseTaskId, type Task, taskId } from "../../../src/model/task.ts";
 import { readTasksInFlight } from "../../../src/queue/tasks-in-flight.ts";
 import { Changes } from "../../../src/store/changes.ts";
 import { History } from "../../../src/store/history.ts";
@@ -46,6 +46,17 @@ const changes = () => new Changes(web.store).newest(100);
 const inFlight = async (policy: string) =>
   (await readTasksInFlight(web.store, ["main"], (name) => name === policy)).tasks.map(({ task }) => task.id);
 
+/** As it stands when the process has died after it has queued this task. */
+async function forgetAnswer(task: string): Promise<void> {
+  const { redis, key } = web.store;
+  for (const name of await redis.keys(key("request-key", "*"))) {
+    const { answer, ...kept } = JSON.parse((await redis.get(name)) ?? "");
+    if (answer?.tasks?.[0] === task) await redis.set(name, JSON.stringify(kept));
+  }
+}
+
+const shownIn = (page: string) => /name="shown" value="(.*?)"/.exec(page)?.[1] ?? "";
+
 describe("each change", () => {
   it("is done, and recorded with who, why, from where and under which request", async () => {
     const { items } = (await send("GET", "/failed", undefined)).body;
@@ -88,6 +99,31 @@ describe("each change", () => {
     );
   });
 
+  it("starts a sync job at each of two places that are asked in one millisecond", async () => {
+    const nowMs = await redisTimeMs(web.store);
+    const time = vi.spyOn(web.store.redis, "time").mockResolvedValue([Math.floor(nowMs / 1_000), 0]);
+    const run = (repository: string, key: string) =>
+      post("/services/main/runs", { syncJob: 42, repository, reason: "x" }, { key }).then(({ body }) => body.tasks[0]);
+    const [hr, fin, also] = await Promise.all([run("HR", "hr"), run("FIN", "fin"), run("HR", "hr-2")]);
+    time.mockRestore();
+    for (const task of [hr, fin]) await forgetAnswer(task);
+    expect(await Promise.all([run("FIN", "fin"), run("HR", "hr")])).toEqual([fin, hr]);
+    expect(also).toBe(hr);
+    expect(hr).not.toBe(fin);
+    expect(await inFlight("nightly")).toEqual(expect.arrayContaining([hr, fin]));
+  });
+
+  it("does not say of a cancelled apply that nothing was sent", async () => {
+    const of = { policy: "deliveries", kind: "apply", target: "syncJob 42", slotMs: 1, origin: "manual" } as const;
+    const place = { service: "main", repository: null };
+    const task: Task = { v: 1, id: taskId(of), ...of, ...place, covers: [], startByMs: 2 };
+    const { context } = web.parts;
+    await context().producer?.enqueue([task]);
+    expect((await post(`/tasks/${encodeURIComponent(task.id)}/cancel`, { reason: "x" })).body).toEqual({
+      wasSent: null,
+    });
+  });
+
   it("takes the place of another's pause only after it was seen", async () => {
     const path = "/pause?of=policy:deliveries";
     const headers = { authorization: `Bearer ${ana.token}` };
@@ -105,6 +141,40 @@ describe("each change", () => {
     // Sent twice, as by a double click, it meets its own.
     expect([(await pause(shown)).status, (await pause(shown)).status]).toEqual([303, 303]);
     expect((await send("DELETE", "/pauses/policy:deliveries?reason=x")).body.ended).toMatchObject([{ actor: "ana" }]);
+  });
+
+  it("ends another's pause only after it was seen", async () => {
+    const path = "/resume?of=policy:deliveries";
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const pauses = new Pauses(web.store);
+    const paused = { ...subjectOf("policy:deliveries"), untilMs: null };
+    await pauses.set({ ...paused, note: "mine", actor: "ana" });
+    const shown = shownIn(await (await web.ask(path, { headers })).text());
+    await pauses.set({ ...paused, note: "restoring", actor: "bob" });
+    const resume = async (seen: string) => {
+      const body = new URLSearchParams({ reason: "ticket 9", shown: seen });
+      const answer = await web.ask(path, { method: "POST", headers, body });
+      return { status: answer.status, text: await answer.text() };
+    };
+    const refused = await resume(shown);
+    expect([refused.status, refused.text]).toEqual([
+      409,
+      expect.stringContaining("bob has paused it meanwhile: restoring"),
+    ]);
+    expect((await resume(shownIn(refused.text))).status).toBe(303);
+  });
+
+  it("acknowledges only the state that the form has shown", async () => {
+    const path = "/acknowledge?of=invoices";
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const page = await (await web.ask(path, { headers })).text();
+    const acknowledge = async (shown: string) => {
+      const body = new URLSearchParams({ reason: "ticket 9", shown });
+      return (await web.ask(path, { method: "POST", headers, body })).status;
+    };
+    expect(page).toContain("failing");
+    expect([await acknowledge("another state"), await acknowledge(shownIn(page))]).toEqual([409, 303]);
+    await send("DELETE", "/policies/invoices/acknowledgement?reason=x");
   });
 
   it("is told as not known, when Redis goes away during it", async () => {
@@ -209,8 +279,10 @@ describe("each change", () => {
     await pauses.set(paused);
     const headers = { authorization: `Bearer ${boss.token}` };
     const form = `/resume?of=${encodeURIComponent(target)}`;
-    expect(await (await web.ask(form, { headers })).text()).toContain("No policy is held by it now");
-    const done = await web.ask(form, { method: "POST", headers, body: new URLSearchParams({ reason: "x" }) });
+    const page = await (await web.ask(form, { headers })).text();
+    expect(page).toContain("No policy is held by it now");
+    const body = new URLSearchParams({ reason: "x", shown: shownIn(page) });
+    const done = await web.ask(form, { method: "POST", headers, body });
     expect((await web.ask(done.headers.get("location") ?? "", { headers })).status).toBe(200);
     expect((await pauses.all()).filter(({ endedBy }) => endedBy === null)).not.toContainEqual(
       expect.objectContaining(subjectOf(target)),
@@ -307,13 +379,7 @@ describe("a start under a key", () => {
   it("makes the same tasks after a crash between the key and its answer", async () => {
     const ask = () => post("/policies/suspended/runs", { reason: "crash" }, { key: "crash" });
     const { body } = await ask();
-    const { redis, key } = web.store;
-    for (const name of await redis.keys(key("request-key", "*"))) {
-      const { answer, ...kept } = JSON.parse((await redis.get(name)) ?? "");
-      if (answer.tasks?.[0] !== body.tasks[0]) continue;
-      // As it stands when the process has died.
-      await redis.set(name, JSON.stringify(kept));
-    }
+    await forgetAnswer(body.tasks[0]);
     expect((await ask()).body.tasks).toEqual(body.tasks);
     expect(await inFlight("suspended")).toEqual(body.tasks);
   });
