@@ -199,12 +199,16 @@ export interface PolicyOptions extends RedisOptions {
  */
 export function redisTarget({ redisUrl, prefix }: RedisOptions, io: CommandIo): RedisTarget {
   noteUrlPassword(redisUrl);
-  const { kind } = parseRedisAddress(redisUrl);
+  const { kind, tls } = parseRedisAddress(redisUrl);
   if (kind === "cluster" && !hasHashTag(prefix))
     throw new UsageError(
       `--prefix ${prefix} has no {braces}: in a Redis Cluster all keys must share one slot; write {${prefix}}`,
     );
   const access = readRedisAccess(io.settings.variables);
+  if (!tls && (access.ca ?? access.cert) !== undefined)
+    throw new UsageError(
+      "REDIS_CA_FILE and REDIS_CERT_FILE do nothing where the address of Redis does not speak TLS: begin it with rediss, or unset them",
+    );
   for (const secret of [access.password, access.sentinelPassword]) noteSecret(secret ?? "", "lasting");
   return { url: redisUrl, prefix, access };
 }

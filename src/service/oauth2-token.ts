@@ -246,7 +246,7 @@ async function askForToken(client: OAuth2Client, options: AskOptions): Promise<G
     });
     const answer = await oauth.processClientCredentialsResponse(server, identity, response);
     if (answer.token_type !== "bearer") throw new TokenRefusal(`${where} gives no bearer tokens`, false);
-    const lifeMs = answer.expires_in === undefined ? undefined : answer.expires_in * 1_000;
+    const lifeMs = answer.expires_in === undefined ? undefined : Math.floor(answer.expires_in * 1_000);
     return { token: parseToken(answer.access_token, `what ${where} gave`), lifeMs };
   } catch (error) {
     throw toTokenError(error, where, status);

@@ -31,6 +31,11 @@ const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
     { policies: { files: { "a.txt": "x" } } },
     ['policies.files: "a.txt" cannot be a policy file', "the ending .yaml, .yml or .ics"],
   ],
+  [
+    "certificates for a Redis without TLS",
+    { redis: { url: "redis://redis", tls: { caSecret: { name: "ca" } } } },
+    ["redis.tls names certificates", "begin redis.url with rediss"],
+  ],
   ["a secret whose name cannot be", { secrets: ["My Secret"] }, ["/secrets/0", "does not match pattern"]],
   ["the same secret twice", { secrets: ["a", "a"] }, ["/secrets", "items at 0 and 1 are equal"]],
   ["a port below 1024", { health: { port: 80 } }, ["/health/port", "minimum: got 80, want 1,024"]],

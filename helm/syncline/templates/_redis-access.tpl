@@ -2,6 +2,9 @@
 
 {{- define "syncline.redisEnv" -}}
 {{- $redis := .Values.redis -}}
+{{- if and (or $redis.tls.caSecret.name $redis.tls.clientSecret.name) (or $redis.embedded.enabled (and $redis.url (not $redis.existingSecret.name) (not (hasPrefix "rediss" $redis.url)))) }}
+{{- fail "redis.tls names certificates, and Redis is asked without TLS: begin redis.url with rediss, or leave redis.tls out (redis.embedded speaks no TLS)" }}
+{{- end -}}
 - name: REDIS_URL
 {{- if $redis.embedded.enabled }}
   {{- if or $redis.url $redis.existingSecret.name }}

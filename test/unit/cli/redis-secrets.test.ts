@@ -1,5 +1,5 @@
 // The passwords of Redis, wherever they come from, are known to the net before anything is
-// connected.
+// connected, and certificates are never left out in silence.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -23,6 +23,16 @@ function ioWith(variables: Readonly<Record<string, string>>): CommandIo {
 
 const open = (redisUrl: string, variables: Readonly<Record<string, string>> = {}) =>
   redisTarget({ redisUrl, prefix: "{syncline}" }, ioWith(variables));
+
+it("certificates are refused where Redis is asked without TLS", async () => {
+  const file = join(folderForTest(), "ca.crt");
+  await writeFile(file, "CA");
+  for (const url of ["redis://h", "redis+sentinel://h/main"])
+    expect(() => open(url, { REDIS_CA_FILE: file })).toThrow(
+      "do nothing where the address of Redis does not speak TLS",
+    );
+  expect(open("rediss://h", { REDIS_CA_FILE: file }).access).toMatchObject({ ca: "CA" });
+});
 
 it.each([
   ["one server", "redis://user:canary-one-1%40x@h:6379/1", ["canary-one-1%40x", "canary-one-1@x"]],

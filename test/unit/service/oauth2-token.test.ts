@@ -129,6 +129,12 @@ describe("a token by client credentials", () => {
     expect(endpoint.seen).toHaveLength(2);
   });
 
+  it("ends at a whole millisecond, also where its life is a fraction", async () => {
+    const { token } = await fixture(granting(3_599.98247));
+    await token.get();
+    expect(token.expiresAtMs).toBe(Date.UTC(2026, 0, 1) + 3_599_982);
+  });
+
   it("outlives a failed early renewal, with one warning; at its end the failure shows", async () => {
     let isDown = false;
     const grant = granting(100);
