@@ -69,7 +69,9 @@ export function withFailure(
   // A missed slot only waited too long: it does not show that the service fails now.
   if (before.phase === "window") return { ...after, good, upMs: health === "missed" ? before.upMs : null };
   if (before.upMs === null || health === "missed") return after;
-  const { failed: known = [] } = before;
+  const { failed: known } = before;
+  // Of an older version: what went well since `upMs` is not known.
+  if (known === undefined) return { ...after, upMs: null };
   // One that was well weighs twice: a service that is half up must not seem up by chance.
   const more = isStill ? [policy].filter((name) => !known.includes(name)) : [policy, policy];
   const failed = [...known, ...more];
@@ -138,6 +140,7 @@ function goDown(before: ServiceAlertState, { service, breaker, sinks }: ServiceM
     ...before,
     phase: "down",
     good: before.upMs === null ? 0 : 1,
+    failed: [],
     hadBreaker: breaker !== undefined,
     sinks: [...sinks],
   };

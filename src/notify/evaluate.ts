@@ -29,7 +29,7 @@ interface World {
   readonly policy: (name: string) => Policy | undefined;
 }
 
-/** A policy whose failures, since this instant, were not the service's. */
+/** A policy to notify by itself: what waits there counts to the window or outage since then. */
 interface OwnFailures {
   readonly policy: string;
   readonly sinceMs: number;
@@ -86,7 +86,7 @@ export class Evaluation {
     });
   }
 
-  /** Notifies what waited for policies whose service was not down after all. */
+  /** Notifies what waited since then, where it was no outage or is over. */
   onOwnFailures(found: readonly OwnFailures[]): void {
     for (const { policy: name, sinceMs } of found)
       this.#change(name, (policy, before) => releaseOwnFailures(policy, before, sinceMs));

@@ -187,7 +187,7 @@ export class Scheduler implements Component {
       .filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined)
       .map((one) => ({ ...one, ...defined({ from: this.#left.get(one.policy)?.schedule }) }));
     const begun = await ledger.openWatermarks(notOnAgenda, nowMs);
-    await this.#putOnAgenda(wanted, begun, nowMs);
+    await this.#putOnAgenda({ policies, wanted }, begun, nowMs);
     for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1) await this.#planDue(moment);
     if (this.#stopping.signal.aborted) return;
     // Another replica may have changed these meanwhile.
@@ -199,14 +199,14 @@ export class Scheduler implements Component {
       if (planned === undefined) log.error("bug.caught", { policy, stack: `unreadable schedule until now: ${from}` });
       return [{ policy, schedule, from }];
     });
-    await this.#putOnAgenda(wanted, await ledger.openWatermarks(changes, nowMs), nowMs);
+    await this.#putOnAgenda({ policies, wanted }, await ledger.openWatermarks(changes, nowMs), nowMs);
     const isDone = wantedSchedules().every(({ policy, schedule }) => this.#agenda.scheduleOf(policy) === schedule);
     // A newer list may have come meanwhile.
     this.#isAdopted = isDone && this.#agenda.names().size === wanted.size && this.#policies === policies;
   }
 
   async #putOnAgenda(
-    wanted: ReadonlyMap<string, Policy>,
+    { policies, wanted }: { readonly policies: readonly Policy[]; readonly wanted: ReadonlyMap<string, Policy> },
     watermarks: ReadonlyMap<string, Watermark>,
     nowMs: number,
   ): Promise<void> {
@@ -214,12 +214,12 @@ export class Scheduler implements Component {
     const owing = removed.flatMap((name) => (this.#agenda.owes(name, nowMs) ? (this.#agenda.find(name) ?? []) : []));
     const kept = new Set(owing.map(({ name }) => name));
     for (const name of wanted.keys()) this.#left.delete(name);
-    const gone = removed.filter((name) => !kept.has(name));
-    // Still in a file without a schedule, or left to another replica: on purpose.
-    const listed = new Set(this.#policies.map(({ name }) => name));
-    await this.#options.ledger.drop(gone.filter((name) => listed.has(name)));
-    for (const name of gone)
-      if (!listed.has(name)) this.#left.set(name, { atMs: nowMs, schedule: this.#agenda.scheduleOf(name) ?? "" });
+    for (const name of removed)
+      if (!kept.has(name)) this.#left.set(name, { atMs: nowMs, schedule: this.#agenda.scheduleOf(name) ?? "" });
+    // Still in a file, without a schedule: on purpose.
+    const bare = policies.flatMap(({ name }) => (this.#left.has(name) && !wanted.has(name) ? [name] : []));
+    await this.#options.ledger.drop(bare);
+    for (const name of bare) this.#left.delete(name);
     this.#agenda.adopt([...wanted.values(), ...owing], watermarks, nowMs);
   }
 

@@ -143,7 +143,7 @@ function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
   if (one === undefined) return undefined;
   const name = one.label ?? one.id;
   const what = failed === undefined ? `whether ${name} succeeded cannot be read` : `${name} did not succeed`;
-  const whose = unnamed.includes(one) ? ", of which sync job the mapping does not say" : "";
+  const whose = unnamed.includes(one) ? ", and of which sync job it is cannot be told" : "";
   const detail = `the activities stayed quiet, and ${what}${whose}`;
   const isItsOwn = ours.length > 0 && confidence !== "ambiguous";
   return failed?.finished === true && isItsOwn
@@ -225,9 +225,11 @@ function mayYetBegin({ confidence, activities, mayBeginUntilMs }: RunEvidence): 
 /** Why the run may have ended where no end of it was seen; undefined: nothing speaks for that. */
 function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
   const { attributable, confidence, ours, mayBeOurs, others, rivals, untoldSeen, unnamed } = evidence;
-  const mayBeOver = untoldSeen || unnamed.some(({ finished }) => finished === true);
+  const isPerhapsOver = (item: SeenItem) => item.finished === true || isEndUnread(item);
+  const mayBeOver = untoldSeen || unnamed.some(isPerhapsOver);
   const untoldWhy =
     ours.length === 0 && mayBeOver ? "an activity appeared, and whether it is its own cannot be told" : undefined;
+  if (!attributable && ours.some(isPerhapsOver)) return "an activity finished that may be its last";
   if (!attributable) return untoldWhy;
   const isSure = confidence === "certain" || confidence === "likely";
   const possible = isSure ? ours : [...ours, ...mayBeOurs];

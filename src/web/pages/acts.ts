@@ -21,7 +21,7 @@ import {
 } from "../../model/pause.ts";
 import { describePolicy } from "../../queries/attention.ts";
 import { slotsWithin } from "../../queries/coming-slots.ts";
-import type { PolicyLine } from "../../queries/policy-lines.ts";
+import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
 import { seenOutcome } from "../../queries/query-context.ts";
 import { readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
 import { readRunningOf } from "../../queries/running.ts";
@@ -231,7 +231,7 @@ const actPages: Readonly<Record<string, ActPage>> = {
     act: async (acting, name, form) => {
       const reason = reasonIn(form);
       const line = await readLine(acting.context, policyOf(acting.context, name));
-      if (troubleOf(line) !== form["shown"])
+      if (needsPerson[line.health] && troubleOf(line) !== form["shown"])
         throw conflict("something else is wrong with it by now: look at it, then send this again");
       await acknowledgePolicy(acting, name, reason);
     },

@@ -251,9 +251,20 @@ describe("a scheduler with new policies", () => {
     scheduler.replace([testPolicy({ name: "other-back", schedule: undefined })]);
     await inspect(46);
     expect(await hasMark("other-back")).toBe(false);
-    scheduler.replace([testPolicy({ name: "other-back", schedule: every(4) })]);
+    const back = testPolicy({ name: "other-back", schedule: every(4), catchUp: "all", catchUpWindowMs: 3_600_000 });
+    scheduler.replace([back]);
     await inspect(53, 56);
-    expect(queued).toEqual(["other-back 10", "other-back 20", "other-back 44", "other-back 56"]);
+    for (const [second, policies] of [
+      [58, []],
+      [62, [testPolicy({ name: "other-back", schedule: undefined })]],
+      [70, [back]],
+    ] as const) {
+      scheduler.replace(policies);
+      await inspect(second);
+    }
+    await inspect(72);
+    const slots = [10, 20, 44, 56, 72].map((second) => `other-back ${second}`);
+    expect(queued).toEqual(slots);
   });
 
   it("keeps the mark of a policy that left just now when it tidies", async () => {

@@ -92,7 +92,7 @@ describe("a run of which only the growth of a list tells", () => {
     // Of which sync job it is, the mapping does not say.
     expect(settled({ ...quiet, unnamed: [activity("a", false)] })).toMatchObject({
       ...unknown,
-      detail: `${detail}, of which sync job the mapping does not say`,
+      detail: `${detail}, and of which sync job it is cannot be told`,
     });
     expect(settled({ ...quiet, unnamed: [activity("a", true)] })).toMatchObject({ status: "succeeded" });
     expect(settled(of({ succeeded: undefined, unread: ["succeeded"] }))).toMatchObject({
@@ -348,8 +348,9 @@ describe("a run whose deadline has passed", () => {
     expect(of([running])).toMatchObject({ status: "timed-out" });
     const undated = { ours: [], attributable: false, grew: false, untoldSeen: true, nowMs: 62_000 };
     expect(settled({ ...readAt(61_000), ...undated })).toMatchObject({ status: "unknown" });
-    const ended = { ...undated, untoldSeen: false, unnamed: [activity("b", true)] };
-    expect(settled({ ...readAt(61_000), ...ended })).toMatchObject({ status: "unknown" });
+    const ended = { ...undated, untoldSeen: false };
+    for (const more of [{ unnamed: [activity("b", true)] }, { ours: [running, activity("c", true)] }])
+      expect(settled({ ...readAt(61_000), ...ended, ...more })).toMatchObject({ status: "unknown" });
   });
 
   it("says that nothing tells of it where nothing was read, not a missing mapping", () => {
