@@ -18,7 +18,7 @@ const hour = 3_600_000;
  * More than all limits on the way add up to, so that what is waited for in vain is named: until a
  * replica begins, plans, ends, and the queues are empty.
  */
-const timeout = 420_000;
+const timeout = 900_000;
 const planWithinMs = 60_000;
 const toldEventsMax = 200;
 
@@ -133,7 +133,7 @@ describe.concurrent("a replica that is held up", { timeout }, () => {
   it("goes on at once when its own clock is put forward and back by an hour and a year", async () => {
     const steps = [one("clock", 500, hour), one("clock", 3_500, -2 * hour), one("clock", 8_500, 365 * 24 * hour)];
     // One that waits for the old time would have stopped planning at 3.5 s.
-    const { findings, story } = await heldUp(steps, { stormMs: 12_000 });
+    const { findings, story } = await heldUp(steps, { stormMs: 12_000, sleepsAhead: true });
     expect(findings, story).toEqual([]);
   });
 });
