@@ -27,6 +27,7 @@ import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import { History } from "../store/history.ts";
 import { Quarantines } from "../store/pauses.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
+import { batchesOf } from "../store/script.ts";
 import { taskIdsInFlight } from "../store/start-entry.ts";
 import { endAbandoned } from "../tasks/finish.ts";
 import { createWakingWalk } from "../tasks/followed-lists.ts";
@@ -138,8 +139,7 @@ function createItemAnnouncer({ set, enqueueNotices, log }: ServiceConsumersOptio
       const notices = found.map((notice) => withContext(notice, set()));
       const receivers = wanting(feed);
       const deliveries = notices.flatMap((notice) => receivers.map(({ name: sink }) => ({ sink, notice })));
-      for (let from = 0; from < deliveries.length; from += noticesAtOnce)
-        await enqueueNotices(deliveries.slice(from, from + noticesAtOnce));
+      for (const batch of batchesOf(deliveries, noticesAtOnce)) await enqueueNotices(batch);
       for (const { sink, notice } of deliveries) {
         const { id, kind, policy, service, title } = notice;
         log.info("notice.published", { sink, kind, policy, service, title, id });

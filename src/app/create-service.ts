@@ -1,5 +1,5 @@
 // Makes the client of a service from its settings.
-import type { ServiceSettings, TlsSettings, TokenSettings } from "../config/policy-set.ts";
+import type { ServiceSettings, TlsSettings } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Limiter } from "../core/limiter.ts";
@@ -54,12 +54,8 @@ function createToken(
     case "env":
       return variableToken(name, token.variable, variables);
     case "oauth2":
-      return oauth2Token({ ...withoutKind(token), tls: tokenTls(tls), log });
+      return oauth2Token({ ...token, tls: tokenTls(tls), log });
   }
-}
-
-function withoutKind({ kind: _, ...client }: Extract<TokenSettings, { kind: "oauth2" }>) {
-  return client;
 }
 
 /** The TLS settings of the token endpoint. It never gets the client certificate of the service. */

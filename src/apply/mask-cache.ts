@@ -41,15 +41,10 @@ export interface MaskReadingRequest {
 /** The latest reading of each repository. */
 export class MaskCache {
   readonly #readings = new Map<string, MaskReading>();
-  readonly #nowMs: () => number;
-
-  constructor(nowMs: () => number = () => systemClock.monotonicMs()) {
-    this.#nowMs = nowMs;
-  }
 
   /** The masks, from a reading that began late enough. @throws ServiceError */
   async read({ place, service, signal, sinceMs, isFollowUp }: MaskReadingRequest): Promise<Masks> {
-    const nowMs = this.#nowMs();
+    const nowMs = systemClock.monotonicMs();
     const key = JSON.stringify([place.service, place.repository]);
     const known = this.#readings.get(key);
     if (known !== undefined && known.startedMs >= (sinceMs ?? nowMs)) return known.masks;
@@ -59,7 +54,7 @@ export class MaskCache {
     const masks = walk(service, place, { signal, isFollowUp }).then((read) => {
       const isAgreed =
         before !== undefined && before.endedMs >= nowMs - readingKeptMs && hasSameIds(before.byId, read.byId);
-      reading.ended = { ...read, isAgreed, endedMs: this.#nowMs() };
+      reading.ended = { ...read, isAgreed, endedMs: systemClock.monotonicMs() };
       return reading.ended;
     });
     const reading: MaskReading = { startedMs: nowMs, masks };

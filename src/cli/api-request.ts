@@ -1,7 +1,7 @@
 // The request of `syncline api`: its options are checked before anything is sent, and its answer is
 // printed. Called by api.ts.
 import { UsageError } from "../core/errors.ts";
-import { isJsonObject, type JsonObject } from "../core/json.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../core/json.ts";
 import type { Page, SyncService } from "../service/client.ts";
 import { factsOf, type ListOperation, type Operation, type OperationFacts } from "../service/operations.ts";
 import { type CommandIo, type ExitCode, readInputFile } from "./command-io.ts";
@@ -105,12 +105,9 @@ function readNames(option: string, text: string | undefined): string[] {
 async function readBody(path: string, io: CommandIo): Promise<JsonObject> {
   const whence = path === "-" ? "standard input" : path;
   const text = await readInputFile("--body", path, io);
-  let body: unknown;
-  try {
-    body = JSON.parse(text.replace(/^\uFEFF/, ""));
-  } catch {
+  const body = parseJson(text.replace(/^\uFEFF/, ""));
+  if (body === undefined)
     throw new UsageError(`--body: ${whence} is not JSON: give an object like {"name":"Contracts"}`);
-  }
   if (!isJsonObject(body))
     throw new UsageError(`--body: ${whence} is not a JSON object: write it like {"name":"Contracts"}`);
   return body;

@@ -1,4 +1,5 @@
-// Work on many items: in batches, as many tasks send to Redis at the same time, or a few at a time.
+// Work on many items: in batches, as many tasks send to Redis at the same time, or a few at a time;
+// and work that many want at once.
 
 /** Works on items in their order, a few at a time; begins none any more after an abort. */
 export async function fewAtATime<T>(
@@ -13,6 +14,17 @@ export async function fewAtATime<T>(
     for (const [index, item] of left) if (signal?.aborted !== true) await work(item, index);
   };
   await Promise.all(Array.from({ length: atOnce }, workOff));
+}
+
+/** Shares work among all who ask for it while it goes on. */
+export function shared<T>(work: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  return () => {
+    running ??= work().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
 }
 
 /**

@@ -10,6 +10,15 @@ export function defined<T extends object>(values: T): { [Key in keyof T]?: Exclu
   return kept as Partial<T> as never;
 }
 
+/** What a text holds as JSON; undefined when it is none. */
+export function parseJson(text: string | null | undefined): unknown {
+  try {
+    return JSON.parse(text ?? "");
+  } catch {
+    return undefined;
+  }
+}
+
 /** Tells a JSON object from an array, null and the simple values. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,6 +1,6 @@
 // Finds links that open something by themselves: Syncline stores none of them. The bearer token
 // goes with a link anyway, so one that only says where to resume may be stored.
-import { isJsonObject } from "./json.ts";
+import { isJsonObject, parseJson } from "./json.ts";
 import { withoutKnownSecrets } from "./secrets.ts";
 import { hashText } from "./stable-hash.ts";
 
@@ -60,10 +60,6 @@ function hasJwt(text: string): boolean {
 }
 
 function isJwtHeader(part: string): boolean {
-  try {
-    const header: unknown = JSON.parse(Buffer.from(part, "base64url").toString());
-    return isJsonObject(header) && typeof header["alg"] === "string";
-  } catch {
-    return false;
-  }
+  const header = parseJson(Buffer.from(part, "base64url").toString());
+  return isJsonObject(header) && typeof header["alg"] === "string";
 }

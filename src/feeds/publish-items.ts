@@ -4,7 +4,7 @@
 // Called by walk-feed.ts.
 import * as z from "zod";
 import type { EventLog } from "../core/event-log.ts";
-import { isJsonObject } from "../core/json.ts";
+import { isJsonObject, parseJson } from "../core/json.ts";
 import { costlyReasons, type Feed, feedId, type ItemFacts } from "../model/feed.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { costlyWalksMin, type FeedStatus, type FeedStore } from "../store/feed-store.ts";
@@ -216,10 +216,5 @@ function byName(shape: ListShape): Map<string, z.infer<typeof fieldSchema>> {
 
 /** Parses a stored shape; one that this version cannot read counts as none. */
 export function readShape(text: string | undefined): ListShape | undefined {
-  if (text === undefined) return undefined;
-  try {
-    return shapeSchema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  return shapeSchema.safeParse(parseJson(text)).data;
 }

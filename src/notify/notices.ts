@@ -4,6 +4,7 @@ import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { fillLink } from "../config/schema/notify.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showClock, toIso } from "../core/instant.ts";
+import { defined } from "../core/json.ts";
 import { cutText, toPlainText } from "../core/plain-text.ts";
 import { hashText } from "../core/stable-hash.ts";
 import type { Late } from "../model/deadline.ts";
@@ -273,8 +274,7 @@ function toData({ id, label, syncJobId, startedAtMs, finished, succeeded }: NewI
     ...(label === undefined ? {} : { label: toPlainText(label, charactersMax.label) }),
     ...(syncJobId === undefined ? {} : { syncJobId: toPlainText(syncJobId, charactersMax.syncJobId) }),
     ...(startedAtMs === undefined ? {} : { startedAt: toIso(startedAtMs) }),
-    ...(finished === undefined ? {} : { finished }),
-    ...(succeeded === undefined ? {} : { succeeded }),
+    ...defined({ finished, succeeded }),
   };
 }
 
@@ -288,8 +288,7 @@ export function withContext(notice: Notice, set: Settings, policy?: Policy): Not
   return {
     ...notice,
     ...(policy?.owner === undefined ? {} : { data: { ...notice.data, owner: policy.owner } }),
-    ...(timezone === undefined ? {} : { timezone }),
-    ...(link === undefined ? {} : { link }),
+    ...defined({ timezone, link }),
   };
 }
 

@@ -2,6 +2,7 @@
 // writes it on a terminal; `dev` and the demo do always.
 import { styleText } from "node:util";
 import { formatDuration } from "../core/duration.ts";
+import { parseJson } from "../core/json.ts";
 
 /** One line of the log, parsed. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly event: string };
@@ -41,12 +42,8 @@ export function prettyEvent(event: LogLine, colours: boolean): string {
 
 /** Reads a line of the JSON log; undefined for any other text. */
 export function parseLogLine(line: string): LogLine | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null && "event" in value ? (value as LogLine) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(line);
+  return typeof value === "object" && value !== null && "event" in value ? (value as LogLine) : undefined;
 }
 
 /** The events of a run's life, in sentences. */

@@ -7,6 +7,7 @@ import { type FeedWalk, feedId } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { JobStatus, QueueKind } from "../model/task-processing.ts";
 import type { RedisTarget } from "../store/connect.ts";
+import { batchesOf } from "../store/script.ts";
 import { feedWalkOptions, OpenQueues, queueKindOf, queueName, taskOptions } from "./queues.ts";
 
 const debounceMs = 250;
@@ -107,8 +108,7 @@ export class Producer {
 
   /** Wakes delayed tasks among a service's actions; leaves others alone. */
   async wake(service: string, taskIds: readonly string[]): Promise<void> {
-    for (let from = 0; from < taskIds.length; from += wokenAtOnce) {
-      const batch = taskIds.slice(from, from + wokenAtOnce);
+    for (const batch of batchesOf(taskIds, wokenAtOnce)) {
       await this.#queues.call(queueName(service, "actions"), async (queue) => {
         const jobs = await Promise.all(batch.map((id) => queue.getJob(id)));
         // BullMQ rejects a task that is not delayed any more. It is on its way already.

@@ -1,6 +1,6 @@
 // One request as a handler sees it: its repository, its row, the changes in its body, and the world
 // it works in. Built by exchange.ts; knows nothing of sockets.
-import { isJsonObject } from "../core/json.ts";
+import { isJsonObject, parseJson } from "../core/json.ts";
 import type { SandboxSettings } from "./options.ts";
 import { Refusal } from "./reply.ts";
 import type { Row, Store } from "./store.ts";
@@ -83,12 +83,8 @@ export function parseUpdate(raw: RawBody, rules: UpdateRules, key: number): Read
 function readObject(raw: RawBody): Readonly<Record<string, unknown>> {
   const mediaType = raw.contentType?.split(";")[0]?.trim().toLowerCase();
   if (mediaType !== "application/json") throw new Refusal(400, "The header Content-Type must be application/json.");
-  let value: unknown;
-  try {
-    value = JSON.parse(raw.text);
-  } catch {
-    throw new Refusal(400, "No data could be read from the request: the body is not JSON.");
-  }
+  const value = parseJson(raw.text);
+  if (value === undefined) throw new Refusal(400, "No data could be read from the request: the body is not JSON.");
   if (!isJsonObject(value))
     throw new Refusal(400, "No data could be read from the request: the body is not an object.");
   return value;

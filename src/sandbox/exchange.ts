@@ -5,7 +5,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { UsageError } from "../core/errors.ts";
-import { isJsonObject } from "../core/json.ts";
+import { isJsonObject, parseJson } from "../core/json.ts";
 import { type OperationName, parseTarget, type Target } from "./address.ts";
 import { type Call, parseRepository, type World } from "./call.ts";
 import { createChance } from "./chance.ts";
@@ -257,12 +257,8 @@ export function replaceFaults(context: SandboxContext, faults: readonly Fault[])
 
 function readFaults(body: string | undefined): readonly Fault[] {
   const usage = 'The body must be {"faults": ["latency,ms=500", …]}';
-  let value: unknown;
-  try {
-    value = JSON.parse(body ?? "");
-  } catch {
-    throw new Refusal(400, `${usage}: it is not JSON.`);
-  }
+  const value = parseJson(body);
+  if (value === undefined) throw new Refusal(400, `${usage}: it is not JSON.`);
   const texts: unknown = isJsonObject(value) ? value["faults"] : undefined;
   if (!Array.isArray(texts) || texts.length > faultsMax) throw new Refusal(400, `${usage}, at most ${faultsMax}.`);
   return texts.map((text: unknown) => {

@@ -1,7 +1,7 @@
 // Parses the service's answers into checked values. Every function throws WrongShape, which call.ts
 // turns into a ServiceError of kind `contract`. Pure.
 import type { z } from "zod";
-import { isJsonObject, type JsonObject } from "../core/json.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../core/json.ts";
 import { type Answer, WrongShape } from "./call.ts";
 import { type Identity, identitiesSchema } from "./entities.ts";
 import { isPage } from "./error-body.ts";
@@ -133,13 +133,8 @@ function hasError(body: JsonObject): boolean {
 }
 
 function looksLikeError(text: string): boolean {
-  if (!text.trimStart().startsWith("{")) return false;
-  try {
-    const body: unknown = JSON.parse(text);
-    return isJsonObject(body) && hasError(body);
-  } catch {
-    return false;
-  }
+  const body = text.trimStart().startsWith("{") ? parseJson(text) : undefined;
+  return isJsonObject(body) && hasError(body);
 }
 
 function readItems<Item>(items: readonly unknown[], schema: z.ZodType<Item[]>): Item[] {

@@ -1,6 +1,6 @@
 // Reads bodies that are no data: what may be quoted from an error answer, code and message, short
 // and masked, and whether it is a web page. Never fails on a body, never quotes HTML or plain text.
-import { isJsonObject, type JsonObject } from "../core/json.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../core/json.ts";
 import { cutText } from "../core/plain-text.ts";
 import { notedLengthMin, withoutKnownSecrets, withoutSecretShapes } from "../core/secrets.ts";
 
@@ -15,12 +15,7 @@ const scrubLengthMax = 2_000;
  */
 export function errorExcerpt(body: string, token: string): string | undefined {
   if (body.length > bodyLengthMax) return undefined;
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(body);
-  } catch {
-    return undefined;
-  }
+  const parsed = parseJson(body);
   if (!isJsonObject(parsed)) return undefined;
   const parts = isJsonObject(parsed["error"]) ? odataParts(parsed["error"]) : problemParts(parsed);
   const text = parts.filter((part) => typeof part === "string" && part.trim() !== "").join(": ");

@@ -6,8 +6,10 @@
 //        └──read, bad──▶ TlsFilesError at every exchange, until the files are good
 import { X509Certificate } from "node:crypto";
 import { createSecureContext, getCACertificates } from "node:tls";
+import { shared } from "../core/batcher.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { createRateLimitedLog, type EventLog, silentLog } from "../core/event-log.ts";
+import { defined } from "../core/json.ts";
 import { noteSecret } from "../core/secrets.ts";
 import { readBounded } from "./token.ts";
 
@@ -58,7 +60,7 @@ export class TlsFiles {
   readonly #clock: Clock;
   readonly #log: EventLog;
   #last: { readonly material: TlsMaterial; readonly key: string; readonly readAtMs: number } | undefined;
-  #reading: Promise<TlsMaterial> | undefined;
+  readonly #readOnce = shared(() => this.#read());
 
   constructor(paths: TlsPaths, options: TlsFilesOptions = {}) {
     this.#paths = paths;
@@ -71,10 +73,7 @@ export class TlsFiles {
   async current(): Promise<TlsMaterial> {
     if (this.#last !== undefined && this.#clock.monotonicMs() - this.#last.readAtMs < ageMsMax)
       return this.#last.material;
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
+    return this.#readOnce();
   }
 
   /** Reads the files again before the next connection: this one failed, perhaps over them. */
@@ -106,13 +105,8 @@ async function readMaterial(paths: TlsPaths, trustPublic: boolean): Promise<TlsM
   const key = await readPem(paths.keyFile);
   const passphrase = (await readPem(paths.keyPassphraseFile))?.replace(/\r?\n$/, "");
   if (passphrase !== undefined) noteSecret(passphrase);
-  return {
-    ...(ca === undefined ? {} : { ca: trustPublic ? [...getCACertificates("default"), ca] : [ca] }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-    ...(passphrase === undefined ? {} : { passphrase }),
-    ...(paths.serverName === undefined ? {} : { servername: paths.serverName }),
-  };
+  const cas = ca === undefined ? undefined : trustPublic ? [...getCACertificates("default"), ca] : [ca];
+  return defined({ ca: cas, cert, key, passphrase, servername: paths.serverName });
 }
 
 async function readPem(path: string | undefined): Promise<string | undefined> {

@@ -3,6 +3,7 @@
 // here, bounded and never cached. Source: service-interface §5.
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
+import { shared } from "../core/batcher.ts";
 import { type Clock, systemClock, untilAborted } from "../core/clock.ts";
 import { createRateLimitedLog, type EventLog, silentLog } from "../core/event-log.ts";
 import { noteSecret } from "../core/secrets.ts";
@@ -64,21 +65,14 @@ export function staticToken(text: string): TokenSource {
 export function fileToken(path: string, clock: Clock = systemClock, log: EventLog = silentLog): TokenSource {
   const rateLimitedLog = createRateLimitedLog(log, clock, "");
   let last: { readonly token: string; readonly readAtMs: number } | undefined;
-  let reading: Promise<string> | undefined;
-  const readOnce = async () => {
+  const read = shared(async () => {
     const text = await readSecret(path, "token file");
     // A writer that changes the file in place empties it first.
     if (text.trim() === "") throw new TokenError(`token file ${path} is empty: put the access token there`, true);
     const token = parseToken(text, `token file ${path}`);
     last = { token, readAtMs: clock.monotonicMs() };
     return token;
-  };
-  const read = () => {
-    reading ??= readOnce().finally(() => {
-      reading = undefined;
-    });
-    return reading;
-  };
+  });
   return {
     get: async (signal) => {
       const kept = last;

@@ -6,6 +6,7 @@ import { Cluster, type Command, Redis, type RedisOptions } from "ioredis";
 import { hasHashTag, parseRedisAddress, type RedisAccess, type RedisAddress } from "../config/redis-address.ts";
 import { nextTurn, systemClock, withDeadline } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
+import { defined } from "../core/json.ts";
 
 /** Where Redis is, and the prefix of all keys. */
 export interface RedisTarget {
@@ -68,7 +69,7 @@ function redisOptions({ url, access = {} }: RedisTarget, use: ConnectionUse): Cl
     sentinelRetryStrategy: retryStrategy,
     sentinelCommandTimeout: topologyTimeoutMs,
     failoverDetector: true,
-    ...(access.sentinelPassword === undefined ? {} : { sentinelPassword: access.sentinelPassword }),
+    ...defined({ sentinelPassword: access.sentinelPassword }),
     ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
   };
 }
@@ -82,19 +83,13 @@ function commonOptions(address: RedisAddress, access: RedisAccess, use: Connecti
     ...(use === "commands"
       ? { commandTimeout: commandTimeoutMs, socketTimeout: commandSilenceMs, maxRetriesPerRequest: 1 }
       : { socketTimeout: workerSilenceMs, maxRetriesPerRequest: null }),
-    ...(address.username === undefined ? {} : { username: address.username }),
-    ...(password === undefined ? {} : { password }),
-    ...(tls === undefined ? {} : { tls }),
+    ...defined({ username: address.username, password, tls }),
   };
 }
 
 function tlsOptions({ tls }: RedisAddress, { ca, cert, key }: RedisAccess): RedisOptions["tls"] {
   if (!tls) return undefined;
-  return {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-  };
+  return defined({ ca, cert, key });
 }
 
 function createCluster({ prefix, access = {} }: RedisTarget, address: RedisAddress, use: ConnectionUse): Cluster {

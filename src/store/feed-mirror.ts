@@ -1,5 +1,6 @@
 // A copy of one feed in this process. It reads only the changes from Redis, once for all the runs
 // that wait.
+import { Batcher } from "../core/batcher.ts";
 import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
 
@@ -29,8 +30,8 @@ export class FeedMirror {
   #sorted: SeenItem[] | undefined;
   #last: { readonly seq: number; readonly id: string } | undefined;
   #rewrites: string | null = null;
-  #reading: Promise<boolean> | undefined;
-  #next: Promise<boolean> | undefined;
+  /** A caller that comes during a read waits for the next one: this one may be too early for it. */
+  readonly #reads = new Batcher(() => this.#read());
 
   constructor(store: Store, keys: MirrorKeys, floor: number) {
     this.#store = store;
@@ -43,7 +44,7 @@ export class FeedMirror {
    * another history or has dropped too much.
    */
   async since(seq: number): Promise<SeenItem[] | undefined> {
-    if (!(await this.#refresh())) return undefined;
+    if ((await this.#reads.add(undefined)) !== true) return undefined;
     this.#sorted ??= [...this.#items.values()].sort((a, b) => a.firstSeq - b.firstSeq);
     const sorted = this.#sorted;
     let [low, high] = [0, sorted.length];
@@ -53,22 +54,6 @@ export class FeedMirror {
       else low = middle + 1;
     }
     return sorted.slice(low);
-  }
-
-  /** A caller that comes during a read waits for the next one: this one may be too early for it. */
-  #refresh(): Promise<boolean> {
-    if (this.#reading === undefined) {
-      this.#reading = this.#read().finally(() => {
-        this.#reading = undefined;
-      });
-      return this.#reading;
-    }
-    const again = () => {
-      this.#next = undefined;
-      return this.#refresh();
-    };
-    this.#next ??= this.#reading.then(again, again);
-    return this.#next;
   }
 
   async #read(): Promise<boolean> {

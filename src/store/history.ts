@@ -228,13 +228,49 @@ export class History {
    * Returns the places of at most `count` outcomes of these policies or all, newest first: in one
    * millisecond by id. `after`: only those behind this place.
    */
-  async newestPlaces(count: number, policies?: readonly string[], span: Span & { readonly after?: Place } = always) {
-    return this.#newestPlaces(count, policies ?? [...(await this.keptSince()).keys()], span);
+  async newestPlaces(
+    count: number,
+    policies?: readonly string[],
+    { fromMs, toMs, after }: Span & { readonly after?: Place } = always,
+  ): Promise<readonly OutcomePlace[]> {
+    const span = { fromMs, toMs: Math.min(toMs, after?.atMs ?? toMs) };
+    // Indexes move during the reading, so an outcome may turn up twice.
+    const found = new Map<string, OutcomePlace>();
+    let newest: readonly OutcomePlace[] = [];
+    const names = policies ?? [...(await this.keptSince()).keys()];
+    let open: readonly OpenIndex[] = names.map((policy) => ({ policy, read: 0 }));
+    // Each round reads a longer page of each index that may still hold one of the newest.
+    let size = names.length === 1 ? batchMax : 1;
+    while (open.length > 0) {
+      const pages: (readonly OutcomePlace[])[] = [];
+      for (const batch of batchesOf(open)) {
+        pages.push(
+          ...(await Promise.all(batch.map(({ policy, read: from }) => this.places(policy, from, size, span)))),
+        );
+      }
+      for (const place of pages.flat())
+        if (after === undefined || inOrder(after, place) < 0) found.set(place.id, place);
+      newest = [...found.values()].toSorted(inOrder).slice(0, count);
+      const last = newest.length < count ? undefined : newest.at(-1);
+      open = open.flatMap(({ policy, read }, index) => {
+        const page = pages[index] ?? [];
+        const end = page.length === size ? page.at(-1) : undefined;
+        const mayGoOn = end !== undefined && (last === undefined || inOrder(end, last) < 0);
+        return mayGoOn ? [{ policy, read: read + size }] : [];
+      });
+      size = Math.min(size * 8, batchMax);
+    }
+    return newest;
   }
 
   /** Returns the places of `size` outcomes of a policy, newest first, after the `from` newest. */
-  places(policy: string, from: number, size: number, span: Span = always): Promise<readonly OutcomePlace[]> {
-    return this.#page({ policy, from, size, span });
+  async places(policy: string, from: number, size: number, span: Span = always): Promise<readonly OutcomePlace[]> {
+    const [max = "+inf", min = "-inf"] = [span.toMs, span.fromMs].map((atMs) =>
+      Number.isFinite(atMs) ? atMs : atMs > 0 ? "+inf" : "-inf",
+    );
+    const key = indexKey(this.#store, policy);
+    const flat = await this.#store.redis.zrevrangebyscore(key, max, min, "WITHSCORES", "LIMIT", from, size);
+    return pairsOf(flat).map(([id, atMs]) => ({ policy, id, atMs: Number(atMs) }));
   }
 
   /** Reads outcomes; those dropped since their place was read are left out. */
@@ -286,70 +322,6 @@ export class History {
     const kept = await this.keptSince();
     const gone = [...listed].filter((id) => !kept.has(parseTaskId(id)?.policy ?? ""));
     for (const batch of batchesOf(gone)) await redis.zrem(failedKey(this.#store), ...batch);
-  }
-
-  /** Each round reads a longer page of each index that may still hold one of the newest. */
-  async #newestPlaces(
-    count: number,
-    policies: readonly string[],
-    { fromMs, toMs, after }: Span & { readonly after?: Place },
-  ): Promise<readonly OutcomePlace[]> {
-    const span = { fromMs, toMs: Math.min(toMs, after?.atMs ?? toMs) };
-    // Indexes move during the reading, so an outcome may turn up twice.
-    const found = new Map<string, OutcomePlace>();
-    let newest: readonly OutcomePlace[] = [];
-    let open: readonly OpenIndex[] = policies.map((policy) => ({ policy, read: 0 }));
-    let size = policies.length === 1 ? batchMax : 1;
-    while (open.length > 0) {
-      const pages: (readonly OutcomePlace[])[] = [];
-      for (const batch of batchesOf(open)) {
-        pages.push(
-          ...(await Promise.all(batch.map(({ policy, read: from }) => this.#page({ policy, from, size, span })))),
-        );
-      }
-      for (const place of pages.flat())
-        if (after === undefined || inOrder(after, place) < 0) found.set(place.id, place);
-      newest = [...found.values()].toSorted(inOrder).slice(0, count);
-      const last = newest.length < count ? undefined : newest.at(-1);
-      open = open.flatMap(({ policy, read }, index) => {
-        const page = pages[index] ?? [];
-        const end = page.length === size ? page.at(-1) : undefined;
-        const mayGoOn = end !== undefined && (last === undefined || inOrder(end, last) < 0);
-        return mayGoOn ? [{ policy, read: read + size }] : [];
-      });
-      size = Math.min(size * 8, batchMax);
-    }
-    return newest;
-  }
-
-  async #page({
-    policy,
-    from,
-    size,
-    span,
-  }: {
-    policy: string;
-    from: number;
-    size: number;
-    span: Span;
-  }): Promise<readonly OutcomePlace[]> {
-    const key = indexKey(this.#store, policy);
-    const [max, min] = [span.toMs, span.fromMs].map((atMs) =>
-      Number.isFinite(atMs) ? atMs : atMs > 0 ? "+inf" : "-inf",
-    );
-    const flat = await this.#store.redis.zrevrangebyscore(
-      key,
-      max ?? "+inf",
-      min ?? "-inf",
-      "WITHSCORES",
-      "LIMIT",
-      from,
-      size,
-    );
-    const places: OutcomePlace[] = [];
-    for (let at = 0; at + 1 < flat.length; at += 2)
-      places.push({ policy, id: flat[at] ?? "", atMs: Number(flat[at + 1]) });
-    return places;
   }
 }
 

@@ -14,7 +14,7 @@ import {
 import { parseOutcome } from "../model/outcome.ts";
 import { readSlotRecord } from "../model/slot-record.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
-import { asFlag, asList, asNothing, asNumber, asText, asTexts, createScript, pairsOf } from "./script.ts";
+import { asFlag, asList, asNothing, asNumber, asText, asTexts, batchesOf, createScript, pairsOf } from "./script.ts";
 
 const takeScript = createScript("lease/acquire", asText);
 const releaseScript = createScript("lease/release", asNothing);
@@ -83,8 +83,7 @@ export class NotifyStore {
     const key = this.#part(part);
     if (fields === undefined) return this.#all(key);
     const found = new Map<string, string>();
-    for (let from = 0; from < fields.length; from += 500) {
-      const batch = fields.slice(from, from + 500);
+    for (const batch of batchesOf(fields)) {
       const texts = await this.#store.redis.hmget(key, ...batch);
       for (const [index, text] of texts.entries()) if (text !== null) found.set(batch[index] ?? "", text);
     }

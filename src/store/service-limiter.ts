@@ -13,7 +13,7 @@
 // costs two commands a request (acquire, release); the fast path makes the first one part of its
 // own step.
 import { randomUUID } from "node:crypto";
-import { Batcher } from "../core/batcher.ts";
+import { Batcher, shared } from "../core/batcher.ts";
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import {
@@ -117,7 +117,7 @@ export class ServiceLimiter implements Limiter {
   readonly #rate: { count: number; windowUs: number };
   readonly #quietly: Batcher<string>;
   #view: SeenView | undefined;
-  #reading: Promise<SeenView> | undefined;
+  readonly #readViewOnce = shared(() => this.#readView());
 
   constructor(limits: LimiterLimits, parts: LimiterDependencies) {
     this.#limits = limits;
@@ -229,10 +229,7 @@ export class ServiceLimiter implements Limiter {
   async #currentView(): Promise<SeenView | undefined> {
     const view = this.#view;
     if (view !== undefined && this.#ageMs(view) < viewForMs) return view;
-    this.#reading ??= this.#readView().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading.catch(() => this.#view);
+    return this.#readViewOnce().catch(() => this.#view);
   }
 
   async #readView(): Promise<SeenView> {

@@ -2,6 +2,7 @@
 // and under its hash whose it is (web/access.ts: the hash of a token, or claims); it ends by
 // itself. And whether there is something new to show.
 import { createHash, randomBytes } from "node:crypto";
+import { shared } from "../core/batcher.ts";
 import { type Clock, createDeadline, systemClock } from "../core/clock.ts";
 import { changedPoliciesKey } from "./policy-states.ts";
 import type { Store } from "./redis.ts";
@@ -18,7 +19,7 @@ export class WebSessions {
   /** Those that were asked for since the last look-up: the next one is about these. */
   readonly #asked = new Set<string>();
   #isOld: () => boolean = () => true;
-  #lookingUp: Promise<void> | undefined;
+  readonly #lookUpOnce = shared(() => this.#lookUp());
 
   constructor(store: Store, clock: Pick<Clock, "nowMs" | "monotonicMs"> = systemClock) {
     this.#store = store;
@@ -35,12 +36,7 @@ export class WebSessions {
   /** Whose a session is; undefined when it is over. */
   async owner(id: string): Promise<string | undefined> {
     const key = this.#key(id);
-    if (this.#isOld()) {
-      this.#lookingUp ??= this.#lookUp().finally(() => {
-        this.#lookingUp = undefined;
-      });
-      await this.#lookingUp;
-    }
+    if (this.#isOld()) await this.#lookUpOnce();
     const owner = this.#owners.get(key) ?? (await this.#store.redis.get(key)) ?? undefined;
     if (owner === undefined) return undefined;
     this.#owners.set(key, owner);

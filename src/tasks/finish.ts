@@ -3,6 +3,7 @@
 
 import { errorText } from "../core/errors.ts";
 import { toIso } from "../core/instant.ts";
+import { defined } from "../core/json.ts";
 import { coveredSlotsMax, figuresOf, type Outcome, withFindings } from "../model/outcome.ts";
 import { activationId, isFromMasks, type Task } from "../model/task.ts";
 import { judgeRun } from "../model/unusual.ts";
@@ -142,15 +143,11 @@ export function toOutcome(task: Task, ending: TaskEnding, { finishedAtMs, attemp
     attempts,
     answerLost: ending.answerLost ?? false,
     ...(sends > 1 ? { sends } : {}),
-    ...(confidence === undefined ? {} : { confidence }),
+    ...defined({ confidence }),
     newConflicts: ending.newConflicts ?? null,
-    ...(goneConflicts === undefined ? {} : { goneConflicts }),
-    ...(stillConflicts === undefined ? {} : { stillConflicts }),
-    ...(activities === undefined ? {} : { activities }),
-    ...(toldLong === undefined ? {} : { toldLong }),
+    ...defined({ goneConflicts, stillConflicts, activities, toldLong }),
     count: ending.count ?? null,
-    ...(changed === undefined ? {} : { changed }),
-    ...(offending === undefined ? {} : { offending }),
+    ...defined({ changed, offending }),
     ...(offendingItems === undefined ? {} : { offendingItems: [...offendingItems] }),
   };
 }

@@ -13,6 +13,7 @@ import type { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import type { History, OutcomeName, RecordResult, SettleFrom } from "../store/history.ts";
 import type { QuarantineRule, Quarantines } from "../store/pauses.ts";
 import type { PollNote } from "../store/poll-store.ts";
+import { batchesOf } from "../store/script.ts";
 
 /** The part of the history that the recorder uses. */
 export type OutcomeHistory = Pick<History, "record" | "recordAlone" | "markPublished" | "claimUnpublished">;
@@ -123,8 +124,7 @@ export class RecentOutcomes implements OutcomeHistory {
     const mayBeLost = [...this.#recent.values()].filter(({ atMs }) => atMs >= lastSeenMs - rememberedMs);
     let count = 0;
     try {
-      for (let at = 0; at < mayBeLost.length; at += batchMax) {
-        const batch = mayBeLost.slice(at, at + batchMax);
+      for (const batch of batchesOf(mayBeLost, batchMax)) {
         const restored = (await Promise.all(batch.map((one) => this.#restoreOne(one)))).flat();
         count += restored.length;
         await this.#history.markPublished(restored);

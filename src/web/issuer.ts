@@ -3,6 +3,7 @@
 // before once in thirty: no stranger makes us ask on and on.
 import { createRemoteJWKSet, customFetch, errors, jwtVerify, type RemoteJWKSet } from "jose";
 import * as oauth from "oauth4webapi";
+import { shared } from "../core/batcher.ts";
 import { type Clock, createDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
@@ -49,7 +50,7 @@ export class Issuer {
   readonly #parts: IssuerParts;
   readonly #log: EventLog;
   #metadata: ProviderMetadata | undefined;
-  #asking: Promise<ProviderMetadata> | undefined;
+  readonly #askOnce = shared(() => this.#ask());
   #failed: { readonly error: WebError; readonly isOver: () => boolean } | undefined;
 
   /** `keysUrl`: where its keys are, for a provider without discovery. */
@@ -97,10 +98,7 @@ export class Issuer {
 
   #current(): Promise<ProviderMetadata> {
     if (this.#metadata !== undefined && !this.#metadata.isOld()) return Promise.resolve(this.#metadata);
-    this.#asking ??= this.#ask().finally(() => {
-      this.#asking = undefined;
-    });
-    return this.#asking;
+    return this.#askOnce();
   }
 
   async #ask(): Promise<ProviderMetadata> {

@@ -8,6 +8,7 @@ import type { DeclaredKind } from "../../core/declared-object.ts";
 import { defined } from "../../core/json.ts";
 import { cutText } from "../../core/plain-text.ts";
 import { ServiceError, type SyncService } from "../../service/client.ts";
+import { batchesOf } from "../../store/script.ts";
 import type { CommandIo } from "../command-io.ts";
 import { showPlace } from "../table.ts";
 import { comment, flow, policyName, quoted } from "./policy-text.ts";
@@ -88,7 +89,7 @@ export function toPolicyFile({ settings, repository, existing, problems, withSet
   const usable = existing.filter(isUsable);
   const left = existing.filter((one) => !isUsable(one) && (as === "apply" || one.kind === "syncJob"));
   const names = new Set<string>();
-  const policies = batches(usable, size).flatMap((batch) => [
+  const policies = [...batchesOf(usable, size)].flatMap((batch) => [
     `  - name: ${policyName(`${settings.name}-${repository ?? ""}-${as === "apply" ? "declared" : "runs"}`, names)}`,
     `    service: ${settings.name}`,
     ...(repository === undefined ? [] : [`    repository: ${quoted(repository)}`]),
@@ -146,12 +147,6 @@ function kindLines(key: string, objects: readonly Existing[], kind: Existing["ki
     .filter((one) => one.kind === kind)
     .map(({ id, name }) => `        ${id}: { name: ${quoted(name ?? "")} }`);
   return lines.length === 0 ? [] : [`      ${key}:`, ...lines];
-}
-
-function batches(objects: readonly Existing[], size: number): Existing[][] {
-  return Array.from({ length: Math.ceil(objects.length / size) }, (_, index) =>
-    objects.slice(index * size, (index + 1) * size),
-  );
 }
 
 /** The service as the policies describe it, as far as a call needs. */

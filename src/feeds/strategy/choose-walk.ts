@@ -3,6 +3,7 @@
 //
 // The only evidence of an undocumented order is the trail: the shape of one walk, front to back.
 import * as z from "zod";
+import { parseJson } from "../../core/json.ts";
 import { credentialIn } from "../../core/link-credential.ts";
 import type { WholeReason } from "../../model/feed.ts";
 import type { Novelty } from "../../store/known-items.ts";
@@ -114,12 +115,7 @@ const nothingKnown: ListKnowledge = {
 
 /** Parses stored knowledge. One that cannot be read counts as none: that costs a whole walk. */
 export function readKnowledge(text: string | null | undefined): ListKnowledge {
-  if (text === null || text === undefined) return nothingKnown;
-  try {
-    return knowledgeSchema.safeParse(JSON.parse(text)).data ?? nothingKnown;
-  } catch {
-    return nothingKnown;
-  }
+  return knowledgeSchema.safeParse(parseJson(text)).data ?? nothingKnown;
 }
 
 /** The knowledge under this mapping. After another one, the list counts as not read whole yet. */
