@@ -9,7 +9,7 @@
 import * as oauth from "oauth4webapi";
 import { type Clock, systemClock, untilAborted } from "../core/clock.ts";
 import { createRateLimitedLog, type EventLog, silentLog } from "../core/event-log.ts";
-import { isJsonObject, parseJson } from "../core/json.ts";
+import { isJsonObject } from "../core/json.ts";
 import { isLoopback } from "../core/loopback.ts";
 import { noteSecret } from "../core/secrets.ts";
 import { parseRetryAfter } from "./call-failure.ts";
@@ -288,8 +288,14 @@ function toResponse(result: ExchangeResult, where: string, nowMs: number): Respo
 
 /** The library would hold an id token, as comes with the scope `openid`, against `issuer`. */
 function withoutIdToken(text: string): string {
-  const body = text.includes('"id_token"') ? parseJson(text) : undefined;
-  return isJsonObject(body) ? JSON.stringify({ ...body, id_token: undefined }) : text;
+  if (!text.includes('"id_token"')) return text;
+  try {
+    const body: unknown = JSON.parse(text);
+    return isJsonObject(body) ? JSON.stringify({ ...body, id_token: undefined }) : text;
+  } catch {
+    // Deep nesting is read, and not written.
+    return text;
+  }
 }
 
 function toTokenError(error: unknown, where: string, status: number): unknown {
