@@ -104,7 +104,7 @@ function isRefusal({ kind }: ServiceError): boolean {
   return ["server", "contract", "unauthorized", "forbidden", "undocumented"].includes(kind);
 }
 
-/** Without a count the walk goes on, with less certainty. */
+/** A count that cannot be read ends no walk: the list is read whole instead. */
 function noCount(error: unknown): undefined {
   if (!(error instanceof ServiceError) || error.kind === "cancelled") throw error;
   return undefined;

@@ -42,6 +42,7 @@ export const wholeReasons = [
   "first-page-new",
   "both-ends-grew",
   "count-differs",
+  "count-unreadable",
   "open-items",
 ] as const;
 
@@ -60,6 +61,7 @@ export const costlyReasons: Readonly<Partial<Record<WholeReason, string>>> = {
   "first-page-new": "all of its first page is new",
   "both-ends-grew": "it grew at both of its ends",
   "count-differs": "the service's count shows more changes than its ends do",
+  "count-unreadable": "the service does not say how many items it holds",
   "open-items": "more than ten pages hold items that the mapping does not call finished",
 };
 

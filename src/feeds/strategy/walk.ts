@@ -187,7 +187,8 @@ async function walkEnds(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
   if (head.fresh > 0 && head.trail !== "new-known") return { ...both, broken: "first-page-new" };
   if (head.fresh > 0 && tail.fresh > 0) return { ...both, broken: "both-ends-grew", disproved: true };
   const count = await tools.list.count();
-  if (count !== undefined && count !== known.items + fresh) return { ...both, broken: "count-differs" };
+  if (count === undefined) return { ...both, broken: "count-unreadable" };
+  if (count !== known.items + fresh) return { ...both, broken: "count-differs" };
   return head.fresh > 0 ? { ...both, trail: head.trail } : both;
 }
 

@@ -65,6 +65,16 @@ describe("a whole walk", () => {
     expect(new Set(list.reports.values())).toEqual(new Set([1]));
   });
 
+  it("follows a look at the ends whose count the service does not say", async () => {
+    const list = modelList({ growsAt: "anywhere", paging: "key" });
+    await walk(list);
+    list.count = async () => undefined;
+    list.insert(1, 25);
+    const hidden = list.items[25] ?? "";
+    expect(await walk(list, 2)).toMatchObject({ kind: "whole", because: "count-unreadable" });
+    expect(list.reports.get(hidden)).toBe(1);
+  });
+
   it("after a look at the front that died counts what that look found", async () => {
     const list = modelList({ growsAt: "front" });
     await walk(list);
