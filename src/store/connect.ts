@@ -2,7 +2,14 @@
 // options. A `commands` connection answers within 5 s or fails; a `worker` connection blocks on
 // purpose. A silent one is replaced: after a network cut of 40 s, TCP itself would send again only
 // 14 s later.
-import { Cluster, type Command, Redis, type RedisOptions } from "ioredis";
+import {
+  Cluster,
+  type Command,
+  Redis,
+  type RedisOptions,
+  type SentinelConnectionOptions,
+  SentinelConnector,
+} from "ioredis";
 import { hasHashTag, parseRedisAddress, type RedisAccess, type RedisAddress } from "../config/redis-address.ts";
 import { nextTurn, systemClock, withDeadline } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
@@ -69,6 +76,7 @@ function redisOptions({ url, access = {} }: RedisTarget, use: ConnectionUse): Cl
     sentinelRetryStrategy: retryStrategy,
     sentinelCommandTimeout: topologyTimeoutMs,
     failoverDetector: true,
+    Connector: FreshSentinelConnector,
     ...defined({ sentinelPassword: access.sentinelPassword }),
     ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
   };
@@ -104,6 +112,22 @@ function createCluster({ prefix, access = {} }: RedisTarget, address: RedisAddre
     ...(address.tls ? { dnsLookup: (name, callback) => callback(null, name) } : {}),
     redisOptions: commonOptions(address, access, use),
   });
+}
+
+/**
+ * ioredis 6 goes on listening to the Sentinels for a connection that is lost: where they switch the
+ * master while it looks for the next one, it takes its own search for the lost connection, and ends
+ * the client for ever. Here the listening ends with the connection.
+ */
+class FreshSentinelConnector extends SentinelConnector {
+  constructor(options: unknown) {
+    super(options as SentinelConnectionOptions);
+  }
+
+  override connect(...args: Parameters<SentinelConnector["connect"]>): ReturnType<SentinelConnector["connect"]> {
+    this.disconnect();
+    return super.connect(...args);
+  }
 }
 
 /** ioredis's cluster client gives no deadline to commands while no node is known. */

@@ -226,6 +226,8 @@ export interface TcpProxy {
   swallow(): void;
   /** The same for the connections that stand; new ones work. */
   swallowStanding(): void;
+  /** What stands goes on; what connects from now on is accepted and never heard. */
+  swallowNew(): void;
   /** From now on what the port says is swallowed, and what it is told arrives. */
   swallowAnswers(): void;
   /** Ends all connections; new ones work, and go to this port if one is given. */
@@ -241,11 +243,12 @@ export interface TcpProxy {
 export async function startProxy(firstTarget: number): Promise<TcpProxy> {
   let swallowing: "all" | "answers" | undefined;
   let generation = 0;
+  let isDeaf = false;
   let target = firstTarget;
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
     const far = connect({ port: target, host: "127.0.0.1" });
-    const born = generation;
+    const born = isDeaf ? -1 : generation;
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -281,8 +284,12 @@ export async function startProxy(firstTarget: number): Promise<TcpProxy> {
     swallowStanding: () => {
       generation += 1;
     },
+    swallowNew: () => {
+      isDeaf = true;
+    },
     heal: (other = target) => {
       swallowing = undefined;
+      isDeaf = false;
       target = other;
       cut();
     },
