@@ -26,10 +26,10 @@ const redis = {
 };
 
 /**
- * The limits are for a machine several times as busy as ours; a test that waits has its own,
- * shorter ones.
+ * The limits are for a machine several times as busy as ours: a test may make several waits, each
+ * with its own, shorter limit.
  */
-const limits = { testTimeout: 120_000, hookTimeout: 60_000, expect: { poll: { interval: 20, timeout: 60_000 } } };
+const limits = { testTimeout: 600_000, hookTimeout: 300_000, expect: { poll: { interval: 20, timeout: 60_000 } } };
 
 /**
  * Files share a process and what it has loaded: to load it anew for each was half of what they
@@ -50,7 +50,7 @@ const folders: Readonly<Record<string, object>> = {
   redis: { ...limits, ...redis },
   cli: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/global-bundle.ts"] },
   chaos: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/global-bundle.ts"] },
-  chart: { testTimeout: 60_000, hookTimeout: 60_000, globalSetup: ["./test/chart/global-helm.ts"], env },
+  chart: { ...limits, globalSetup: ["./test/chart/global-helm.ts"], env },
   browser: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/browser/global-chromium.ts"] },
   image: { testTimeout: 120_000, hookTimeout: 600_000 },
 };

@@ -55,9 +55,6 @@ const forms = [
 ];
 const typed = { count: `${Object.keys(crowdedStory()).length}`, syncJob: "77", reason: "ticket 7" };
 
-/** What axe and a page may take on a machine several times as busy as ours. */
-const timeout = 400_000;
-
 /** Opens a page as an admin. `isFine`: what its console may say. */
 function open(path: string, where = browser): Promise<Page> {
   const extraHTTPHeaders = { authorization: `Bearer ${boss.token}` };
@@ -90,7 +87,7 @@ function vanishedOn(page: Page): Promise<string[]> {
       .map((one) => one.outerHTML.slice(0, 80))`);
 }
 
-describe("full", { timeout }, () => {
+describe("full", () => {
   it.each(views)("%s is legible in light, dark, narrow and wide", async (path) => {
     await expectLegible(await open(path));
   });
@@ -113,7 +110,7 @@ describe("full", { timeout }, () => {
   );
 });
 
-describe("empty", { timeout }, () => {
+describe("empty", () => {
   it.each(overviews)("%s is legible in light, dark, narrow and wide", async (path) => {
     await expectLegible(await open(path, emptyBrowser));
   });
@@ -130,7 +127,7 @@ async function expectLegibleAfter(page: Page): Promise<void> {
   await expectLegible(page);
 }
 
-describe("where something is changed", { timeout }, () => {
+describe("where something is changed", () => {
   it.each(forms)("%s is legible, also after a mistake and when done", async (path) => {
     const page = await open(path);
     await expectLegible(page);
@@ -145,7 +142,7 @@ describe("where something is changed", { timeout }, () => {
   });
 });
 
-describe("where a person is stopped", { timeout }, () => {
+describe("where a person is stopped", () => {
   it.each(["/policies/none", `/run?of=${"y".repeat(500)}`, `/next?at=${"y".repeat(500)}`])(
     "%.20s is legible",
     async (path) => {

@@ -131,7 +131,7 @@ beforeAll(async () => {
     for (const [name, values] of played)
       series[name.replace("{", `{namespace="sync",job="r${index}-syncline",`)] = toValues(values, minutes);
   }
-}, 600_000);
+});
 
 describe("incidents", () => {
   it("each fire once, in time, and resolve; a healthy release fires none", {

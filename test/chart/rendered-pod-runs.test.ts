@@ -102,4 +102,4 @@ it("the chart README's values render pods that start the sync job and show it", 
   expect([await ask({}), await ask({ authorization: `Bearer ${token}` })]).toEqual([401, 200]);
   serve.kill("SIGTERM");
   expect(await serve.ended()).toMatchObject({ code: 0 });
-}, 240_000);
+});

@@ -22,7 +22,7 @@ beforeAll(async () => {
     }
   };
   await Promise.all([workOff(), workOff(), workOff()]);
-}, 180_000);
+});
 
 const objects = () => [...rendered.values()].flat();
 
@@ -34,14 +34,14 @@ describe("the chart", () => {
 
   it("has no object with a field that its API does not know", async () => {
     expect(await findTypeProblems(objects(), "chart")).toEqual([]);
-  }, 180_000);
+  });
 
   it("would be caught with a misspelt field, as the compiler judges it", async () => {
     const [deployment] = objects().filter(({ kind }) => kind === "Deployment");
     const wrong = structuredClone(deployment ?? expect.fail("no Deployment")) as KubeObject & { spec: object };
     Object.assign(wrong.spec, { revisionHistoryLimits: 5 });
     expect(await findTypeProblems([wrong], "misspelt")).toEqual([expect.stringContaining("revisionHistoryLimits")]);
-  }, 180_000);
+  });
 });
 
 describe.each(valueSets)("with $name", ({ name }) => {

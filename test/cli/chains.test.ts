@@ -48,5 +48,5 @@ describe("the commands over a chain", () => {
     expect((await command("run", "tail", "--wait")).code).toBe(0);
     worker.kill("SIGTERM");
     await worker.ended();
-  }, 120_000);
+  });
 });

@@ -26,7 +26,7 @@ beforeAll(async () => {
     "policies.yaml": policies(),
   };
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
-}, 60_000);
+});
 
 afterAll(async () => {
   await service.stop();
@@ -81,5 +81,5 @@ describe("secrets", () => {
     }
     // Of what goes over kept connections Node prints the whole request.
     expect(ended.err).toContain("authorization: 'Bearer […]'");
-  }, 120_000);
+  });
 });

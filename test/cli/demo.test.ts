@@ -92,7 +92,7 @@ describe.skipIf(process.platform !== "linux")("npm run demo", () => {
     expect(numberIn(text, "tasks started twice")).toBe(0);
     expect(code).toBe(0);
     expect(await untilGone(redisUrl, sandboxUrl)).toEqual([]);
-  }, 240_000);
+  });
 
   it("ends in order when its time is over, and says where nothing was started", async () => {
     const demo = start("--for", "1s");

@@ -63,7 +63,7 @@ beforeAll(async () => {
     NODE_OPTIONS: `--import=${crash}`,
     CRASH_MESSAGE: crashMessage(),
   };
-}, 60_000);
+});
 
 afterAll(async () => {
   await plain.stop();
@@ -178,7 +178,7 @@ describe("secrets", () => {
       expect(heard).toContain(`Bearer ${sent}`);
     expect(heard).toContain(`client_secret=${clientSecret}`);
     expect(canariesIn(heard)).toContain("clientSecret");
-  }, 300_000);
+  });
 
   it("stand in nothing that a command prints", async () => {
     const config = ["--config", file("policies.yaml")];
@@ -212,7 +212,7 @@ describe("secrets", () => {
       const ended = await Promise.all(few.map((command) => syncline(command, environment)));
       for (const [index, one] of ended.entries()) checkClean(few[index]?.join(" ") ?? "", one);
     }
-  }, 300_000);
+  });
 
   it("stand in no message about a Redis that refuses the password or is gone", async () => {
     const wrong = redisUrl.replace(canaries.redisPassword, `${canaries.redisPassword}-wrong`);
@@ -226,7 +226,7 @@ describe("secrets", () => {
         checkClean(`${command[0]} without Redis`, ended);
       }
     }
-  }, 120_000);
+  });
 
   it("stand in nothing that serve says when Redis changes its password under it", async () => {
     const admin = new Redis(redisUrl);
@@ -241,7 +241,7 @@ describe("secrets", () => {
     admin.disconnect();
     serve.kill("SIGTERM");
     checkClean("serve whose password is refused", await serve.ended());
-  }, 240_000);
+  });
 
   it("stand in no key of Redis and not in its dump file", async () => {
     const dump = await dumpRedis(redisUrl, folder);

@@ -75,7 +75,7 @@ afterAll(async () => {
 });
 
 // Other tests may keep the machine busy: a run with its feeds takes many steps.
-describe("/metrics of syncline serve", { timeout: 120_000 }, () => {
+describe("/metrics of syncline serve", () => {
   it("counts what the history holds", async () => {
     await serve.until(
       ({ event, policy, status }) => event === "task.finished" && policy === "runs" && status === "succeeded",

@@ -117,4 +117,4 @@ it("every outcome arrives, with its id and in its order, whatever dies on the wa
   const ids = new Map((await written()).map(({ data, id }) => [data.taskId, id]));
   // A sink says it of the same event under the same id as any other sink.
   expect(firstOfEach.filter(({ id, data }) => ids.has(data.taskId) && ids.get(data.taskId) !== id)).toEqual([]);
-}, 180_000);
+});

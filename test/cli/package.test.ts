@@ -22,7 +22,7 @@ beforeAll(async () => {
   const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf("["))) as [{ filename: string }];
   await run("tar", ["-xzf", join(folder, filename), "--strip-components=1", "-C", installed]);
   await symlink(join(root, "node_modules"), join(installed, "node_modules"));
-}, 300_000);
+});
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe("the package", () => {

@@ -75,4 +75,4 @@ it("loses nothing new when a worker dies reading, and forgets nothing on restart
   expect(third.out).not.toContain("Draft 4");
   const { out } = await runHere(["history", "news", ...about], environment);
   expect(out.match(/Draft \d \(\d\)/g)).toEqual(["Draft 5 (5)", "Draft 3 (3)", "Draft 4 (4)"]);
-}, 120_000);
+});

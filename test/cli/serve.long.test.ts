@@ -179,7 +179,7 @@ describe("syncline serve", () => {
       heir.kill("SIGTERM");
       await heir.ended();
     }
-  }, 120_000);
+  });
 
   it("sends at most once when SIGSTOP holds it in its request; so does its heir (P2)", async () => {
     const prefix = `${redis.prefix}-stopped`;
@@ -205,7 +205,7 @@ describe("syncline serve", () => {
     } finally {
       await store.close();
     }
-  }, 120_000);
+  });
 
   it("ends inside its grace period when Redis is gone for ever (P8)", async () => {
     const own = await startPrivateRedis();

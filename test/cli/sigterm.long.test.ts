@@ -18,4 +18,4 @@ it("exits with 0 in its grace period at any SIGTERM: no loss, no second start (P
   expect(report.baselineShare).toBeGreaterThan(0);
   // A quarter of the starts: a list that is read slowly on a busy machine rests longer, too.
   expect(report.withoutBaseline).toBeLessThanOrEqual(12);
-}, 600_000);
+});

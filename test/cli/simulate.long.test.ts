@@ -131,7 +131,7 @@ describe("syncline simulate", () => {
       code: 2,
       err: expect.stringContaining("there are more than 1000000 slots, which is the most"),
     });
-  }, 60_000);
+  });
 });
 
 describe("syncline plan", () => {

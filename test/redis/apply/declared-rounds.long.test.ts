@@ -143,7 +143,7 @@ function checkRound(round: Round, results: ReadonlyMap<string, ApplyResult>): vo
   }
 }
 
-describe("declared state", { timeout: 600_000 }, () => {
+describe("declared state", () => {
   it(`is live after each of ${rounds} rounds, touches nothing else, repeats nothing`, async () => {
     let [puts, drifts] = [0, 0];
     for (let seed = 1; seed <= rounds; seed += 1) {

@@ -62,7 +62,7 @@ beforeAll(async () => {
   masters = [masters[owner] as PrivateRedis];
   url = `redis+cluster://syncline:secret@${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
   fixture = await openFixture({ url, prefix: "{syncline}" });
-}, 180_000);
+});
 afterAll(() => fixture.stop());
 
 describe("a Redis Cluster", () => {

@@ -22,7 +22,7 @@ beforeAll(async () => {
   await untilReplicated(master.port);
   front = await startProxy(master.port);
   fixture = await openFixture({ url: `redis://127.0.0.1:${front.port}`, prefix: "{syncline}" });
-}, 180_000);
+});
 afterAll(() => fixture.stop());
 
 describe("a master that becomes a replica and keeps its connections", () => {

@@ -47,7 +47,7 @@ beforeAll(async () => {
     () => fixture.guard.watch.needsReplica,
     (needs) => needs,
   );
-}, 60_000);
+});
 afterAll(() => fixture.stop());
 
 describe("a replica that lags behind unnoticed", () => {

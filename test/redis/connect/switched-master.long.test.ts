@@ -50,4 +50,4 @@ it("a client that asks for the master while Sentinels switch it comes back", asy
       () => client.set("{syncline}:here", "1").catch(String),
       (answer) => answer === "OK",
     );
-}, 300_000);
+});

@@ -19,7 +19,7 @@ let cap: CapServer;
 const store = await storeForTest();
 beforeAll(async () => {
   cap = await startCapServer();
-}, 60_000);
+});
 afterAll(async () => {
   cap.stop();
 });

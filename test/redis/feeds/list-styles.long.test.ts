@@ -194,9 +194,7 @@ const cells = (Object.keys(tokens) as TokenStyle[]).flatMap((token, row) =>
 );
 
 /** The machine may do other things, too. */
-const patience = { timeout: 60_000 };
-
-describe("a steady walk of a list that has an order", patience, () => {
+describe("a steady walk of a list that has an order", () => {
   it.each(cells)("costs two requests at most: $token, $link, $order", async (cell) => {
     const list = await settle(cell, 3);
     expect(await list.read()).toBeLessThanOrEqual(2);
@@ -229,7 +227,7 @@ async function readTimes(list: Awaited<ReturnType<typeof follow>>, times: number
   return costs;
 }
 
-describe("a list that is read whole again and again", patience, () => {
+describe("a list that is read whole again and again", () => {
   it("without an order says so and why, the first, second, fourth and eighth time", async () => {
     const list = await settle({ ...plain, order: "none" }, 6);
     await readTimes(list, 9);

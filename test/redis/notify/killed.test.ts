@@ -42,4 +42,4 @@ it("a worker that is killed in mid delivery loses nothing and lets nothing pass"
   );
   const twice = hook.received.filter(({ id }) => id === "n4");
   expect(twice[1]?.body).toBe(twice[0]?.body);
-}, 300_000);
+});
