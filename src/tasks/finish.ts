@@ -113,12 +113,23 @@ type Activations = Pick<FinishDependencies, "journal">;
 /** A run that is not started tells of an activation before it that went out. */
 async function tellActivation(task: Task, ending: TaskEnding, deps: Activations): Promise<TaskEnding> {
   if (ending.from?.state !== "claimed" || ending.tellsActivation === true) return ending;
-  const sent = await describeActivation(task, deps);
+  const sent = await leaveActivation(task, deps);
   return sent === undefined ? ending : { ...ending, detail: `${ending.detail}; but ${sent}` };
 }
 
+/** Describes the activation before a run that ends, and takes it out of flight. */
+async function leaveActivation(task: Task, deps: Activations): Promise<string | undefined> {
+  const sent = await describeActivation(task, deps);
+  const first = { ...task, id: activationId(task.id), kind: "activate" } as const;
+  if (sent !== undefined) await deps.journal.close(first, { isOver: false });
+  return sent;
+}
+
 /** Says that the activation before a run went out, or may have; undefined: none did. */
-export async function describeActivation({ kind, id }: Task, { journal }: Activations): Promise<string | undefined> {
+export async function describeActivation(
+  { kind, id }: Task,
+  { journal }: { readonly journal: Pick<StartJournal, "entry"> },
+): Promise<string | undefined> {
   const activation = kind === "run" ? await journal.entry(activationId(id)) : undefined;
   if (activation === undefined || activation.sends === 0) return undefined;
   // After a crash the permission is known, and not whether the request followed.
@@ -161,7 +172,7 @@ export async function endCancelledStart(
   const { state, cancelled, sends, sentAtMs: startedAtMs } = entry;
   if (cancelled === undefined || state === "settled") return undefined;
   if (state === "claimed") {
-    const sent = await describeActivation(task, deps);
+    const sent = await leaveActivation(task, deps);
     const what = sent === undefined ? "nothing was sent" : `the run was not started, but ${sent}`;
     const why = { reason: "cancelled", detail: `${cancelled}; ${what}`, tellsActivation: true } as const;
     return endUnsent(claimant, "skipped", why);

@@ -108,7 +108,7 @@ export interface FanOutDependencies extends Configuration, Pick<Runtime, "nowMs"
 export interface FinishDependencies extends Configuration, KnownRuns, Pick<Runtime, "nowMs" | "log"> {
   readonly polls: PollStore;
   readonly chains: ChainProgress;
-  readonly journal: Pick<StartJournal, "entry">;
+  readonly journal: Pick<StartJournal, "entry" | "close">;
   /** Whether Redis may have lost a start of this task (`undecided`: not known yet). */
   readonly checkFence: (task: Task) => Promise<"undecided" | "loss" | undefined>;
 }

@@ -4,6 +4,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
+import { inFlightKey } from "../../../src/store/start-entry.ts";
 import { endAbandoned } from "../../../src/tasks/finish.ts";
 import { createProcessTask, type ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
@@ -123,6 +124,7 @@ it.each<[string, string, (run: Run) => Promise<unknown>]>([
     const run = await claimedRun();
     await sent(run);
     await end(run);
+    expect(await store.redis.hget(inFlightKey(store, run.first), run.first.id)).toBeNull();
     return history.outcome(run.task);
   };
   const told = (detail: string) => ({ evidence: "direct", reason, startedAt: null, detail });
