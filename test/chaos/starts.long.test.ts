@@ -7,8 +7,8 @@ import { runStartChaos, runStepChaos } from "./run-starts.ts";
 import { unknownShare } from "./unknown-share.ts";
 
 const schedules = 100;
-/** Storms at a time: two processes each. */
-const sideBySide = 4;
+/** Storms at a time: two processes each. More would only starve each other of the processor. */
+const sideBySide = 3;
 /**
  * Of the tasks under crashes, at most so many may end as unknown although their start can be told
  * from the evidence (docs/dev/testing.md).
