@@ -166,7 +166,7 @@ export class ChaosFixture {
     throw new Error(["no replica was ready in three minutes", ...ends].join("\n"));
   }
 
-  /** Waits until a replica came to the trap at this point; false when none does in three minutes. */
+  /** Waits until a replica came to the trap at this point; false: none did in three minutes. */
   async untilSprung(trap: Point): Promise<boolean> {
     const isSprung = () => this.events.some(({ event, point }) => event === "trap.sprung" && point === trap);
     for (const untilMs = performance.now() + beginWithinMs; performance.now() < untilMs; await delay(50))
