@@ -104,7 +104,7 @@ function isRefusal({ kind }: ServiceError): boolean {
   return ["server", "contract", "unauthorized", "forbidden", "undocumented"].includes(kind);
 }
 
-/** A count that cannot be read ends no walk: the list is read whole instead. */
+/** A count that cannot be read ends no walk; who needs it reads the whole list. */
 function noCount(error: unknown): undefined {
   if (!(error instanceof ServiceError) || error.kind === "cancelled") throw error;
   return undefined;

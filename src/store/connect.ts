@@ -115,9 +115,9 @@ function createCluster({ prefix, access = {} }: RedisTarget, address: RedisAddre
 }
 
 /**
- * ioredis 6 goes on listening to the Sentinels for a connection that is lost: where they switch the
- * master while it looks for the next one, it takes its own search for the lost connection, and ends
- * the client for ever. Here the listening ends with the connection.
+ * ioredis 6 keeps its listener for `+switch-master` when it loses the connection. If Sentinels
+ * switch the master while it asks them for it, the listener ends that search, and the client never
+ * connects again. Here the listener ends before each search.
  */
 class FreshSentinelConnector extends SentinelConnector {
   constructor(options: unknown) {

@@ -66,9 +66,7 @@ export async function violationsOf(page: Page, only?: string): Promise<string[]>
   const runOnly = only === undefined ? { type: "tag", values: rules } : { type: "rule", values: [only] };
   const options = JSON.stringify({ runOnly, resultTypes: ["violations"] });
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe.source);
-  const { violations } = await page.evaluate<axe.AxeResults>(
-    `axe.run(${options}).then(({ violations }) => ({ violations }))`,
-  );
+  const violations = await page.evaluate<axe.Result[]>(`axe.run(${options}).then(({ violations }) => violations)`);
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => `${id} ${target}: ${failureSummary}`),
   );
