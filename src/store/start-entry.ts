@@ -139,7 +139,7 @@ export async function taskIdsInFlight(store: Store, feed: Feed, syncJobIds: read
   return (await runsInFlight(store, syncJobs)).map(({ id }) => id);
 }
 
-/** A run in flight: its task, and when its request was permitted. */
+/** A run in flight: its task, and when its first request was permitted. */
 export interface RunInFlight extends Omit<JournalTask, "kind"> {
   readonly sentAtMs: number;
 }

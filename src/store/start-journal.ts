@@ -117,8 +117,11 @@ export interface Attributable {
 export interface JournalAttribution {
   /** Activity id → task id; no entry where no start in flight could have made the activity. */
   readonly taskOf: ReadonlyMap<string, string>;
-  /** Starts of the sync job, also ended ones that may yet show: task id → when sent. */
-  readonly inFlight: ReadonlyMap<string, number>;
+  /**
+   * Starts of the sync job, also ended ones that may yet show: task id → when each of its requests
+   * was permitted.
+   */
+  readonly inFlight: ReadonlyMap<string, readonly number[]>;
   /** Intervals that Redis lost lately: starts from them may be missing in `inFlight`. */
   readonly losses: readonly { readonly fromMs: number; readonly untilMs: number }[];
 }
@@ -208,7 +211,7 @@ export class StartJournal {
   ): Promise<Permission> {
     const { sends, sender } = state;
     return this.#askPermission(task, claimant, state, (keys, args) =>
-      beginSendingAgainScript(this.#store, keys, [...args, sends, sender]),
+      beginSendingAgainScript(this.#store, keys, [...args, task.id, sends, sender, inFlightMs]),
     );
   }
 
@@ -263,10 +266,10 @@ export class StartJournal {
       ...pairs,
     ]);
     const taskOf = activities.map(({ id }, index) => [id, tasks[index] ?? ""] as const);
-    const spans = losses.map((text) => text.split(":").map(Number));
+    const spans = losses.map(instantsOf);
     return {
       taskOf: new Map(taskOf.filter(([, taskId]) => taskId !== "")),
-      inFlight: new Map(pairsOf(inFlight).map(([id, atMs]) => [id, Number(atMs)])),
+      inFlight: new Map(pairsOf(inFlight).map(([id, requests]) => [id, instantsOf(requests)])),
       losses: spans.map(([fromMs = 0, untilMs = 0]) => ({ fromMs, untilMs })),
     };
   }
@@ -421,4 +424,8 @@ function asFastPath(answer: unknown) {
   if (asWord("permitted", "denied", "obstacle")(word) === "obstacle") return undefined;
   const permit = limiter === "" ? undefined : asAcquireAnswer(limiter);
   return { sentAtMs: asNumber(sentAtMs), intents: asNumber(intents), permit };
+}
+
+function instantsOf(text: string): readonly number[] {
+  return text.split(":").map(Number);
 }

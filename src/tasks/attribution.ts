@@ -30,7 +30,10 @@ export interface Attribution {
   readonly givenAway: number;
   /** Other starts of the sync job that are in flight. */
   readonly rivals: number;
-  /** Until when an activity of this start may still begin; 0 where there is one for each start. */
+  /**
+   * Until when an activity of this start may still begin; 0 where there are more than others sent
+   * requests close to its own.
+   */
   readonly mayBeginUntilMs: number;
 }
 
@@ -51,11 +54,11 @@ export function attributeTo(
   activities: readonly SeenItem[],
   { taskOf, inFlight, losses }: JournalAttribution,
 ): Attribution {
-  const isKnown = inFlight.has(start.taskId);
+  const sentMs = inFlight.get(start.taskId);
   const mine = activities.filter(({ id }) => {
     const task = taskOf.get(id);
     // A start that is no longer in flight gets the activities that were given to none.
-    return task === start.taskId || (task === undefined && !isKnown);
+    return task === start.taskId || (task === undefined && sentMs === undefined);
   });
   const isNear = ({ startedAtMs = Number.NaN }: SeenItem) =>
     startedAtMs >= start.sentAtMs - skewMs && startedAtMs <= start.acceptedByMs + beginsWithinMs;
@@ -64,11 +67,10 @@ export function attributeTo(
   const beforeMs = mine.some(isNear) ? skewMs : surelyBeforeMs;
   const ours = mine.filter(({ startedAtMs }) => startedAtMs === undefined || startedAtMs >= start.sentAtMs - beforeMs);
   const rivals = [...inFlight].filter(([task]) => task !== start.taskId);
+  const rivalsMs = rivals.flatMap(([, requestsMs]) => requestsMs);
   // A rival's request may have gone out at the end of its time, and its run may have begun late.
   const couldBeTheirs = ({ startedAtMs = Number.NaN }: SeenItem) =>
-    rivals.some(
-      ([, sentAtMs]) => startedAtMs >= sentAtMs - skewMs && startedAtMs <= sentAtMs + sendWithinMs + beginsWithinMs,
-    );
+    rivalsMs.some((sentAtMs) => startedAtMs >= sentAtMs - skewMs && startedAtMs <= sentAtMs + mixedWithinMs);
   // Redis may have lost a rival, so that its activities look like this start's.
   const mayHaveLostRival = losses.some(
     ({ fromMs, untilMs }) => untilMs >= start.sentAtMs - mixedWithinMs && fromMs <= start.acceptedByMs + mixedWithinMs,
@@ -88,15 +90,14 @@ export function attributeTo(
     startedAtMs === undefined && seenAtMs <= start.sentAtMs + timelessForMs;
   const isGivenAway = ({ id }: SeenItem) => (taskOf.get(id) ?? start.taskId) !== start.taskId;
   const mayBeOurs = activities.filter((item) => isGivenAway(item) && (isNear(item) || isTimelessNear(item)));
-  const nearMs = rivals
-    .map(([, sentAtMs]) => sentAtMs)
-    .filter((atMs) => Math.abs(atMs - start.sentAtMs) <= mixedWithinMs);
-  // Fewer activities than starts close to this one: one is still to come.
+  const ownMs = sentMs ?? [start.sentAtMs];
+  const nearMs = rivalsMs.filter((atMs) => ownMs.some((ownAtMs) => Math.abs(atMs - ownAtMs) <= mixedWithinMs));
+  // Not more activities than requests of others close to its own: its activity may be to come.
   const isOneMissing = ours.length + mayBeOurs.length <= nearMs.length;
   return {
     ours,
     mayBeOurs,
-    mayBeginUntilMs: isOneMissing ? Math.max(start.sentAtMs, ...nearMs) + mixedWithinMs : 0,
+    mayBeginUntilMs: isOneMissing ? Math.max(...ownMs, ...nearMs) + mixedWithinMs : 0,
     confidence: ours.length === 0 ? undefined : confidence(),
     others: activities.length - ours.length,
     givenAway: activities.filter(isGivenAway).length,

@@ -236,6 +236,7 @@ describe("sending again", () => {
 });
 
 describe("whose an activity is", () => {
+  const flightOf = (target: string) => store.key("in-flight", "run", "main", "HR", target);
   const start = (id: string, target: string) => ({ ...task(id), target });
   const send = async (id: string, target: string) => {
     await journal.claim(id, "me");
@@ -245,7 +246,7 @@ describe("whose an activity is", () => {
 
   it("is the start nearest in time, whichever asks", async () => {
     const first = await send("near-1", "near");
-    await store.redis.hset(store.key("in-flight", "run", "main", "HR", "near"), "near-1", first - 60_000);
+    await store.redis.hset(flightOf("near"), "near-1", first - 60_000);
     const second = await send("near-2", "near");
     const activities = [
       { id: "a", startedAtMs: second - 59_000 },
@@ -258,6 +259,43 @@ describe("whose an activity is", () => {
     ]);
     expect([...inFlight.keys()]).toEqual(["near-1", "near-2"]);
     expect((await journal.attribute(start("near-1", "near"), activities)).taskOf).toEqual(taskOf);
+  });
+
+  it("is the start with the nearest request, where one was sent again and again", async () => {
+    const one = start("resent", "resent");
+    const first = 1_700_000_000_000;
+    await send("resent", "resent");
+    await store.redis.hset(flightOf("resent"), "resent", first);
+    for (const sends of [1, 2]) await journal.beginSendingAgain(one, "me", { ...again, sends, sender: "me" });
+    const [, second = 0, third = 0] = (await journal.attribute(one, [])).inFlight.get("resent") ?? [];
+    await store.redis.hset(flightOf("resent"), "resent", `${first}:${second - 60_000}:${third}`);
+    await send("beside-resent", "resent");
+    await store.redis.hset(flightOf("resent"), "beside-resent", second - 30_000);
+    const begins = [first + 1_000, second - 59_000, second - 29_000, third + 1_000];
+    const activities = begins.map((startedAtMs, index) => ({ id: `${index}`, startedAtMs }));
+    const { taskOf } = await journal.attribute(one, activities);
+    expect([...taskOf.values()]).toEqual(["resent", "resent", "beside-resent", "resent"]);
+  });
+
+  it("may be one that was sent again and ended: another activity of it may follow", async () => {
+    const one = start("resent-ended", "resent-ended");
+    await send("resent-ended", "resent-ended");
+    await journal.beginSendingAgain(one, "me", { ...again, sender: "me" });
+    const { inFlight } = await journal.attribute(one, []);
+    await journal.noteConfirmed(one, "evidence");
+    const outcome = testOutcome({ taskId: one.id, target: one.target, service: "main", repository: "HR" });
+    expect(await history.record(outcome, { state: "confirmed" })).toBe("recorded");
+    await send("after-it", "resent-ended");
+    const left = await journal.attribute(start("after-it", "resent-ended"), []);
+    expect(left.inFlight.get("resent-ended")).toEqual(inFlight.get("resent-ended"));
+  });
+
+  it("is not told by a request that was taken back", async () => {
+    const one = start("resent-refused", "resent-refused");
+    const sentAtMs = await send("resent-refused", "resent-refused");
+    await journal.beginSendingAgain(one, "me", { ...again, sender: "me" });
+    await journal.notSent(one, "me");
+    expect((await journal.attribute(one, [])).inFlight.get(one.id)).toEqual([sentAtMs]);
   });
 
   it("without a time is the first start that has none, answered ones first", async () => {
@@ -295,9 +333,8 @@ describe("whose an activity is", () => {
     const sentAtMs = await send(ended, target);
     const outcome = testOutcome({ taskId: ended, target, service: "main", repository: "HR", status: "unknown" });
     expect(await history.record(outcome, { state: "sending" })).toBe("recorded");
-    const flight = store.key("in-flight", "run", "main", "HR", target);
-    expect(await store.redis.hget(flight, ended)).toBe(`e${sentAtMs}+`);
-    await store.redis.hset(flight, ended, `e${sentAtMs - minutes * 60_000}+`);
+    expect(await store.redis.hget(flightOf(target), ended)).toBe(`e${sentAtMs}+`);
+    await store.redis.hset(flightOf(target), ended, `e${sentAtMs - minutes * 60_000}+`);
     await send(next, target);
     const { taskOf, inFlight } = await journal.attribute(start(next, target), [{ id: "a", startedAtMs: undefined }]);
     expect(taskOf.get("a")).toBe(owner);

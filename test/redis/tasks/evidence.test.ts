@@ -9,6 +9,7 @@ import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
 import { History } from "../../../src/store/history.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
+import { inFlightKey } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { stepActivate } from "../../../src/tasks/activate.ts";
 import { baselineSince, writeBaseline } from "../../../src/tasks/baseline.ts";
@@ -90,8 +91,8 @@ const walk = async (task: Task, list: "activities" | "conflictDetails", items: r
 };
 
 /** A start that waited for no walk, of whose answer nobody says anything. */
-async function startSilently(task: Task) {
-  const intent = { startByMs: task.startByMs, takesLease: true, notesFeed: true };
+async function startSilently(task: Task, takesLease = true) {
+  const intent = { startByMs: task.startByMs, takesLease, notesFeed: true };
   const answer = await journal.tryBeginSending(task, "me", intent);
   const sentAtMs = answer !== undefined && "sentAtMs" in answer ? answer.sentAtMs : Number.NaN;
   return { sentAtMs, entry: await journal.claim(task.id, "me") };
@@ -290,11 +291,12 @@ describe("a start taken back and resent by another worker during its verificatio
 
 describe("a start that was sent once more", () => {
   const timing = { ...defaultTiming, verifyForMs: 30_000 };
-  /** Lost a minute ago, and sent again now. */
+  /** Lost a minute ago, and sent again now (`overlap: allow`). */
   const sendTwice = async (task: Task) => {
-    const { sentAtMs } = await startSilently(task);
+    const { sentAtMs } = await startSilently(task, false);
     const firstAtMs = sentAtMs - 60_000;
     await store.redis.hset(store.key("start", task.id), "sentAtMs", firstAtMs, "lastSentAtMs", firstAtMs);
+    await store.redis.hset(inFlightKey(store, task), task.id, firstAtMs);
     await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset", atMs: firstAtMs + 50 });
     const again = { startByMs: task.startByMs, sends: 1, sender: "me" };
     expect(await journal.beginSendingAgain(task, "heir", again)).toBe("permitted");
@@ -312,6 +314,16 @@ describe("a start that was sent once more", () => {
     expect(await judged(task)).toBe("likely");
     await journal.noteConfirmed(task, "answer");
     expect(await judged(task)).toBe("likely");
+  });
+
+  it("is not surely shown where another one was sent once more with it", async () => {
+    const [one, other] = [taskOf("both"), { ...taskOf("both"), id: "both-other" }];
+    await sendTwice(one);
+    const lastSentAtMs = await sendTwice(other);
+    // One of each start, but both nearer to the later request.
+    await walk(one, "activities", [item("one's", lastSentAtMs + 900), item("other's", lastSentAtMs + 1_000)]);
+    const confidences = await Promise.all([judged(one), judged(other)]);
+    expect(confidences.filter((confidence) => confidence !== undefined)).toEqual(["ambiguous"]);
   });
 
   it("is not surely shown by what began long after both, however late it is confirmed", async () => {

@@ -48,7 +48,7 @@ describe("a start at once", () => {
       finishSeenAtMs: undefined,
     });
     expect(await leases.holder(task("whole"))).toBe("whole");
-    expect([...(await journal.attribute(task("whole"), [])).inFlight]).toEqual([["whole", sentAtMs]]);
+    expect([...(await journal.attribute(task("whole"), [])).inFlight]).toEqual([["whole", [sentAtMs]]]);
   });
 
   it("is not permitted while another task holds the sync job", async () => {

@@ -22,18 +22,25 @@ interface Given {
   readonly activities: readonly SeenItem[];
   /** Whose each activity is; ours unless said, nobody's where it is "". */
   readonly owners?: Readonly<Record<string, string>>;
-  /** When another start was sent, in milliseconds after ours. */
-  readonly rival?: number;
+  /** When another start was sent, each time, in milliseconds after ours. */
+  readonly rival?: number | readonly number[];
+  /** When ours was sent again, in milliseconds after its first request. */
+  readonly again?: number;
   readonly loss?: readonly [number, number];
   readonly isAnswered?: boolean;
 }
 
-function attributed({ activities, owners = {}, rival, loss, isAnswered = true }: Given) {
+function attributed({ activities, owners = {}, rival, again, loss, isAnswered = true }: Given) {
   const taskOf = new Map(activities.map(({ id }) => [id, owners[id] ?? "ours"] as const).filter(([, task]) => task));
-  const inFlight = new Map([["ours", sentAtMs]]);
-  if (rival !== undefined) inFlight.set("theirs", sentAtMs + rival);
+  const inFlight = new Map([["ours", again === undefined ? [sentAtMs] : [sentAtMs, sentAtMs + again]]]);
+  if (rival !== undefined)
+    inFlight.set(
+      "theirs",
+      [rival].flat().map((afterMs) => sentAtMs + afterMs),
+    );
   const losses = loss === undefined ? [] : [{ fromMs: sentAtMs + loss[0], untilMs: sentAtMs + loss[1] }];
-  const result = attributeTo({ ...start, isAnswered }, activities, { taskOf, inFlight, losses });
+  const facts = { ...start, acceptedByMs: start.acceptedByMs + (again ?? 0), isAnswered };
+  const result = attributeTo(facts, activities, { taskOf, inFlight, losses });
   return { ...result, ours: result.ours.map(({ id }) => id), mayBeOurs: result.mayBeOurs.map(({ id }) => id) };
 }
 
@@ -55,6 +62,16 @@ describe("an activity is surely of an answered start", () => {
     [3_000, "ambiguous"],
     [3_001, "likely"],
   ] as const)("when it is not as well of another one's that was sent %i ms after it: %s", (rival, becomes) => {
+    expect(confidence({ activities: [activity("a", { began: 1_000 })], rival })).toBe(becomes);
+  });
+
+  it.each([
+    [[-90_000, -19_001], "likely"],
+    [[-90_000, -19_000], "ambiguous"],
+    [[-90_000, 500, 90_000], "ambiguous"],
+    [[-90_000, 90_000], "likely"],
+    [[3_000, 90_000], "ambiguous"],
+  ] as const)("when it is not of any request of one that was sent again: %j, %s", (rival, becomes) => {
     expect(confidence({ activities: [activity("a", { began: 1_000 })], rival })).toBe(becomes);
   });
 
@@ -122,4 +139,22 @@ it.each([
 ] as const)("its own may yet begin where a start followed within twenty seconds: %i ms", (rival, afterMs) => {
   const { mayBeginUntilMs } = attributed({ activities: [activity("a", { began: 300 })], rival });
   expect(mayBeginUntilMs).toBe(afterMs === 0 ? 0 : sentAtMs + afterMs);
+});
+
+it.each([
+  [[-90_000, -20_000], 80_000],
+  [[-90_000, -20_001], 0],
+  [[-90_000, 70_000], 90_000],
+  [[80_000], 100_000],
+  [[80_001], 0],
+] as const)("so it may after the newest request of both, where ours was sent again: %j", (rival, afterMs) => {
+  const { mayBeginUntilMs } = attributed({ activities: [activity("a", { began: 300 })], rival, again: 60_000 });
+  expect(mayBeginUntilMs).toBe(afterMs === 0 ? 0 : sentAtMs + afterMs);
+});
+
+it("its own may yet begin while each activity may be of another request of one start", () => {
+  const activities = [activity("a", { began: 300 }), activity("b", { began: 60_300 })];
+  const given = { activities, again: 60_010 };
+  expect(attributed({ ...given, rival: [5, 60_005] }).mayBeginUntilMs).toBe(sentAtMs + 80_010);
+  expect(attributed({ ...given, rival: 60_005 }).mayBeginUntilMs).toBe(0);
 });

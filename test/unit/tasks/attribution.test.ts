@@ -37,10 +37,10 @@ interface Given {
 }
 
 function attributed({ facts = start, activities, owners = {}, rivals = {}, losses = [] }: Given) {
-  const others = Object.entries(rivals).map(([task, seconds]) => [task, sentAtMs + seconds * 1_000] as const);
+  const others = Object.entries(rivals).map(([task, seconds]) => [task, [sentAtMs + seconds * 1_000]] as const);
   const result = attributeTo(facts, activities, {
     taskOf: new Map(activities.map(({ id }) => [id, owners[id] ?? "ours"])),
-    inFlight: new Map([["ours", sentAtMs], ...others]),
+    inFlight: new Map([["ours", [sentAtMs]], ...others]),
     losses: losses.map(([from, until]) => ({ fromMs: sentAtMs + from * 1_000, untilMs: sentAtMs + until * 1_000 })),
   });
   return { ...result, ours: result.ours.map(({ id }) => id), mayBeOurs: result.mayBeOurs.map(({ id }) => id) };
@@ -188,9 +188,9 @@ describe("the activities of a start", () => {
     );
   });
 
-  it("are all that no other start has, for a start of an older version", () => {
+  it("are all that no other start has, for a start that is no longer in flight", () => {
     const taskOf = new Map([["b", "other"]]);
-    const inFlight = new Map([["other", sentAtMs - 60_000]]);
+    const inFlight = new Map([["other", [sentAtMs - 60_000]]]);
     const { ours } = attributeTo(start, [activity("a", 0.3), activity("b", -60)], { taskOf, inFlight, losses: [] });
     expect(ours.map(({ id }) => id)).toEqual(["a"]);
   });

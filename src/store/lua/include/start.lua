@@ -1,5 +1,3 @@
--- In flight: task → instant of its request. `123`: sent; `123+`: confirmed; `e123+`: ended.
-
 -- Claims a start, unless it is beyond `claimed` or its entry has a newer version.
 --- @include "now"
 local function claim(entryKey, claimant, retentionMs)

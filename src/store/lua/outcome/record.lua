@@ -19,6 +19,7 @@ local most, oldest, troubles, isScheduled, isNotified = unpack(ARGV, 15, 19)
 local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 26, 32)
 --- @include "now"
 --- @include "lease"
+--- @include "in-flight"
 --- @include "events"
 --- @include "troubles"
 --- @include "policy-state"
@@ -26,8 +27,9 @@ local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 2
 local pollKeptMs = 400 * 86400000
 -- A trim at each outcome would cost each start. So Redis keeps up to 15 outcomes more.
 local trimEvery = 16
--- An activity of an ended start may still appear. So the start stays in flight until its request is
--- 60 s old, or 60 s older than that of the oldest start that goes on; 600 s at the most.
+-- An activity of an ended start may still appear. So the start stays in flight until its newest
+-- request is 60 s old, or 60 s older than the first of the oldest start that goes on; 600 s at the
+-- most. The next outcome of the sync job takes it out.
 local endedKeptMs, endedKeptMsMax = 60000, 600000
 local hadLease
 
@@ -36,24 +38,25 @@ local function releaseTask()
   for feedIndex = 17, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
 end
 
--- Two kinds of ended starts stay in flight, marked "e": one whose activity was not seen, since
--- another start would get it, and one that ends beside others, which may have got its activity.
+-- Three kinds of ended starts stay in flight, marked "e": one whose activity was not seen, and one
+-- that was sent again, of which another may follow, since another start would get it; and one that
+-- ends beside others, which may have got its activity.
 local function leaveFlight()
   local isUnseen = { accepted = true, unknown = true, ['timed-out'] = true, blocked = true }
   local isNothing = { ['not-started'] = true, skipped = true, missed = true }
   local flat, sent, since, isAlone, ended = redis.call('HGETALL', inFlightKey), nil, now, true, {}
   for i = 1, #flat, 2 do
-    local sentAtMs = tonumber(string.match(flat[i + 1], '%d+'))
+    local requests = requestsOf(flat[i + 1])
     if flat[i] == task then
-      sent = sentAtMs
+      sent = requests
     elseif string.sub(flat[i + 1], 1, 1) == 'e' then
-      ended[flat[i]] = sentAtMs
+      ended[flat[i]] = requests[#requests]
     else
-      isAlone, since = false, math.min(since, sentAtMs)
+      isAlone, since = false, math.min(since, requests[1])
     end
   end
-  if sent and not isNothing[status] and (isUnseen[status] or not isAlone) then
-    redis.call('HSET', inFlightKey, task, 'e' .. sent .. '+')
+  if sent and not isNothing[status] and (isUnseen[status] or #sent > 1 or not isAlone) then
+    redis.call('HSET', inFlightKey, task, 'e' .. table.concat(sent, ':') .. '+')
   elseif sent then
     redis.call('HDEL', inFlightKey, task)
   end

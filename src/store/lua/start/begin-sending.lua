@@ -1,5 +1,5 @@
 -- Permits the request. The same command again, after a lost answer, is permitted again.
--- KEYS: entry, in flight (marks: include/start), watch, losses; of an activation before a run: the
+-- KEYS: entry, in flight (include/in-flight), watch, losses; of an activation before a run: the
 -- run's entry
 -- ARGV: claimant, startBy, term, slot, commandId, task, baseline,
 -- knownSeq (or ''), inFlightMs (retention)

@@ -13,6 +13,8 @@ if entry[1] ~= 'sending' or entry[2] ~= claimant then return 1 end
 local sends = entry[3] - 1
 if sends > 0 then
   redis.call('HSET', entryKey, 'sends', sends, 'claimant', '')
+  local earlier = string.match(redis.call('HGET', inFlightKey, task) or '', '^(.+):%d+$')
+  if earlier then redis.call('HSET', inFlightKey, task, earlier) end
 else
   takeBack(entryKey, inFlightKey, task)
   -- An activation has the lease in the name of its run.
