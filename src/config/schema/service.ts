@@ -88,7 +88,7 @@ const identitySchema = z.strictObject({
 });
 
 const itemMappingSchema = z.strictObject({
-  id: optional(expressionSchema, "The item's unique id. Default: a fingerprint of the whole item.", "item.activityId"),
+  id: optional(expressionSchema, "The item's unique id. Default: the documented key, or a fingerprint.", "item.activityId"),
   syncJobId: optional(expressionSchema, "The sync job that the item belongs to. Default: unknown.", "item.syncJobId"),
   startedAt: optional(expressionSchema, "When it started. Default: unknown.", "item.startedAt"),
   finished: optional(expressionSchema, "True when it has ended. Default: inferred from quiet.", "item.endedAt != null"),
@@ -97,7 +97,7 @@ const itemMappingSchema = z.strictObject({
     "True when it has ended well. Default: assumed (inferred).",
     'item.state == "Finished"',
   ),
-  label: optional(expressionSchema, "Its name for people. Default: its id.", "item.name"),
+  label: optional(expressionSchema, "Its name for people. Default: its name or id.", "item.name"),
   sample: optional(
     textSchema,
     "A JSON file with items on which loading tries each expression (docs/outcomes.md#mappings-that-fail).",

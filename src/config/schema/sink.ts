@@ -27,7 +27,7 @@ const webhookSchema = z.strictObject({
 });
 
 const fileSchema = z.strictObject({
-  path: required(textSchema, "The file to append to; each worker needs its own.", "/var/log/syncline/notices.jsonl"),
+  path: required(textSchema, "The file to append to; workers may share it.", "/var/log/syncline/notices.jsonl"),
   maxSize: optional(
     z.string().regex(/^[1-9]\d{0,6}(KB|MB|GB)$/, 'a size is a whole number and KB, MB or GB, such as "10MB"'),
     "At this size the file is renamed to `path.1`, and a new one begins.",
