@@ -195,7 +195,7 @@ async function attribute(
  */
 function acceptedByMs(entry: StartEntry, untilMs: number): number {
   const { doubt, sends, lastSentAtMs = sentAtMsOf(entry), confirmedAtMs = lastSentAtMs } = entry;
-  // A noted doubt is about the first request.
+  // A noted doubt may be about an earlier request.
   if (sends > 1) return Math.min(confirmedAtMs, untilMs);
   if (doubt?.atMs === undefined) return confirmedAtMs;
   return doubt.kind === "crash" ? Math.min(doubt.atMs, untilMs) : doubt.atMs;

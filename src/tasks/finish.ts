@@ -32,11 +32,10 @@ export async function finish(
   ending: TaskEnding,
   { deps, recorder, attempts }: FinishContext,
 ): Promise<RecordResult> {
-  const { from, status } = ending;
-  // "Nothing was sent" is read from the journal: it is true only if Redis has lost nothing of it.
-  const fence = from?.state === "claimed" && status !== "unknown" ? await deps.checkFence(task) : undefined;
+  const { from } = ending;
+  const fence = isToldByJournal(ending) ? await deps.checkFence(task) : undefined;
   if (fence === "undecided") return "superseded";
-  const final = fence === "loss" ? lostWithRedis : await tellActivation(task, ending, deps);
+  const final = fence === "loss" ? endLost(ending) : await tellActivation(task, ending, deps);
   const finishedAtMs = Math.max(await deps.nowMs(), final.startedAtMs ?? 0);
   const poll = await pollChange(task, final, deps);
   const facts = { finishedAtMs, attempts, changed: poll?.changed };
@@ -46,6 +45,21 @@ export async function finish(
   const mayBeAwaited = recorded === "recorded-awaited" || recorded === "already-recorded";
   if (mayBeAwaited) await advanceChains(task, deps);
   return recorded;
+}
+
+/**
+ * Whether it says that nothing was sent, or that what was sent had no effect: that is true only if
+ * Redis has lost nothing of the journal. Else one more request may be under way.
+ */
+function isToldByJournal({ from, status, evidence }: TaskEnding): boolean {
+  if (from?.state === "claimed") return status !== "unknown";
+  return from?.state === "sending" && (status === "failed" || (status === "not-started" && evidence === "inferred"));
+}
+
+function endLost(ending: TaskEnding): TaskEnding {
+  if (ending.from?.state === "claimed") return lostWithRedis;
+  const detail = `${ending.detail}; but Redis lost what was written meanwhile, perhaps of one more request`;
+  return { ...ending, ...lostWithRedis, detail };
 }
 
 /**
@@ -112,7 +126,8 @@ type Activations = Pick<FinishDependencies, "journal">;
 
 /** A run that is not started tells of an activation before it that went out. */
 async function tellActivation(task: Task, ending: TaskEnding, deps: Activations): Promise<TaskEnding> {
-  if (ending.from?.state !== "claimed" || ending.tellsActivation === true) return ending;
+  const isUnstarted = ending.from?.state === "claimed" || ending.status === "not-started";
+  if (!isUnstarted || ending.tellsActivation === true) return ending;
   const sent = await leaveActivation(task, deps);
   return sent === undefined ? ending : { ...ending, detail: `${ending.detail}; but ${sent}` };
 }
@@ -169,7 +184,7 @@ export async function endCancelledStart(
   { claimant, entry }: Claim,
   deps: Activations,
 ): Promise<StepResult | undefined> {
-  const { state, cancelled, sends, sentAtMs: startedAtMs } = entry;
+  const { state, cancelled, sends, sentAtMs: startedAtMs, doubt } = entry;
   if (cancelled === undefined || state === "settled") return undefined;
   if (state === "claimed") {
     const sent = await leaveActivation(task, deps);
@@ -177,11 +192,13 @@ export async function endCancelledStart(
     const why = { reason: "cancelled", detail: `${cancelled}; ${what}`, tellsActivation: true } as const;
     return endUnsent(claimant, "skipped", why);
   }
+  // Without a word of its sender only the permission is known.
+  const wasSent = doubt === undefined || doubt.kind === "crash" ? "may have been" : "was";
   const begun = task.kind === "run" ? "the run" : "what it began";
   const known =
     state === "confirmed"
       ? `the service had taken the request, and ${begun} goes on there`
-      : `the request was sent: if the service took it, ${begun} goes on there`;
+      : `the request ${wasSent} sent: if the service took it, ${begun} goes on there`;
   return complete({
     ...{ status: "unknown", evidence: "none", reason: "cancelled", detail: `${cancelled}; ${known}` },
     ...{ startedAtMs, sends, answerLost: hasLostAnswer(entry) },

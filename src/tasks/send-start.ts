@@ -197,6 +197,12 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
       return snooze(sentAtMs + 1_000);
     }
   }
+  if (answered.reason === "not-deleted" && sends > 1) {
+    // It says nothing about the earlier ones: one of them may delete it just now.
+    const { policy, id: taskId, target } = task;
+    deps.log.warn("task.in-doubt", { policy, taskId, target, kind: answered.reason });
+    return snooze(sentAtMs + 1_000);
+  }
   return endAnswered(answered, { startedAtMs, sends });
 }
 

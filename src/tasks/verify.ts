@@ -52,15 +52,15 @@ export async function noteCrash(task: Task, deps: Pick<StartDependencies, "journ
 }
 
 /**
- * Sleeps until the request must have timed out: without a noted doubt its sender may be slow, not
- * dead.
+ * Sleeps until the newest request must have timed out: without a noted doubt its sender may be
+ * slow, not dead. A noted doubt may be about an earlier one.
  */
 export async function snoozeUntilTimedOut(
   task: Task,
   entry: StartEntry,
   deps: Pick<StartDependencies, "timing" | "nowMs" | "service">,
 ): Promise<StepResult | undefined> {
-  const dueMs = entry.doubt === undefined ? lookedForUntilMs(task, entry, deps) : 0;
+  const dueMs = entry.doubt === undefined || entry.sends > 1 ? lookedForUntilMs(task, entry, deps) : 0;
   return (await deps.nowMs()) < dueMs ? snooze(dueMs) : undefined;
 }
 

@@ -88,7 +88,11 @@ const identitySchema = z.strictObject({
 });
 
 const itemMappingSchema = z.strictObject({
-  id: optional(expressionSchema, "The item's unique id. Default: the documented key, or a fingerprint.", "item.activityId"),
+  id: optional(
+    expressionSchema,
+    "The item's unique id. Default: the documented key, or a fingerprint.",
+    "item.activityId",
+  ),
   syncJobId: optional(expressionSchema, "The sync job that the item belongs to. Default: unknown.", "item.syncJobId"),
   startedAt: optional(expressionSchema, "When it started. Default: unknown.", "item.startedAt"),
   finished: optional(expressionSchema, "True when it has ended. Default: inferred from quiet.", "item.endedAt != null"),

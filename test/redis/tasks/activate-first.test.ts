@@ -149,3 +149,43 @@ it.each<[string, string, (run: Run) => Promise<unknown>]>([
   });
   expect(takenBack).toMatchObject(told(reason === "cancelled" ? `${why}; nothing was sent` : why));
 });
+
+it("a run that the service refuses tells of the activation before it", async () => {
+  const policy = testPolicy({ action: activating.action, follow: { ...activating.follow, until: "accepted" } });
+  const run = await steppedTask(store, {
+    ...{ task: { kind: "run" }, by: stepRun, reads: [], writes: [status(200), status(400)] },
+    deps: { policy: () => policy },
+  });
+  const step = createProcessTask(run.deps, recorder);
+  await step(run.task, attempt);
+  expect(await history.outcome(run.task)).toMatchObject({
+    ...{ status: "not-started", evidence: "direct", reason: "refused" },
+    detail: expect.stringMatching(/; but the activation before it was sent$/),
+  });
+  expect(run.asked).toEqual(["POST", "POST"]);
+});
+
+it.each([
+  ["may have been", "crash"],
+  ["was", "server"],
+] as const)("a run that is cancelled once permitted says that it %s sent (%s)", async (sent, kind) => {
+  const run = await claimedRun();
+  await run.journal.beginSending(run.task, "me", { startByMs: run.task.startByMs, baseline: "" });
+  await run.journal.noteDoubt(run.task.id, { kind, detail: "500", atMs: 0 });
+  await cancelled(run);
+  expect(await history.outcome(run.task)).toMatchObject({
+    ...{ status: "unknown", reason: "cancelled" },
+    detail: `cancelled by ada@desk; the request ${sent} sent: if the service took it, the run goes on there`,
+  });
+});
+
+// The noted doubt is about the first request.
+it("a run does not start while the second sender of its activation may be slow", async () => {
+  const { send, sendAgain, journal, first, step, asked } = await claimedRun();
+  await send();
+  await journal.noteDoubt(first.id, { kind: "answer-lost", detail: "reset", atMs: 0 });
+  expect(await sendAgain()).toBe("permitted");
+  expect((await step()).verdict).toBe("snooze");
+  expect((await journal.entry(first.id))?.state).toBe("sending");
+  expect(asked).toEqual([]);
+});

@@ -213,6 +213,23 @@ describe("a deletion whose answer got lost", () => {
     expect("ending" in step && step.ending).toMatchObject({ sends: 2, answerLost: true });
   });
 
+  // The first request may be deleting it just now.
+  it("is read again where a later request is answered false", async () => {
+    const policy = { onUnknown: "retry" } as const;
+    let isGone = false;
+    const read: Answer = (response) => (isGone ? status(404) : there)(response);
+    const no: Answer = (response) => {
+      isGone = true;
+      status(200, "false")(response);
+    };
+    const late = await fixture({ reads: [read], deletes: [reset, no], policy });
+    expect(told(await late.through())).toBe("succeeded direct deletion-confirmed");
+    expect(deletesOf(late.asked)).toBe(2);
+    const never = await fixture({ reads: [there], deletes: [reset, status(200, "false")], policy });
+    expect(told(await never.through())).toBe("failed direct still-there");
+    expect(deletesOf(never.asked)).toBe(3);
+  });
+
   it("is not resent by onUnknown: retry when renamed, gone or unreadable", async () => {
     for (const read of [named("Renamed"), status(404), status(500), status(200, "{}")]) {
       const policy = { onUnknown: "retry" } as const;

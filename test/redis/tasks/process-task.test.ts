@@ -11,9 +11,11 @@ import { redisTimeMs } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { entryKey } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
+import { finish } from "../../../src/tasks/finish.ts";
 import { createProcessTask, type ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { startFastPath } from "../../../src/tasks/send-start.ts";
+import type { TaskEnding } from "../../../src/tasks/step.ts";
 import { answeringService, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
@@ -63,6 +65,30 @@ describe("a task", () => {
     const { process, outcome } = await fixture({ deps: { service: () => undefined, checkFence: async () => "loss" } });
     await process();
     expect(await outcome()).toMatchObject({ status: "unknown", reason: "redis-loss" });
+  });
+
+  // One more request may be under way, which Redis has forgotten.
+  it.each([
+    ["failed", "direct", "still-there", "unknown"],
+    ["failed", "direct", "not-active", "unknown"],
+    ["not-started", "inferred", "answer-lost", "unknown"],
+    ["not-started", "direct", "refused", "not-started"],
+  ] as const)("that is %s (%s, %s) after its request is %s where Redis has lost it", async (...row) => {
+    const [status, evidence, reason, becomes] = row;
+    const { task, deps, outcome } = await fixture();
+    await deps.journal.claim(task.id, "me");
+    await deps.journal.beginSending(task, "me", { startByMs: far, baseline: "" });
+    const from = { state: "sending", claimant: "me" } as const;
+    const ending: TaskEnding = { status, evidence, reason, detail: "reset", sends: 1, startedAtMs: 1, from };
+    const finishWith = (fence: "undecided" | "loss") => {
+      const context = { recorder: createRecorder(history, silentLog), attempts: 1 };
+      return finish(task, ending, { ...context, deps: { ...deps, checkFence: async () => fence } });
+    };
+    if (becomes === "unknown") expect(await finishWith("undecided")).toBe("superseded");
+    expect(await finishWith("loss")).toBe("recorded");
+    const detail = "reset; but Redis lost what was written meanwhile, perhaps of one more request";
+    const told = becomes === "unknown" ? { reason: "redis-loss", evidence: "none", detail } : { reason, evidence };
+    expect(await outcome()).toMatchObject({ status: becomes, ...told });
   });
 
   it("that meets an outage of Redis sleeps by its clock, not by the machine's", async () => {
