@@ -14,6 +14,4 @@ it("exits with 0 in its grace period at any SIGTERM: no loss, no second start (P
   // Each ends with its work, not with its drain.
   expect(report.slowExits).toBeLessThanOrEqual(2);
   expect(report.unknown).toEqual([]);
-  // A quarter of the starts: a list that is read slowly on a busy machine rests longer, too.
-  expect(report.withoutBaseline).toBeLessThanOrEqual(12);
 });
