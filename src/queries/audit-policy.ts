@@ -113,15 +113,18 @@ interface Kept {
 
 async function readKept(policies: readonly Policy[], store: Store) {
   const chains = new ChainStore(store);
-  // Read waiting slots first: a slot that stops waiting in between has a record then.
+  const ledger = new SlotLedger(store);
+  const names = policies.map(({ name }) => name);
+  // In this order: a slot up to the watermark waits, or has a record; one that stops waiting in
+  // between has a record then.
+  const plannedUpTo = await ledger.plannedUpTo(names);
   const slots = policies.map(({ name, after }) => (after === undefined ? [] : chains.waitingOf(name)));
   const waiting = await Promise.all(slots);
-  const names = policies.map(({ name }) => name);
-  const holdings = await new SlotLedger(store).holdingsOf(names);
+  const holdings = await ledger.holdingsOf(names);
   const since = await new History(store).keptSinceOf(names);
   return policies.map((policy, index) => ({
     policy,
-    holdings: holdings[index],
+    holdings: holdings[index] && { ...holdings[index], watermarkMs: plannedUpTo.get(policy.name) },
     waiting: new Set(waiting[index]?.map(({ slotMs }) => slotMs)),
     outcomesSinceMs: since[index],
   }));

@@ -66,9 +66,10 @@ export async function readSlotStory(
   places: StoryStores,
 ): Promise<SlotStory> {
   const { slotMs } = around;
-  // Read waiting slots first: a slot that stops waiting in between has a record then.
+  // In this order, as in audit-policy.ts.
+  const watermarkMs = (await places.ledger.plannedUpTo([policy.name])).get(policy.name);
   const waits = slotMs === undefined ? [] : await new ChainStore(places.store).find([{ policy: policy.name, slotMs }]);
-  const holdings = await places.ledger.holdings(policy.name);
+  const holdings = { ...(await places.ledger.holdings(policy.name)), watermarkMs };
   const record = holdings.records.find((one) => one.slotMs === slotMs);
   const ids = task === undefined ? taskIdsOf(policy.name, record, holdings.records) : [task];
   const told = ids.flatMap((id) => toldTask(id, policy) ?? []);

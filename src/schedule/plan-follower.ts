@@ -48,7 +48,7 @@ export function planFollower(input: FollowerInput): FollowerPlan | undefined {
   }
   // Newer policies may not have it any more.
   if (isLeftOut && newestSinceMs === Number.POSITIVE_INFINITY) return undefined;
-  if (isLeftOut && predecessor.state === "nothing") return planLeftOut(policy, slotMs, moment);
+  if (isLeftOut && predecessor.state === "nothing") return planLeftOut(policy, slotMs, nowMs);
   const stop = stopOf(slot, predecessor, policy.after.on);
   if (stop !== undefined) return { state: "skipped", detail: "predecessor", note: stop };
   if (nowMs - slotMs > policy.after.withinMs)
@@ -62,9 +62,12 @@ export function planFollower(input: FollowerInput): FollowerPlan | undefined {
   return { state: "started", detail: "followed", note: `${after} ended: ${countsOf(endings)}` };
 }
 
-/** Its predecessor may have started, but no replica noted its end for followers. */
-function planLeftOut(policy: Policy, slotMs: number, moment: PlanningMoment): FollowerPlan {
-  const skip = planSkip(policy, slotMs, moment);
+/**
+ * Its predecessor may have started, but no replica noted its end for followers. No pause stands for
+ * that: `resume --catch-up` would start the slot, however the predecessor ended.
+ */
+function planLeftOut(policy: Policy, slotMs: number, nowMs: number): FollowerPlan {
+  const skip = planSkip(policy, slotMs, { nowMs, pauses: [] });
   if (skip !== undefined) return { state: "skipped", detail: skip.reason, note: skip.note };
   return { state: "missed", detail: "left-out", note: "a replica without this policy planned its predecessor" };
 }

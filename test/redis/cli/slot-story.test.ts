@@ -1,18 +1,20 @@
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { storyText } from "../../../src/cli/explain.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { taskId } from "../../../src/model/task.ts";
-import { taskStores } from "../../../src/queries/audit-policy.ts";
+import { readAudits, taskStores } from "../../../src/queries/audit-policy.ts";
 import { readRunningOf } from "../../../src/queries/running.ts";
 import { readHandStory, readSlotStory, readStoryOfTask } from "../../../src/queries/slot-story.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf, toRecords } from "../../../src/schedule/slot-tasks.ts";
+import { ChainStore } from "../../../src/store/chain-store.ts";
 import { Changes } from "../../../src/store/changes.ts";
 import { History } from "../../../src/store/history.ts";
 import { leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { openStore } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
+import { followerPolicy } from "../../support/chain-fixture.ts";
 import { setOf } from "../../support/kept-set.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
@@ -52,6 +54,42 @@ it("calls a planned task pending, and lost once it is nowhere", async () => {
   expect(storyText(story, "UTC", false)).toContain("no outcome yet: on its way into the queue");
   await ledger.confirmQueued([planned]);
   expect((await tell()).tasks).toMatchObject([{ isInFlight: false }]);
+});
+
+it.each(["waitingOf", "find"] as const)("does not call a slot lost that is opened meanwhile: %s", async (reads) => {
+  const { store, producer, ledger } = await parts();
+  const root = testPolicy({ name: `root-${reads}` });
+  const policy = followerPolicy(`opened-${reads}`, root.name, { root: root.name });
+  const slotMs = Math.floor(Date.now() / 5_000) * 5_000;
+  const schedules = [root, policy].map(({ name }) => ({ policy: name, schedule: "" }));
+  await ledger.openWatermarks(schedules, slotMs - 1);
+  const planned = {
+    ...{ policy: root.name, expectedWatermarkMs: slotMs - 1, newWatermarkMs: slotMs, tasks: [] },
+    records: toRecords(root, [{ slotMs, state: "started", covers: [] }]),
+    followers: [{ policy: policy.name, after: root.name, followers: 0, schedule: "" }],
+  };
+  const { waitingOf, find } = ChainStore.prototype;
+  const opens = async <T>(found: T): Promise<T> => {
+    await ledger.record([planned]);
+    return found;
+  };
+  vi.spyOn(ChainStore.prototype, "waitingOf").mockImplementation(async function (this: ChainStore, name) {
+    return opens(await waitingOf.call(this, name));
+  });
+  vi.spyOn(ChainStore.prototype, "find").mockImplementation(async function (this: ChainStore, slots) {
+    return opens(await find.call(this, slots));
+  });
+  const set = setOf([root, policy]);
+  if (reads === "waitingOf") {
+    const span = { fromMs: undefined, toMs: undefined };
+    expect(await readAudits({ store, producer, set }, [policy], span)).toMatchObject([{ findings: [] }]);
+  } else {
+    const places = { ...taskStores({ store, producer, set }), set };
+    const around = { slotMs, isSlot: true, reasons: [], previousMs: undefined, nextMs: undefined };
+    const story = await readSlotStory(policy, { asked: null, around, nowMs: slotMs + 300 }, places);
+    expect(storyText(story, "UTC", false)).not.toContain("lost");
+  }
+  expect((await ledger.plannedUpTo([policy.name])).get(policy.name)).toBe(slotMs);
 });
 
 it("finds a task in the queue of the service that its policy had before", async () => {

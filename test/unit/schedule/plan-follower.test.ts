@@ -81,6 +81,9 @@ describe("a slot that waits", () => {
     expect(plan(about)).toMatchObject({ state: "missed", detail: "left-out" });
     expect(plan({ ...about, newestSinceMs: Number.POSITIVE_INFINITY })).toBeUndefined();
     expect(plan({ ...about, policy: closedAt("40 1 * * *") })?.detail).toBe("blackout");
+    // What a pause skips, `resume --catch-up` starts.
+    const paused = { v: 1, scope: "all", name: "", note: "", actor: "ada@desk", sinceMs: 0 } as const;
+    expect(plan({ ...about, pauses: [{ ...paused, untilMs: null, endedBy: null }] })?.detail).toBe("left-out");
     expect(plan({ ...about, predecessor: ended() })?.detail).toBe("followed");
   });
 
