@@ -66,7 +66,7 @@ export async function readSlotStory(
   places: StoryStores,
 ): Promise<SlotStory> {
   const { slotMs } = around;
-  // In this order, as in audit-policy.ts.
+  // Watermark, waiting slots, records: in this order (audit-policy.ts says why).
   const watermarkMs = (await places.ledger.plannedUpTo([policy.name])).get(policy.name);
   const waits = slotMs === undefined ? [] : await new ChainStore(places.store).find([{ policy: policy.name, slotMs }]);
   const holdings = { ...(await places.ledger.holdings(policy.name)), watermarkMs };

@@ -63,8 +63,8 @@ export function planFollower(input: FollowerInput): FollowerPlan | undefined {
 }
 
 /**
- * Its predecessor may have started, but no replica noted its end for followers. No pause stands for
- * that: `resume --catch-up` would start the slot, however the predecessor ended.
+ * Its predecessor may have started, but no replica noted its end for followers. Pauses do not
+ * count: `resume --catch-up` starts a paused slot, and would so however the predecessor ended.
  */
 function planLeftOut(policy: Policy, slotMs: number, nowMs: number): FollowerPlan {
   const skip = planSkip(policy, slotMs, { nowMs, pauses: [] });

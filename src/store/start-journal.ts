@@ -118,8 +118,8 @@ export interface JournalAttribution {
   /** Activity id → task id; no entry where no start in flight could have made the activity. */
   readonly taskOf: ReadonlyMap<string, string>;
   /**
-   * Starts of the sync job, also ended ones that may yet show: task id → when each of its requests
-   * was permitted.
+   * Starts of the sync job, also ended ones that may yet show: task id → the instants at which its
+   * requests were permitted.
    */
   readonly inFlight: ReadonlyMap<string, readonly number[]>;
   /** Intervals that Redis lost lately: starts from them may be missing in `inFlight`. */

@@ -31,7 +31,7 @@ export interface Attribution {
   /** Other starts of the sync job that are in flight. */
   readonly rivals: number;
   /**
-   * Until when an activity of this start may still begin; 0 where there are more than others sent
+   * Until when an activity of this start may still begin; 0 where more are seen than others sent
    * requests close to its own.
    */
   readonly mayBeginUntilMs: number;

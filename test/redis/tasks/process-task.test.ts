@@ -73,7 +73,7 @@ describe("a task", () => {
     ["failed", "direct", "not-active", "unknown"],
     ["not-started", "inferred", "answer-lost", "unknown"],
     ["not-started", "direct", "refused", "not-started"],
-  ] as const)("that is %s (%s, %s) after its request is %s where Redis has lost it", async (...row) => {
+  ] as const)("that ends as %s (%s, %s) is %s where Redis has lost a part of the journal", async (...row) => {
     const [status, evidence, reason, becomes] = row;
     const { task, deps, outcome } = await fixture();
     await deps.journal.claim(task.id, "me");

@@ -147,7 +147,7 @@ it.each([
   [[-90_000, 70_000], 90_000],
   [[80_000], 100_000],
   [[80_001], 0],
-] as const)("so it may after the newest request of both, where ours was sent again: %j", (rival, afterMs) => {
+] as const)("sent again, its own may yet begin after the newest request of both: %j", (rival, afterMs) => {
   const { mayBeginUntilMs } = attributed({ activities: [activity("a", { began: 300 })], rival, again: 60_000 });
   expect(mayBeginUntilMs).toBe(afterMs === 0 ? 0 : sentAtMs + afterMs);
 });

@@ -38,9 +38,9 @@ local function releaseTask()
   for feedIndex = 17, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
 end
 
--- Three kinds of ended starts stay in flight, marked "e": one whose activity was not seen, and one
--- that was sent again, of which another may follow, since another start would get it; and one that
--- ends beside others, which may have got its activity.
+-- Three kinds of ended starts stay in flight, marked "e". One whose activity was not seen, and one
+-- that was sent again: another start would get what yet appears of them. And one that ends beside
+-- others, which may have got its activity.
 local function leaveFlight()
   local isUnseen = { accepted = true, unknown = true, ['timed-out'] = true, blocked = true }
   local isNothing = { ['not-started'] = true, skipped = true, missed = true }
