@@ -68,6 +68,8 @@ export interface RecordAnswer {
   readonly fault?: string;
   /** Another replica has put another schedule of the policy into force. */
   readonly isSuperseded?: true;
+  /** The followers for which it has done so: none of these slots was opened for them. */
+  readonly supersededFollowers?: readonly string[];
 }
 
 /** A policy whose slots are those of `after`. `followers`: how many follow it directly. */

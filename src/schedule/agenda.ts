@@ -5,7 +5,10 @@ import type { Follower, ScheduledPolicy, Watermark } from "../model/slot-record.
 import { createFollowerMap } from "./chains.ts";
 import { createChainSource, type SlotSource, scheduleText, withSchedule } from "./slots.ts";
 
-/** One scheduled policy. `watermarkMs`: up to where its slots are recorded, as far as known. */
+/**
+ * One scheduled policy, or a follower whose chain is another by now: it owes slots of its own.
+ * `watermarkMs`: up to where its slots are recorded, as far as known.
+ */
 export interface Entry {
   readonly policy: Policy;
   /** The text of its schedule. */
@@ -37,7 +40,11 @@ export class Agenda {
       const isOwn = inForce === undefined || inForce === scheduleText(policy);
       return isOwn ? [policy] : (withSchedule(policy, inForce) ?? []);
     });
-    const { all } = createFollowerMap(policies);
+    const markOf = (name: string) => watermarks.get(name)?.watermarkMs ?? before.get(name)?.watermarkMs ?? nowMs;
+    // What a changed follower owes from before its chain's watermark, no slot of the chain brings.
+    const isBehind = ({ name, after }: Policy) => after !== undefined && markOf(name) < markOf(after.root.name);
+    const own = new Set(wanted);
+    const { all } = createFollowerMap(policies.filter((policy) => own.has(policy) || !isBehind(policy)));
     const scheduled = policies.filter(({ schedule }) => schedule !== undefined);
     const reached = new Set(scheduled.flatMap(({ name }) => all(name).map(({ policy }) => policy)));
     this.#chained = new Map(policies.flatMap((policy) => (reached.has(policy.name) ? [[policy.name, policy]] : [])));
@@ -46,13 +53,11 @@ export class Agenda {
     for (const policy of policies) {
       const [schedule, source] = [scheduleText(policy), createChainSource(policy)];
       if (schedule === undefined || source === undefined || reached.has(policy.name)) continue;
-      // A follower whose chain has lost its first policy keeps that policy's slots.
       const followers = policy.after === undefined ? all(policy.name) : [];
       const known = watermarks.has(policy.name) ? undefined : before.get(policy.name);
-      const watermarkMs = watermarks.get(policy.name)?.watermarkMs ?? known?.watermarkMs ?? nowMs;
       // The same schedule keeps its next slot.
       if (known?.schedule === schedule) this.#entries.set(policy.name, { ...known, policy, followers });
-      else this.#entries.set(policy.name, entryAt({ policy, schedule, source, followers }, watermarkMs));
+      else this.#entries.set(policy.name, entryAt({ policy, schedule, source, followers }, markOf(policy.name)));
     }
   }
 
@@ -75,12 +80,17 @@ export class Agenda {
 
   /** Takes a policy and those that follow it off the agenda; answers their names. */
   remove(name: string): string[] {
-    const followers = this.#entries.get(name)?.followers ?? [];
-    const names = [name, ...followers.map(({ policy }) => policy)];
+    const entry = this.#entryOf(name);
+    const names = new Set([name]);
+    for (const { policy, after } of entry?.followers ?? []) if (names.has(after)) names.add(policy);
+    for (const follower of names) this.#chained.delete(follower);
     this.#entries.delete(name);
     this.#earliest = undefined;
-    for (const follower of names) this.#chained.delete(follower);
-    return names;
+    if (entry !== undefined && entry.policy.name !== name) {
+      const followers = createFollowerMap([...this.#chained.values()]).all(entry.policy.name);
+      this.#entries.set(entry.policy.name, { ...entry, followers });
+    }
+    return [...names];
   }
 
   /** Notes up to where a policy's slots are recorded now. */

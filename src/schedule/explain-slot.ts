@@ -25,7 +25,7 @@ export function describeRecord(policy: Policy, { state, detail, note }: SlotReco
         return `not started: catchUp is all, and ${policyLimits.catchUpSlotsMax} newer slots were late as well`;
       if (detail === "after-within")
         return `not started: later than ${formatDuration(policy.catchUpWindowMs)} after its slot (after.within)${because}`;
-      if (detail === "left-out") return "not started: a replica without this policy planned its predecessor's slot";
+      if (detail === "left-out") return "not started: its predecessor's slot was planned without it";
       return detail === "catch-up-none"
         ? `not started: noticed more than ${formatDuration(onTimeMs)} late, and catchUp is none`
         : `not started: noticed later than its catch-up window allows (now ${formatDuration(latenessMaxMs(policy))})`;

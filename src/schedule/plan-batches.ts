@@ -5,14 +5,22 @@ import type { Policy } from "../config/policy-set.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { PlannedSlots } from "../model/slot-record.ts";
 import type { Entry } from "./agenda.ts";
-import { latenessMaxMs, type PlanningMoment, planSkip, planSlots, type SlotPlan } from "./plan-slots.ts";
+import {
+  type LeftOutPlan,
+  latenessMaxMs,
+  type PlanningMoment,
+  planLeftOut,
+  planSkip,
+  planSlots,
+  type SlotPlan,
+} from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
 import { dueSlots, type SlotSource, slotsPerRoundMax } from "./slots.ts";
 
 /** The planned slots of one policy, with what they were planned from. */
 export interface PlannedEntry {
   readonly entry: Entry;
-  readonly plans: readonly SlotPlan[];
+  readonly plans: readonly (SlotPlan | LeftOutPlan)[];
   readonly slots: PlannedSlots;
 }
 
@@ -43,7 +51,7 @@ export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Gen
 
 function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefined {
   const { policy, schedule, watermarkMs, followers } = entry;
-  const due = planPolicy(entry, moment);
+  const due = policy.after === undefined ? planPolicy(entry, moment) : planFollowerAlone(entry, moment);
   if (due === undefined) return undefined;
   const { plans, newWatermarkMs } = due;
   return {
@@ -62,6 +70,14 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
       ...(followers.length === 0 ? {} : { followers }),
     },
   };
+}
+
+/** Plans the due slots of a follower without its chain: it must not start before its predecessor. */
+function planFollowerAlone({ policy, source, watermarkMs }: Entry, { nowMs }: PlanningMoment) {
+  const slotsMs = source.due(watermarkMs, nowMs);
+  const newWatermarkMs = slotsMs.at(-1);
+  if (newWatermarkMs === undefined) return undefined;
+  return { plans: slotsMs.map((slotMs) => planLeftOut(policy, slotMs, nowMs)), newWatermarkMs };
 }
 
 /** Plans the due slots of one policy, by Redis's clock or a virtual one; undefined: none is due. */

@@ -10,7 +10,7 @@ import { formatDuration } from "../core/duration.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import type { PredecessorState, SlotRecord, WaitingSlot } from "../model/slot-record.ts";
 import { taskId } from "../model/task.ts";
-import { type PlanningMoment, planSkip, type SkipPlan } from "./plan-slots.ts";
+import { type LeftOutPlan, type PlanningMoment, planLeftOut, planSkip, type SkipPlan } from "./plan-slots.ts";
 
 /** How a waiting slot ends. `note`: the state of the predecessor that led to it. */
 export type FollowerPlan = { readonly note: string } & (
@@ -48,7 +48,8 @@ export function planFollower(input: FollowerInput): FollowerPlan | undefined {
   }
   // Newer policies may not have it any more.
   if (isLeftOut && newestSinceMs === Number.POSITIVE_INFINITY) return undefined;
-  if (isLeftOut && predecessor.state === "nothing") return planLeftOut(policy, slotMs, nowMs);
+  // Its predecessor may have started, but no replica noted its end for followers.
+  if (isLeftOut && predecessor.state === "nothing") return toFollowerPlan(planLeftOut(policy, slotMs, nowMs));
   const stop = stopOf(slot, predecessor, policy.after.on);
   if (stop !== undefined) return { state: "skipped", detail: "predecessor", note: stop };
   if (nowMs - slotMs > policy.after.withinMs)
@@ -58,18 +59,13 @@ export function planFollower(input: FollowerInput): FollowerPlan | undefined {
   if (!isReleased && nowMs - endedMs < releasedWithinMs) return undefined;
   // A follower comes due when its predecessor ends: blackouts and pauses count at that instant.
   const skip = planSkip(policy, endedMs, moment);
-  if (skip !== undefined) return { state: "skipped", detail: skip.reason, note: skip.note };
+  if (skip !== undefined) return toFollowerPlan(skip);
   return { state: "started", detail: "followed", note: `${after} ended: ${countsOf(endings)}` };
 }
 
-/**
- * Its predecessor may have started, but no replica noted its end for followers. Pauses do not
- * count: `resume --catch-up` starts a paused slot, and would so however the predecessor ended.
- */
-function planLeftOut(policy: Policy, slotMs: number, nowMs: number): FollowerPlan {
-  const skip = planSkip(policy, slotMs, { nowMs, pauses: [] });
-  if (skip !== undefined) return { state: "skipped", detail: skip.reason, note: skip.note };
-  return { state: "missed", detail: "left-out", note: "a replica without this policy planned its predecessor" };
+function toFollowerPlan(plan: SkipPlan | LeftOutPlan): FollowerPlan {
+  if (plan.state === "skipped") return { state: plan.state, detail: plan.reason, note: plan.note };
+  return { state: plan.state, detail: plan.reason, note: "a replica without this policy planned its predecessor" };
 }
 
 /** Why the predecessor keeps the slot from starting, as soon as that is certain. */

@@ -30,6 +30,13 @@ export interface SkipPlan {
   readonly note: string;
 }
 
+/** A follower's slot whose predecessor's was planned without it. */
+export interface LeftOutPlan {
+  readonly slotMs: number;
+  readonly state: "missed";
+  readonly reason: "left-out";
+}
+
 /** What planning depends on besides the policy: the time, and every pause that may touch a slot. */
 export interface PlanningMoment {
   readonly nowMs: number;
@@ -66,6 +73,14 @@ export function planSlots(policy: Policy, slots: readonly number[], moment: Slot
 /** Whether one instant of a policy is skipped, and why. */
 export function planSkip(policy: Policy, instantMs: number, moment: PlanningMoment): SkipPlan | undefined {
   return planSkips(policy, [instantMs], moment).get(instantMs);
+}
+
+/**
+ * Plans a follower's slot that is too late to wait for its predecessor's. Pauses do not count:
+ * `resume --catch-up` starts a paused slot, and would so however the predecessor ended.
+ */
+export function planLeftOut(policy: Policy, slotMs: number, nowMs: number): SkipPlan | LeftOutPlan {
+  return planSkip(policy, slotMs, { nowMs, pauses: [] }) ?? { slotMs, state: "missed", reason: "left-out" };
 }
 
 const noSkips: ReadonlyMap<number, SkipPlan> = new Map();

@@ -19,7 +19,7 @@ import { Agenda, type Entry } from "./agenda.ts";
 import type { Chains } from "./chains.ts";
 import { type PlannedEntry, planBatches } from "./plan-batches.ts";
 import { goneAfterMs } from "./plan-follower.ts";
-import type { PlanningMoment, SlotPlan } from "./plan-slots.ts";
+import type { LeftOutPlan, PlanningMoment, SlotPlan } from "./plan-slots.ts";
 import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./scheduler-ports.ts";
 import { scheduleText } from "./slots.ts";
 import { startTicker, type Ticker, tickMs } from "./tick.ts";
@@ -275,10 +275,11 @@ export class Scheduler implements Component {
     const { ledger, enqueue, log } = this.#options;
     const answers = await ledger.record(batch.map(({ slots }) => slots));
     for (const [index, { entry }] of batch.entries()) {
-      const { watermarkMs, fault, isSuperseded } = answers[index] ?? {};
+      const { watermarkMs, fault, isSuperseded, supersededFollowers = [] } = answers[index] ?? {};
       const { name } = entry.policy;
       if (isSuperseded === true) this.#leave(name, nowMs);
       else if (watermarkMs !== undefined) this.#agenda.moveWatermark(entry, watermarkMs);
+      for (const follower of supersededFollowers) this.#leave(follower, nowMs);
       if (fault === undefined) this.#faulty.delete(name);
       else {
         this.#faulty.set(name, nowMs + leftOutForMs);
@@ -312,6 +313,7 @@ export class Scheduler implements Component {
 
   /** Leaves a policy, and so its followers, to the replica that put another schedule into force. */
   #leave(name: string, nowMs: number): void {
+    if (this.#agenda.find(name) === undefined) return;
     if (this.#superseded.size === 0) this.#takeBackAtMs = nowMs + leftOutForMs;
     for (const policy of this.#agenda.remove(name)) {
       this.#superseded.add(policy);
@@ -338,7 +340,7 @@ export class Scheduler implements Component {
     }
   }
 
-  #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {
+  #logPlan(policy: string, plan: SlotPlan | LeftOutPlan, nowMs: number): void {
     const slot = new Date(plan.slotMs).toISOString();
     if (plan.state === "started") {
       this.#options.log.info("slot.queued", { policy, slot, covers: plan.covers.length, delayMs: nowMs - plan.slotMs });

@@ -285,11 +285,12 @@ function outboxPlace(field: string): OutboxPlace {
 
 /** Reads the answer for one policy's slots. */
 function toRecordAnswer(answer: unknown): RecordAnswer {
-  const [word, watermark = "", fault = ""] = asTexts(answer);
+  const [word, watermark = "", fault = "", ...supersededFollowers] = asTexts(answer);
   const state = asWord("recorded", "moved", "superseded", "fault")(word);
   const watermarkMs = watermark === "" ? undefined : Number(watermark);
   if (state === "superseded") return { recorded: false, watermarkMs, isSuperseded: true };
-  if (state !== "fault") return { recorded: state === "recorded", watermarkMs };
+  const superseded = supersededFollowers.length === 0 ? {} : { supersededFollowers };
+  if (state !== "fault") return { recorded: state === "recorded", watermarkMs, ...superseded };
   // A full Redis, or a Redis replica, refuses all of them: the whole call fails.
   if (isOutageReply(fault)) throw Object.assign(new Error(fault), { name: "ReplyError" });
   return { recorded: false, watermarkMs, fault };

@@ -361,6 +361,28 @@ describe("a chain in a reload", () => {
     expect(await fixture.audit(third())).toEqual({ slots: 3, findings: [] });
   });
 
+  it("is taken back after a rollout that is undone, and misses what came meanwhile", async () => {
+    const middle = followerPolicy("middle", "first", { root: "first" });
+    const after = [first([1]), middle, second({ after: following({ policy: "middle" }) }), third()];
+    const { fixture } = await houseWith([first([1]), second(), third()]);
+    await fixture.end(taskAt(fixture.tasksOf("first"), 0), "failed");
+    const undone = fixture.scheduler(async () => chainStart);
+    await fixture.inspect(undone, 6);
+    fixture.policies = after;
+    await fixture.inspect(fixture.scheduler(), 7);
+    fixture.policies = [first([1]), second(), third()];
+    await fixture.inspect(undone, 10, 69, 71, 75);
+    for (const task of fixture.tasksOf("first").filter(({ slotMs }) => slotMs === chainStart + 75_000))
+      await fixture.end(task);
+    const missed = Array.from({ length: 13 }, (_, index) => `${10 + 5 * index} missed left-out`);
+    const toLines = (records: readonly (readonly unknown[])[]) => records.map((one) => one.slice(0, 3).join(" "));
+    const failed = "5 skipped predecessor";
+    expect(toLines(await fixture.records("second"))).toEqual([failed, ...missed, "75 started followed"]);
+    // Its slot of second 10 waited already when the replica noticed.
+    expect(toLines(await fixture.records("third"))).toEqual([failed, "10 skipped predecessor", ...missed.slice(1)]);
+    for (const policy of [second(), third()]) expect((await fixture.audit(policy)).findings).toEqual([]);
+  });
+
   it("starts late what was left out where its predecessor has another follower", async () => {
     const other = followerPolicy("other", "first", { root: "first" });
     const { fixture, knowing, unknowing } = await rolloutOf([first([1]), other], [first([1]), other, second()]);
@@ -461,12 +483,27 @@ describe("a chain that was changed while nothing ran", () => {
     expect(fixture.tasksOf("second")).toEqual([]);
   });
 
-  it("leaves none out when its first policy is gone", async () => {
+  it("starts nothing that a follower owes whose predecessor is gone", async () => {
+    const { fixture } = await houseWith([first([1]), second(), third()]);
+    await fixture.end(taskAt(fixture.tasksOf("first"), 0), "failed");
+    const now = followerPolicy("third", "first", { root: "first" });
+    fixture.policies = [first([1]), now];
+    await fixture.inspect(fixture.scheduler(), 12, 15);
+    await fixture.end(taskAt(fixture.tasksOf("first"), 2));
+    expect(await fixture.records("third")).toEqual([
+      [5, "skipped", "predecessor", expect.any(String)],
+      [10, "missed", "left-out", undefined],
+      [15, "started", "followed", "first ended: 1 succeeded"],
+    ]);
+    expect((await fixture.audit(now)).findings).toEqual([]);
+  });
+
+  it("starts nothing that it owes either when its whole chain is gone", async () => {
     const { fixture } = await houseWith([first([1]), second()]);
     await fixture.end(taskAt(fixture.tasksOf("first"), 0));
     fixture.policies = [testPolicy({ name: "second", schedule: every(60) })];
     await fixture.inspect(fixture.scheduler(), 12, 60);
     const records = await fixture.records("second");
-    expect(records.map(([second, state]) => `${second} ${state}`)).toEqual(["5 started", "10 started", "60 started"]);
+    expect(records.map(([second, state]) => `${second} ${state}`)).toEqual(["5 started", "10 missed", "60 started"]);
   });
 });

@@ -117,7 +117,9 @@ describe("the slot ledger", () => {
     expect(await ledger.record([{ ...planned, schedule: "daily" }])).toEqual([
       { recorded: false, watermarkMs: 0, isSuperseded: true },
     ]);
-    expect(await ledger.record([{ ...planned, schedule: "hourly" }])).toEqual([{ recorded: true, watermarkMs: 1_000 }]);
+    expect(await ledger.record([{ ...planned, schedule: "hourly" }])).toEqual([
+      { recorded: true, watermarkMs: 1_000, supersededFollowers: ["left"] },
+    ]);
     const waiting = new ChainStore(store);
     expect(await waiting.waitingOf("led")).toHaveLength(1);
     expect(await waiting.waitingOf("new")).toHaveLength(1);

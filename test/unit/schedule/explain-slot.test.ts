@@ -17,9 +17,7 @@ describe("what a record means", () => {
     expect(tell("missed", "outside-window")).toBe(
       "not started: noticed later than its catch-up window allows (now 30s)",
     );
-    expect(tell("missed", "left-out")).toBe(
-      "not started: a replica without this policy planned its predecessor's slot",
-    );
+    expect(tell("missed", "left-out")).toBe("not started: its predecessor's slot was planned without it");
   });
 });
 

@@ -10,8 +10,8 @@
 -- record (JSON) and change of the day's summary ('' for none) of each record; follower, its
 -- schedule and waiting slot (JSON) in turn
 -- Answers for each policy 'recorded', 'moved', 'superseded' (another schedule is in force) or
--- 'fault', the watermark that stands ('' for none) and Redis's refusal. The slots of the others are
--- recorded all the same.
+-- 'fault', the watermark that stands ('' for none), Redis's refusal, and each follower of recorded
+-- slots that another schedule is in force of. The slots of the others are recorded all the same.
 local watermarksKey, schedulesKey, outboxKey, keptSinceKey, waitingKey, streamKey, troublesKey, changedKey, begunKey =
   unpack(KEYS, 1, 9)
 local most, retentionMs = unpack(ARGV, 1, 2)
@@ -51,7 +51,10 @@ end
 local function openWaiting(plan, followed, waits)
   local follower, schedule, waitingSlot = unpack(followed)
   local begun = watermarkOf(plan, follower, schedule)
-  if redis.call('HGET', schedulesKey, follower) ~= schedule then return end
+  if redis.call('HGET', schedulesKey, follower) ~= schedule then
+    plan.superseded[#plan.superseded + 1] = follower
+    return
+  end
   local isDirect = cjson.decode(waitingSlot).after == plan.policy
   for i, slot in ipairs(plan.slots) do
     if tonumber(slot) > tonumber(begun) then
@@ -101,7 +104,9 @@ local function run(plan)
       pcall(notifyMissed, streamKey, plan.policy, slot, plan.records[i])
     end
   end
-  return { 'recorded', plan.new, '' }
+  local answer = { 'recorded', plan.new, '' }
+  for _, follower in ipairs(plan.superseded) do answer[#answer + 1] = follower end
+  return answer
 end
 
 local atArg, atKey = 3, 10
@@ -124,7 +129,7 @@ local function readPlan()
   for i = 1, tonumber(recordCount) do
     plan.slots[i], plan.records[i], plan.changes[i] = nextArg(), nextArg(), nextArg()
   end
-  plan.followers = {}
+  plan.followers, plan.superseded = {}, {}
   for i = 1, tonumber(followerCount) do plan.followers[i] = { nextArg(), nextArg(), nextArg() } end
   plan.slotsKey, plan.indexKey, plan.counterKeys, plan.daysKeys = nextKey(), nextKey(), {}, {}
   if #plan.followers > 0 then
