@@ -265,6 +265,45 @@ describe("the outage of a service", () => {
   });
 });
 
+describe("the end of a task at the service that its policy has left", () => {
+  const moved = () => new NotifyFixture(["a", "b", "c"].map((name) => ({ ...notifiedPolicy(name), service: "new" })));
+  const services = ({ delivered }: NotifyFixture) => delivered.map(({ notice }) => notice.service);
+
+  it("is no outage of the new one, and is told at once under the old one's name", async () => {
+    const fixture = moved();
+    for (const name of ["a", "b", "c"]) fixture.ended(name, unreachable);
+    await fixture.after(1_000);
+    await fixture.after(60_000);
+    expect(fixture.published()).toEqual(["ops failing a", "ops failing b", "ops failing c"]);
+    expect(services(fixture)).toEqual(["main", "main", "main"]);
+  });
+
+  it("waits for no outage of the new one, also while its breaker is open", async () => {
+    const fixture = moved();
+    fixture.breakerMs = beginMs;
+    await fixture.after(30_000);
+    fixture.ended("a", { status: "unknown", reason: "answer-lost" });
+    fixture.ended("b", { status: "failed", reason: "no-access" });
+    await fixture.after(1_000);
+    expect(fixture.published()).toEqual(["ops service-down service:new", "ops failing a", "ops failing b"]);
+    expect(services(fixture)).toEqual(["new", "main", "main"]);
+  });
+
+  it("does not show that the new one is up again", async () => {
+    const fixture = moved();
+    for (const name of ["a", "b"]) fixture.ended(name, { ...unreachable, service: "new" });
+    await fixture.after(30_000);
+    fixture.ended("c");
+    await fixture.after(1_000);
+    await fixture.after(60_000);
+    expect(fixture.published()).toEqual(["ops service-down service:new"]);
+    fixture.ended("c", { service: "new" });
+    await fixture.after(1_000);
+    await fixture.after(60_000);
+    expect(fixture.published().slice(1)).toEqual(["ops service-up service:new"]);
+  });
+});
+
 describe("a failure that may be the service's", () => {
   it("is the policy's own when nothing else fails, told when the window closes", async () => {
     const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b")]);
