@@ -24,12 +24,17 @@ export function isMuted(timing: MuteTiming | undefined, nowMs: number): timing i
   return minute >= fromMinute || minute < toMinute;
 }
 
-/** Where a notice waits: a newer one about the same replaces the older one. */
-export function waitingField({ sink, notice }: AddressedNotice): string {
-  return `${sink}/${matterOf(notice)}/${notice.orderKey}`;
+/** Where a notice waits, and where else older ones wait that it ends. */
+export function waitingFields({ sink, notice }: AddressedNotice): [string, ...string[]] {
+  const fieldOf = (matter: string) => `${sink}/${matter}/${notice.orderKey}`;
+  const { kind, data } = notice;
+  const matter = matterOf(notice);
+  // A success ends staleness, too; that masks could be read is none.
+  const isSuccess = kind === "recovered" && matter === "failing" && data["status"] !== "started";
+  return [fieldOf(matter), ...(isSuccess ? [fieldOf("stale")] : [])];
 }
 
-/** What a notice is about: an end stands for its beginning, and for nothing else. */
+/** What a notice is about: an end stands for its beginning. */
 function matterOf({ kind, data: { before, target } }: Notice): string {
   // One sync job's says nothing of another one's.
   if (kind === "drift" || kind === "unusual") return `${kind}/${String(target)}`;
@@ -47,21 +52,30 @@ export function sortNotices(
   const now: AddressedNotice[] = [];
   const muted = new Map<string, string | undefined>();
   for (const addressed of notices) {
-    const field = waitingField(addressed);
-    const text = muted.has(field) ? muted.get(field) : known.get(field);
+    const fields = waitingFields(addressed);
+    const [field] = fields;
+    const older = fields.flatMap((name) => {
+      const text = muted.has(name) ? muted.get(name) : known.get(name);
+      return text !== undefined && (name === field || isStale(text)) ? [[name, text] as const] : [];
+    });
+    for (const [name] of older) muted.set(name, undefined);
     if (timing.except.includes(addressed.notice.kind)) {
       now.push(addressed);
-      // The waiting notice is older than the one that goes out now.
-      if (text !== undefined) muted.set(field, undefined);
       continue;
     }
     // One that cannot be read is replaced as any other.
-    const [before] = readWaiting(text === undefined ? [] : [[field, text]]).waiting;
-    const isSame = before?.notice.id === addressed.notice.id;
-    const leftOut = text === undefined ? 0 : (before?.leftOut ?? 0) + (isSame ? 0 : 1);
+    const counts = readWaiting(older).waiting.map(({ notice, leftOut }) =>
+      notice.id === addressed.notice.id ? leftOut - 1 : leftOut,
+    );
+    const leftOut = counts.reduce((sum, count) => sum + count, older.length);
     muted.set(field, waitingText({ ...addressed, leftOut }));
   }
   return { now, muted };
+}
+
+/** Whether it is a notice of staleness, not of its end. */
+function isStale(text: string): boolean {
+  return readWaiting([["", text]]).waiting[0]?.notice.kind === "stale";
 }
 
 /** The notice as it goes out. */

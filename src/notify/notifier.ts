@@ -29,7 +29,7 @@ import {
   releaseWaiting,
   sortNotices,
   type UnreadableText,
-  waitingField,
+  waitingFields,
   waitingText,
 } from "./mute.ts";
 import { type AddressedNotice, withContext } from "./notices.ts";
@@ -325,7 +325,7 @@ export class Notifier implements Component {
   async #splitMuted(notices: readonly AddressedNotice[], { notifications: { muteTiming } }: PolicySet, nowMs: number) {
     let [now, muted]: [readonly AddressedNotice[], NotifyTexts] = [notices, new Map()];
     if (isMuted(muteTiming, nowMs)) {
-      const known = await this.#options.notifyStore.texts("muted", [...new Set(notices.map(waitingField))]);
+      const known = await this.#options.notifyStore.texts("muted", [...new Set(notices.flatMap(waitingFields))]);
       ({ now, muted } = sortNotices(notices, muteTiming, known));
     }
     // Noted before the save: it may work although its answer is lost.

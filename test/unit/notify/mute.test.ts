@@ -117,6 +117,60 @@ describe("mute timing", () => {
     expect(fixture.published()).toEqual(["ops recovered a"]);
   });
 
+  it.each([
+    [["recovered"] as const, undefined],
+    [[], 2],
+  ])("tell no staleness after the recovery that ended it (except: %j)", async (except, leftOut) => {
+    const fixture = quietFixture(except);
+    fixture.policies = [notifiedPolicy("a", [{ ...changeRule, stale: true }])];
+    await fixture.after(10 * hourMs);
+    fixture.ended("a", failed);
+    await fixture.after(60_000);
+    fixture.stale = new Map([["a", fixture.nowMs - hourMs]]);
+    await fixture.after(60_000);
+    fixture.stale = new Map();
+    await fixture.after(60_000);
+    fixture.ended("a");
+    await fixture.after(60_000);
+    await fixture.after(8 * hourMs);
+    expect(fixture.published()).toEqual(["ops recovered a"]);
+    expect(fixture.delivered[0]?.notice.data["leftOut"]).toBe(leftOut);
+  });
+
+  it("give back the end of staleness that was told before, beside that of a failure", async () => {
+    const fixture = quietFixture();
+    fixture.policies = [notifiedPolicy("a", [{ ...changeRule, stale: true }])];
+    fixture.stale = new Map([["a", fixture.nowMs - hourMs]]);
+    await fixture.after(60_000);
+    fixture.stale = new Map();
+    await fixture.after(10 * hourMs);
+    for (const ending of [{}, failed, {}]) {
+      fixture.ended("a", ending);
+      await fixture.after(60_000);
+    }
+    await fixture.after(8 * hourMs);
+    expect(fixture.delivered.map(({ notice: { kind, data } }) => [kind, data["before"], data["leftOut"]])).toEqual([
+      ["stale", undefined, undefined],
+      ["recovered", "stale", undefined],
+      ["recovered", "failing", 1],
+    ]);
+  });
+
+  it("keep staleness where masks could be read again, which is no success", async () => {
+    const fixture = quietFixture();
+    fixture.policies = [notifiedPolicy("m", [{ ...changeRule, stale: true }], { kind: "run", fromMasks: {} })];
+    await fixture.after(10 * hourMs);
+    fixture.ended("m", { target: "masks", status: "not-started", reason: "refused" });
+    await fixture.after(60_000);
+    fixture.stale = new Map([["m", fixture.nowMs - hourMs]]);
+    await fixture.after(60_000);
+    fixture.nowMs += 60_000;
+    fixture.masksRead("m", ["42"]);
+    await fixture.after(60_000);
+    await fixture.after(8 * hourMs);
+    expect(fixture.published()).toEqual(["ops stale m", "ops recovered m"]);
+  });
+
   it("that are taken away give back what waited, also after a restart", async () => {
     const fixture = quietFixture();
     await fixture.after(10 * hourMs);
