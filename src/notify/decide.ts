@@ -219,7 +219,7 @@ function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): Pol
       const at = cause.ending?.at ?? cause.at ?? alert.brief.at;
       notices.push({ sink, notice: failingNotice(policy, { health, alert, bad, at, causeKey: cause.key }) });
     } else if (before !== undefined && rule.recovery) {
-      const notice = endNotice(policy, before, cause, wantsRecoveryOnly(rule));
+      const notice = endNotice(policy, before, cause, rule);
       if (notice !== undefined) notices.push({ sink, notice });
     }
   }
@@ -248,15 +248,17 @@ function updateFormerSinks(
 }
 
 /** Nothing is bad any more of what a sink was notified: it ended well, or is no longer named. */
-function endNotice(policy: Policy, before: NotifiedHealth, cause: Cause, isRecoveryOnly = false): Notice | undefined {
-  const { key, at, ending, removed = new Map() } = cause;
+function endNotice(policy: Policy, before: NotifiedHealth, cause: Cause, rule?: NotifyRule): Notice | undefined {
+  const { key, at, ending, removed = new Map<string, TargetAlertState>() } = cause;
   const { health, sinceMs, target } = before;
-  if (ending !== undefined && !removed.has(target))
-    return recoveredNotice(policy, { brief: ending, before: health, sinceMs });
-  const newest = () => [...removed.values()].toSorted((a, b) => (a.brief.at < b.brief.at ? 1 : -1))[0];
+  const bad = [...removed.values()].filter((alert) => isBadFor(rule, alert));
+  const newest = () => bad.toSorted((a, b) => (a.brief.at < b.brief.at ? 1 : -1))[0];
   const alert = removed.get(target) ?? newest();
+  // It has recovered when each bad one ended well: of one that is removed this is not known.
+  if (alert === undefined)
+    return ending === undefined ? undefined : recoveredNotice(policy, { brief: ending, before: health, sinceMs });
   // A sink with `recovery` alone was notified of no failure that this could end.
-  if (alert === undefined || isRecoveryOnly) return undefined;
+  if (rule !== undefined && wantsRecoveryOnly(rule)) return undefined;
   return removedNotice(policy, {
     alert,
     before,
@@ -302,6 +304,12 @@ function wantedHealth(rule: NotifyRule, { health, conflicts, inRow }: TargetAler
   if (wantsRecoveryOnly(rule)) return health;
   if (health === "failing") return inRow >= (rule.failuresInRow ?? Number.POSITIVE_INFINITY) ? health : otherwise;
   return rule[health] ? health : otherwise;
+}
+
+/** Whether a target keeps a sink from hearing "recovered"; a former sink has no rule. */
+function isBadFor(rule: NotifyRule | undefined, alert: TargetAlertState): boolean {
+  if (rule === undefined) return alert.health !== "good";
+  return !didWork(alert.health) || wantedHealth(rule, alert) !== undefined;
 }
 
 function wantsRecoveryOnly(rule: NotifyRule): boolean {

@@ -236,7 +236,8 @@ class Oracle {
       } else if (belief !== undefined && (!isElse || lost !== undefined)) {
         this.#beliefs.delete(key);
         const { state, sinceMs } = belief;
-        const removed = lost ?? (ending === undefined ? newestOf(gone) : undefined);
+        // It has recovered when each bad one has ended well: of one that left this is not known.
+        const removed = lost ?? newestOf(gone, (bad) => isBadFor(rule, bad));
         if (removed === undefined && ending !== undefined)
           this.#say({ sink, kind: "recovered", state, outcome: ending, sinceMs });
         else if (removed !== undefined && rule !== "ends")
@@ -305,8 +306,13 @@ class Oracle {
   }
 }
 
-function newestOf(gone: ReadonlyMap<string, Bad> = new Map()): Bad | undefined {
-  return [...gone.values()].toSorted((a, b) => b.outcome.atMs - a.outcome.atMs)[0];
+function newestOf(gone: ReadonlyMap<string, Bad> = new Map(), wants: (bad: Bad) => boolean): Bad | undefined {
+  return [...gone.values()].filter(wants).toSorted((a, b) => b.outcome.atMs - a.outcome.atMs)[0];
+}
+
+/** Whether a sink has to wait for its end: it hears of it, or the sync job did not do its work. */
+function isBadFor(rule: StoryRule, bad: Bad): boolean {
+  return heardAs(rule, bad) !== undefined || !["succeeded", "conflicts"].includes(bad.outcome.status);
 }
 
 function stateOf({ status }: StoryOutcome): State | undefined {

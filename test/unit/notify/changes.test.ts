@@ -283,6 +283,23 @@ describe("a sync job that the policy does not name any more", () => {
       "m: recovered after 2m (was failing)",
     ]);
   });
+
+  it.each([
+    ["failing, is not known to have recovered", failed, ["ops removed m"]],
+    ["well, holds up no recovery", { newConflicts: 1 }, ["ops recovered m", "ends recovered m"]],
+  ])("that left masks when they can be read again, %s", async (_, ending, told) => {
+    const rules = [changeRule, { ...silentRule, sink: "ends", recovery: true }];
+    const fixture = new NotifyFixture([notifiedPolicy("m", rules, { kind: "run", fromMasks: {} })]);
+    fixture.masksRead("m", ["11", "4"]);
+    fixture.ended("m", { target: "masks", status: "not-started", reason: "refused" });
+    await fixture.after(60_000);
+    fixture.ended("m", { target: "11", ...ending });
+    await fixture.after(60_000);
+    fixture.masksRead("m", ["4"]);
+    await fixture.after(60_000);
+    expect(fixture.published()).toEqual(["ops failing m", ...told]);
+    expect(fixture.parts.policies.get("m")).not.toContain("failing");
+  });
 });
 
 describe("the single rules", () => {
