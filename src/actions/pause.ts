@@ -10,7 +10,7 @@ import { isAbout, isInForce, type Pause, type PauseSubject, showSubject, subject
 import { parseTaskId, targetFromMasks, taskId } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
-import { newestPaused } from "../schedule/plan-slots.ts";
+import { newestDuePaused, newestPaused, type PlanningMoment } from "../schedule/plan-slots.ts";
 import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
 import { Pauses, pausesMax, Quarantines, readPauses } from "../store/pauses.ts";
 import { readPolicyStates } from "../store/policy-states.ts";
@@ -80,7 +80,10 @@ const caughtUpRecordedMax = 100;
 export interface ResumeResult {
   readonly ended: readonly Pause[];
   readonly caughtUp: readonly CaughtUpPolicy[];
-  /** Policies that were not looked at: the command was stopped, or its time was over. */
+  /**
+   * Policies that were not caught up: the command was stopped, its time was over, or no scheduler
+   * has recorded the slot yet that the pause skips.
+   */
   readonly left: readonly string[];
   readonly stillPaused: readonly Pause[];
 }
@@ -120,7 +123,9 @@ export async function resume(
     (policy) => isAbout(subject, policy) && !stillPaused.some((one) => isAbout(one, policy)),
   );
   const { caughtUp, left } =
-    wish === undefined ? { caughtUp: [], left: [] } : await catchUp(resumed, nowMs, wish, { store, set, by });
+    wish === undefined
+      ? { caughtUp: [], left: [] }
+      : await catchUp(resumed, { nowMs, pauses: all }, wish, { store, set, by });
   const counts = { caughtUpCount: caughtUp.length, leftCount: left.length };
   const [first, firstLeft] = [caughtUp.slice(0, caughtUpRecordedMax), left.slice(0, caughtUpRecordedMax)];
   await change.end({ before: ended, after: { caughtUp: first, left: firstLeft, ...counts } });
@@ -129,7 +134,7 @@ export async function resume(
 
 async function catchUp(
   policies: readonly Policy[],
-  nowMs: number,
+  moment: PlanningMoment,
   { producer, signal }: CatchUp,
   { store, set, by }: PauseParts,
 ): Promise<Pick<ResumeResult, "caughtUp" | "left">> {
@@ -146,21 +151,29 @@ async function catchUp(
       left.push(policy.name);
       continue;
     }
-    const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
-    if (skipped === undefined) continue;
+    const { records, watermarkMs } = await ledger.holdings(policy.name);
+    const skipped = newestPaused(policy, records, moment.nowMs);
+    const dueMs = newestDuePaused(policy, watermarkMs, moment);
+    const slotMs = skipped?.slotMs ?? dueMs;
+    if (slotMs === undefined) continue;
     const open = (openOf.get(policy.name) ?? []).map(({ task }) => task.id);
-    const begun = await targetsBegunAfter(skipped.slotMs, [...open, ...(await readEndedTasks(policy, store))], store);
-    const all = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
+    const begun = await targetsBegunAfter(dueMs ?? slotMs, [...open, ...(await readEndedTasks(policy, store))], store);
+    const all = tasksOf(policy, { slotMs, origin: "schedule", covers: [] });
     // What a person has run since stands for it.
     const tasks = all.filter(({ target }) => !begun.has(target));
     if (tasks.length === 0) continue;
-    const planned = { policy: policy.name, newWatermarkMs: nowMs, tasks, timezone: policy.timezone };
+    // A scheduler has yet to record it, as skipped.
+    if (skipped === undefined) {
+      left.push(policy.name);
+      continue;
+    }
+    const planned = { policy: policy.name, newWatermarkMs: moment.nowMs, tasks, timezone: policy.timezone };
     const note = `${skipped.note ?? ""}; resumed by ${by.actor}`;
     const record = { ...toCaughtUp(policy, skipped, note), targets: tasks.map(({ target }) => target) };
     if (!(await ledger.startSkipped(policy.name, record, planned))) continue;
     await producer.enqueue(tasks);
     await ledger.confirmQueued([planned]);
-    caughtUp.push({ policy: policy.name, slotMs: skipped.slotMs, tasks: tasks.map(({ id }) => id) });
+    caughtUp.push({ policy: policy.name, slotMs, tasks: tasks.map(({ id }) => id) });
   }
   return { caughtUp, left };
 }

@@ -187,7 +187,7 @@ export function resumeCommand(io: CommandIo): Command {
         });
         const { left, ...done } = resumed;
         if (left.length > 0) {
-          io.err(`stopped: not looked at: ${someNames(left)}`);
+          io.err(`not caught up: stopped, or no scheduler has recorded the last slot yet: ${someNames(left)}`);
           io.err("run by hand those whose last slot the pause skipped: `syncline explain POLICY` tells");
           io.exitCode = 1;
         }

@@ -7,6 +7,7 @@ import { showInstant } from "../core/instant.ts";
 import { isAbout, isInForce, type Pause, subjectKey } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { createClosedTimes, isNeverClosed } from "./closed-times.ts";
+import { createSlotSource } from "./slots.ts";
 
 /** A slot planned within this time is on time, whatever the catch-up rule says. */
 export const onTimeMs = 30_000;
@@ -176,5 +177,30 @@ export function newestPaused(policy: Policy, records: readonly SlotRecord[], now
     ({ state, detail }) => state !== "skipped" || detail === "paused" || detail === "quarantine",
   );
   if (newest === undefined || newest.state !== "skipped") return undefined;
-  return nowMs - newest.slotMs <= Math.max(policy.catchUpWindowMs, onTimeMs) ? newest : undefined;
+  return nowMs - newest.slotMs <= windowOf(policy) ? newest : undefined;
+}
+
+/**
+ * The same among the slots that are due and that no scheduler has recorded yet. Never of a policy
+ * that follows another: its pauses count when its predecessor ends.
+ */
+export function newestDuePaused(
+  policy: Policy,
+  watermarkMs: number | undefined,
+  moment: PlanningMoment,
+): number | undefined {
+  if (watermarkMs === undefined) return undefined;
+  const { nowMs } = moment;
+  const fromMs = Math.max(watermarkMs, nowMs - windowOf(policy) - 1);
+  const slots = createSlotSource(policy)?.due(fromMs, nowMs) ?? [];
+  const skips = planSkips(policy, slots, moment);
+  const records = slots.map((slotMs): SlotRecord => {
+    const { state, reason } = skips.get(slotMs) ?? { state: "started", reason: "" };
+    return { slotMs, state, detail: reason };
+  });
+  return newestPaused(policy, records, nowMs)?.slotMs;
+}
+
+function windowOf({ catchUpWindowMs }: Policy): number {
+  return Math.max(catchUpWindowMs, onTimeMs);
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { pauseId } from "../../src/model/pause.ts";
 import { Pauses, Quarantines } from "../../src/store/pauses.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { commandFixture } from "../support/command-fixture.ts";
@@ -75,7 +76,27 @@ describe("syncline pause and resume", () => {
     const variables = { REDIS_URL: fixture.redis.url, TEST_TOKEN: fixture.sandbox().token };
     const { code, out, err } = await runHere(given, variables, { signal: AbortSignal.abort() });
     expect([code, JSON.parse(out)]).toMatchObject([1, { caughtUp: [], left: ["often", "other"] }]);
-    expect(err).toContain("stopped: not looked at: often, other");
+    expect(err).toMatch(/^not caught up: stopped, .*: often, other$/m);
+  });
+
+  it("names a policy whose paused slot no scheduler has recorded yet", async () => {
+    const prefix = `${fixture.redis.prefix}-unrecorded`;
+    const run = "service: main, run: { syncJobs: [1] }";
+    const policies = `  - { name: hourly, ${run}, schedule: { every: 1h } }
+  - { name: follower, ${run}, after: { policy: hourly } }
+  - { name: unplanned, ${run}, schedule: { every: 1h } }`;
+    await fixture.inStore(prefix, async (store) => {
+      await keepPolicies(store, policies);
+      const ledger = new SlotLedger(store);
+      const sinceMs = (await ledger.nowMs()) - 7_200_000;
+      const planned = ["hourly", "follower"].map((policy) => ({ policy, schedule: "x" }));
+      await ledger.openWatermarks(planned, sinceMs);
+      const set = { v: 1, scope: "all", name: "", note: "freeze", actor: "ana", sinceMs, untilMs: null, endedBy: null };
+      await store.redis.hset(store.key("pauses"), pauseId({ ...set, scope: "all" }), JSON.stringify(set));
+    });
+    const { code, out, err } = await fixture.command(prefix, "resume", "--all", "--catch-up", "--json");
+    expect([code, JSON.parse(out)]).toMatchObject([1, { caughtUp: [], left: ["hourly"] }]);
+    expect(err).toContain("no scheduler has recorded the last slot yet: hourly\nrun by hand those");
   });
 
   it("refuses what would pause nothing, or everything by accident", async () => {

@@ -338,13 +338,13 @@ export function doneLine(
 
 const leftShown = 20;
 
-/** The policies that a resume had no time to catch up. */
+/** The policies that a resume did not catch up. */
 function leftWords({ what, after }: Change): string {
   if (what !== "resume" || !isJsonObject(after) || !Array.isArray(after["left"]) || after["left"].length === 0)
     return "";
   const shown = after["left"].slice(0, leftShown);
   const more = Number(after["leftCount"]) - shown.length;
-  return `; not looked at in time, so run by hand what was skipped: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return `; not caught up, so run by hand what was skipped: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /** What a person can correct in the form; undefined: another page says it. */

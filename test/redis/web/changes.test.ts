@@ -321,7 +321,7 @@ describe("a resume with catch-up", async () => {
     const [change] = await new Changes(own.store).newest(1);
     expect(change?.after).toEqual({ caughtUp: [], caughtUpCount: 0, left: names, leftCount: 4 });
     expect((await ask("GET", `/policies?done=${id}`)).text).toContain(
-      "x; not looked at in time, so run by hand what was skipped: ran, replayed, runs, waits.",
+      "x; not caught up, so run by hand what was skipped: ran, replayed, runs, waits.",
     );
   });
 
