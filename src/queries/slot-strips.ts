@@ -142,7 +142,10 @@ export interface PolicyDay extends DaySums {
 
 const dayMs = 86_400_000;
 
-/** Reads the newest slots of one day of a policy's zone, newest first; undefined: no such day. */
+/**
+ * Reads the newest slots of one day of a policy's zone, newest first, and how many `more` it has;
+ * undefined: no such day.
+ */
 export async function readDaySlots(context: QueryContext, { name, timezone }: Policy, date: string, count: number) {
   const midnight = (ofMs: number) =>
     parseWallTime(`${new Date(ofMs).toISOString().slice(0, 10)}T00:00`, timezone)?.nearMs;
@@ -150,9 +153,11 @@ export async function readDaySlots(context: QueryContext, { name, timezone }: Po
   // Date.parse takes 30 February for a day in March.
   if (Number.isNaN(dateMs) || !new Date(dateMs).toISOString().startsWith(date)) return undefined;
   const [fromMs, toMs] = [midnight(dateMs), midnight(dateMs + dayMs)];
-  return fromMs === undefined || toMs === undefined
-    ? undefined
-    : readSlots(context, name, { count, fromMs, toMs: toMs - 1 });
+  if (fromMs === undefined || toMs === undefined) return undefined;
+  const span = { fromMs, toMs: toMs - 1 };
+  const { slots, isAll } = await readSlots(context, name, { count, ...span });
+  const more = isAll ? 0 : (await new SlotLedger(context.store).countSlots(name, span)) - slots.length;
+  return { slots, more };
 }
 
 /** Reads the last `count` days, today included, oldest first. */

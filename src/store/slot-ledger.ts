@@ -130,6 +130,12 @@ export class SlotLedger {
     return this.#read(policy, await redis.zrevrangebyscore(key("slot-index", policy), toMs, fromMs, "LIMIT", 0, count));
   }
 
+  /** How many slot records of a policy there are, of slots from and up to an instant. */
+  async countSlots(policy: string, { fromMs, toMs }: Interval): Promise<number> {
+    const { redis, key } = this.#store;
+    return redis.zcount(key("slot-index", policy), fromMs, toMs);
+  }
+
   /** The oldest slot records of a policy, of slots from and up to an instant, oldest first. */
   async oldestSlots(policy: string, count: number, { fromMs, toMs }: Interval): Promise<SlotRecord[]> {
     const { redis, key } = this.#store;

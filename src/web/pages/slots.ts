@@ -1,6 +1,6 @@
 // What a policy did: its slots as a table, its days as a calendar, and the page of one day.
 import { html } from "hono/html";
-import { localDate } from "../../core/instant.ts";
+import { localDate, toIso } from "../../core/instant.ts";
 import { counted } from "../../core/plain-text.ts";
 import { type Change, describeReason } from "../../model/change.ts";
 import type { OutcomeStatus } from "../../model/outcome.ts";
@@ -25,22 +25,24 @@ export interface DayView {
   readonly date: string;
   /** Newest first. */
   readonly slots: readonly EndedSlot[];
-  readonly isAll: boolean;
+  /** How many older ones the day has. */
+  readonly more: number;
   readonly changes: readonly Change[];
   readonly nowMs: number;
 }
 
 /** Shows the slots of one day. */
-export function dayPage({ line, date, slots, isAll, changes, nowMs }: DayView): Html {
+export function dayPage({ line, date, slots, more, changes, nowMs }: DayView): Html {
   const { name, timezone } = line.policy;
   const beside = (days: number) => new Date(Date.parse(date) + days * 86_400_000).toISOString().slice(0, 10);
   const oldestFirst = slots.toReversed();
   const ofDay = changes.filter(({ at }) => localDate(Date.parse(at), timezone) === date);
+  const others = html`, the newest of the day, and ${more} more: <a href="/api/v1/policies/${name}/slots?after=${toIso(oldestFirst[0]?.slotMs)}&amp;limit=${more}">the API</a> has them`;
   const content =
     slots.length === 0
       ? html`<p class="none">No slot of this day is kept: none was due, or it is too long ago. The calendar keeps its sums.</p>`
-      : html`${linkedStrip(oldestFirst.slice(-120), ({ slotMs }) => slotPath(name, slotMs))}
-<p class="quiet">${counted(slots.length, "slot")}${isAll ? "" : ", the newest of the day"}; days are those of ${timezone}.</p>
+      : html`${linkedStrip(oldestFirst, ({ slotMs }) => slotPath(name, slotMs))}
+<p class="quiet">${counted(slots.length, "slot")}${more > 0 ? others : ""}; days are those of ${timezone}.</p>
 ${slotTable(line, oldestFirst, { changes: ofDay, nowMs })}`;
   return html`<p class="crumbs"><a href="/policies">Policies</a> / ${policyLink(name)}</p>
 <h1>${name}, ${date}</h1>

@@ -93,13 +93,18 @@ it("links all changes that are kept where a page does not show them", async () =
   expect(JSON.parse(await (await web.ask(href)).text()).items).toHaveLength(1_001);
 });
 
-/** Writes the last slots of a policy, each with a task of each of so many sync jobs. */
-async function writeSlots({ store }: WebFixture, policy: string, slots: number, syncJobs: number): Promise<void> {
+/** Writes slots of a policy, its last ones by default, each with a task of so many sync jobs. */
+async function writeSlots(
+  { store }: WebFixture,
+  policy: string,
+  slots: number,
+  syncJobs: number,
+  { everyMs = 3_600_000, beganMs = (Math.floor(Date.now() / 3_600_000) - slots - 1) * 3_600_000 } = {},
+): Promise<void> {
   const ledger = new SlotLedger(store);
   const targets = Array.from({ length: syncJobs }, (_, index) => `${index + 1}`);
-  const beganMs = (Math.floor(Date.now() / 3_600_000) - slots - 1) * 3_600_000;
   const started = { state: "started", detail: "", kind: "run", targets } as const;
-  const records = Array.from({ length: slots }, (_, index) => ({ slotMs: beganMs + index * 3_600_000, ...started }));
+  const records = Array.from({ length: slots }, (_, index) => ({ slotMs: beganMs + index * everyMs, ...started }));
   await ledger.openWatermarks([{ policy, schedule: "every hour" }], beganMs - 1);
   const plan = { expectedWatermarkMs: beganMs - 1, newWatermarkMs: records.at(-1)?.slotMs ?? beganMs, records };
   await ledger.record([{ policy, ...plan, tasks: [] }]);
@@ -115,6 +120,25 @@ it("shows sixty slots of a policy with ten sync jobs, and says when it shows few
   expect(await pageOf("p001")).not.toContain("only the newest");
   expect(await slotsOf("p002")).toHaveLength(20);
   expect(await pageOf("p002")).toContain("only the newest 20 slots, as each has many tasks");
+});
+
+it("draws all slots of a day up to five hundred, and links how many more there are", async () => {
+  const web = await webOf();
+  const yesterdayMs = (Math.floor(Date.now() / 86_400_000) - 1) * 86_400_000;
+  await writeSlots(web, "p004", 602, 1, { everyMs: 60_000, beganMs: yesterdayMs });
+  const date = new Date(yesterdayMs).toISOString().slice(0, 10);
+  const page = await (await web.ask(`/policies/p004/days/${date}`)).text();
+  expect(page.match(/class="bar /g)).toHaveLength(500);
+  const [said = ""] = /500 slots, .*/.exec(page) ?? [];
+  expect(textOf(said)).toMatch(/^500 slots, the newest of the day, and 102 more: the API has them; /);
+  const [, href = ""] = /href="([^"]+)"/.exec(said) ?? [];
+  const { items } = JSON.parse(await (await web.ask(href.replaceAll("&amp;", "&"))).text());
+  const oldest = new Date(yesterdayMs).toISOString();
+  expect([items.length, items[0].slot, items.at(-1).slot]).toEqual([
+    102,
+    oldest.replace("00:00:00", "01:41:00"),
+    oldest,
+  ]);
 });
 
 it("says how many tasks of a slot it leaves out, and how many the API has", async () => {
