@@ -70,8 +70,8 @@ export const policyOperations: readonly ApiOperation[] = [
     answer: schemas.policyDetailSchema,
     read: async ({ context }, { name, slots }) => {
       const line = await readLine(context, policyOf(context, name));
-      const { slots: newest } = await readSlots(context, name, { count: slots });
-      return { policy: toPolicyAnswer(line), slots: newest.toReversed().map(toSlotAnswer) };
+      const { slots: newest, isAll } = await readSlots(context, name, { count: slots });
+      return { policy: toPolicyAnswer(line), slots: newest.toReversed().map(toSlotAnswer), isAll };
     },
   }),
   operation({

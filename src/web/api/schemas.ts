@@ -71,7 +71,11 @@ export const slotSchema = named("Slot", {
 });
 
 /** A policy with its newest slots. */
-export const policyDetailSchema = named("PolicyDetail", { policy: policySchema, slots: z.array(slotSchema) });
+export const policyDetailSchema = named("PolicyDetail", {
+  policy: policySchema,
+  slots: z.array(slotSchema),
+  isAll: z.boolean().meta({ description: "these are all that are kept: otherwise listSlots has the older ones" }),
+});
 
 /** What a policy did on a day. Durations are those of runs that ended well. */
 export const daySchema = named("Day", {

@@ -114,11 +114,16 @@ it("shows sixty slots of a policy with ten sync jobs, and says when it shows few
   const web = await webOf();
   await writeSlots(web, "p001", 61, 10);
   await writeSlots(web, "p002", 61, 100);
-  const slotsOf = async (name: string) => JSON.parse(await (await web.ask(`/api/v1/policies/${name}`)).text()).slots;
+  await writeSlots(web, "p005", 60, 10);
+  const read = async (name: string) => {
+    const { slots, isAll } = JSON.parse(await (await web.ask(`/api/v1/policies/${name}`)).text());
+    return [slots.length, isAll];
+  };
   const pageOf = async (name: string) => textOf(await (await web.ask(`/policies/${name}`)).text());
-  expect(await slotsOf("p001")).toHaveLength(60);
+  expect(await read("p001")).toEqual([60, false]);
+  expect(await read("p005")).toEqual([60, true]);
   expect(await pageOf("p001")).not.toContain("only the newest");
-  expect(await slotsOf("p002")).toHaveLength(20);
+  expect(await read("p002")).toEqual([20, false]);
   expect(await pageOf("p002")).toContain("only the newest 20 slots, as each has many tasks");
 });
 
