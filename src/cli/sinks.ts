@@ -91,9 +91,11 @@ async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   }
 }
 
-/** When a digest last went to a sink that has not refused it. */
+/** When a sink got the last of its digests; one that is too old to be known counts, too. */
 function lastDigestMs(name: string, digests: readonly LastDigest[]): number | undefined {
-  const own = digests.filter(({ to }) => to.some(({ sink, state }) => sink === name && state !== "failed"));
+  const own = digests.filter(({ to }) =>
+    to.some(({ sink, state }) => sink === name && (state === "delivered" || state === "past")),
+  );
   return own.length === 0 ? undefined : Math.max(...own.map(({ atMs }) => atMs));
 }
 

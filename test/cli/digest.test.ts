@@ -202,8 +202,9 @@ notifications: { digests: { daily: { at: "07:00", to: [mail, chat] } } }
   expect(mails[0]).toMatchObject({ user: login.user, isSecure: true });
   expect(mails[0]?.raw).toMatch(/^Subject: No trouble: 1 not run yet of 1 policy, due /m);
   const look = (...args: string[]) => runHere([...args, "--prefix", prefix, "--redis-url", target.url], {});
-  const [sink] = JSON.parse((await look("sinks", "--json")).out);
-  expect(sink).toMatchObject({ sink: "mail", lastDigest: expect.stringMatching(/Z$/) });
+  await expect
+    .poll(async () => JSON.parse((await look("sinks", "--json")).out)[0])
+    .toMatchObject({ sink: "mail", lastDigest: expect.stringMatching(/Z$/) });
   await expect
     .poll(async () => (await look("status")).out)
     .toMatch(/\ndigest daily, last 20.* UTC to mail, chat \(failed: .*422.*\)$/);

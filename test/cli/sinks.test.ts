@@ -13,7 +13,7 @@ import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
 import { refusal, startMailServer } from "../support/mail-server.ts";
 import { noticeOf, Receiver } from "../support/receiver.ts";
-import { redisForTest } from "../support/redis.ts";
+import { redisForTest, storeForTest } from "../support/redis.ts";
 import { freePort } from "../support/redis-servers.ts";
 
 const redis = redisForTest();
@@ -196,5 +196,28 @@ describe("syncline sinks", () => {
       code: 2,
       err: "error: sinks has no tset; did you mean test? there are: list, test",
     });
+  });
+
+  it("shows the last digest that a sink got, none that waits or was held", async () => {
+    const prefix = `${redis.prefix}-digests`;
+    const target = { url: redis.url, prefix };
+    const file = policies({ ops: webhook("format: slack") });
+    const digests = 'notifications: { digests: { daily: { at: "07:00", to: [ops] } } }\n';
+    writeFileSync(file, `${readFileSync(file, "utf8")}${digests}`);
+    const store = await storeForTest(target);
+    const queues = new NoticeQueues(target, silentLog);
+    onTestFinished(() => queues.close());
+    const look = ["sinks", "--json", "--config", file, "--redis-url", redis.url, "--prefix", prefix];
+    const sentAt = async (id: string, atMs: number) => {
+      const state = { v: 1, slotMs: atMs, sent: { atMs, id, to: ["ops"] } };
+      await store.redis.hset(store.key("notifications", "digests"), "daily", JSON.stringify(state));
+      return JSON.parse((await runHere(look, variables)).out)[0].lastDigest;
+    };
+    const nowMs = Date.now();
+    await queues.add("ops", [noticeOf("waits")], 10);
+    expect(await sentAt(noticeOf("waits").id, nowMs)).toBeNull();
+    expect(await sentAt("held", nowMs)).toBeNull();
+    const longAgoMs = nowMs - 2 * 86_400_000;
+    expect(await sentAt("old", longAgoMs)).toBe(new Date(longAgoMs).toISOString());
   });
 });
