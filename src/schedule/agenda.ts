@@ -3,11 +3,11 @@
 import type { Policy } from "../config/policy-set.ts";
 import type { Follower, ScheduledPolicy, Watermark } from "../model/slot-record.ts";
 import { createFollowerMap } from "./chains.ts";
-import { createChainSource, type SlotSource, scheduleText, withSchedule } from "./slots.ts";
+import { createChainSource, rootText, type SlotSource, scheduleText, withSchedule } from "./slots.ts";
 
 /**
- * One scheduled policy, or a follower whose chain is another by now: it owes slots of its own.
- * `watermarkMs`: up to where its slots are recorded, as far as known.
+ * One scheduled policy, or a follower that is planned without its chain. `watermarkMs`: up to where
+ * its slots are recorded, as far as known.
  */
 export interface Entry {
   readonly policy: Policy;
@@ -41,10 +41,16 @@ export class Agenda {
       return isOwn ? [policy] : (withSchedule(policy, inForce) ?? []);
     });
     const markOf = (name: string) => watermarks.get(name)?.watermarkMs ?? before.get(name)?.watermarkMs ?? nowMs;
-    // What a changed follower owes from before its chain's watermark, no slot of the chain brings.
-    const isBehind = ({ name, after }: Policy) => after !== undefined && markOf(name) < markOf(after.root.name);
-    const own = new Set(wanted);
-    const { all } = createFollowerMap(policies.filter((policy) => own.has(policy) || !isBehind(policy)));
+    const [own, byName] = [new Set(wanted), new Map(policies.map((policy) => [policy.name, policy]))];
+    // A follower is planned without its chain if its predecessor is in another one by now, or if it
+    // changes and owes slots from before its chain's watermark, which no later plan may bring.
+    const isWithChain = (policy: Policy) => {
+      const { name, after } = policy;
+      const predecessor = byName.get(after?.policy ?? "");
+      if (after === undefined || predecessor === undefined || rootText(predecessor) !== rootText(policy)) return false;
+      return own.has(policy) || markOf(name) >= markOf(after.root.name);
+    };
+    const { all } = createFollowerMap(policies.filter(isWithChain));
     const scheduled = policies.filter(({ schedule }) => schedule !== undefined);
     const reached = new Set(scheduled.flatMap(({ name }) => all(name).map(({ policy }) => policy)));
     this.#chained = new Map(policies.flatMap((policy) => (reached.has(policy.name) ? [[policy.name, policy]] : [])));
@@ -78,19 +84,22 @@ export class Agenda {
     return nextMs !== undefined && nextMs <= nowMs;
   }
 
-  /** Takes a policy and those that follow it off the agenda; answers their names. */
-  remove(name: string): string[] {
-    const entry = this.#entryOf(name);
-    const names = new Set([name]);
-    for (const { policy, after } of entry?.followers ?? []) if (names.has(after)) names.add(policy);
-    for (const follower of names) this.#chained.delete(follower);
-    this.#entries.delete(name);
-    this.#earliest = undefined;
-    if (entry !== undefined && entry.policy.name !== name) {
-      const followers = createFollowerMap([...this.#chained.values()]).all(entry.policy.name);
-      this.#entries.set(entry.policy.name, { ...entry, followers });
+  /** Takes policies and those that follow them off the agenda; answers the names of all. */
+  remove(names: readonly string[]): string[] {
+    const own = [...this.#entries.values()].map(({ policy }) => policy);
+    const { all } = createFollowerMap([...own, ...this.#chained.values()]);
+    const found = names.filter((name) => this.find(name) !== undefined);
+    const gone = new Set(found.flatMap((name) => [name, ...all(name).map(({ policy }) => policy)]));
+    for (const name of gone) {
+      this.#entries.delete(name);
+      this.#chained.delete(name);
     }
-    return [...names];
+    const rest = createFollowerMap([...this.#chained.values()]);
+    for (const [name, entry] of this.#entries)
+      if (entry.followers.some(({ policy }) => gone.has(policy)))
+        this.#entries.set(name, { ...entry, followers: rest.all(name) });
+    this.#earliest = undefined;
+    return [...gone];
   }
 
   /** Notes up to where a policy's slots are recorded now. */

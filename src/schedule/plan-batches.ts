@@ -6,12 +6,12 @@ import { isNotified } from "../model/notify-event.ts";
 import type { PlannedSlots } from "../model/slot-record.ts";
 import type { Entry } from "./agenda.ts";
 import {
-  type LeftOutPlan,
   latenessMaxMs,
   type PlanningMoment,
   planLeftOut,
   planSkip,
   planSlots,
+  type ScheduledPlan,
   type SlotPlan,
 } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
@@ -20,7 +20,7 @@ import { dueSlots, type SlotSource, slotsPerRoundMax } from "./slots.ts";
 /** The planned slots of one policy, with what they were planned from. */
 export interface PlannedEntry {
   readonly entry: Entry;
-  readonly plans: readonly (SlotPlan | LeftOutPlan)[];
+  readonly plans: readonly ScheduledPlan[];
   readonly slots: PlannedSlots;
 }
 

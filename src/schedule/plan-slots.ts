@@ -38,6 +38,9 @@ export interface LeftOutPlan {
   readonly reason: "left-out";
 }
 
+/** The plan of a slot by the scheduler, which also has followers without their chain. */
+export type ScheduledPlan = SlotPlan | LeftOutPlan;
+
 /** What planning depends on besides the policy: the time, and every pause that may touch a slot. */
 export interface PlanningMoment {
   readonly nowMs: number;

@@ -19,7 +19,7 @@ import { Agenda, type Entry } from "./agenda.ts";
 import type { Chains } from "./chains.ts";
 import { type PlannedEntry, planBatches } from "./plan-batches.ts";
 import { goneAfterMs } from "./plan-follower.ts";
-import type { LeftOutPlan, PlanningMoment, SlotPlan } from "./plan-slots.ts";
+import type { PlanningMoment, ScheduledPlan } from "./plan-slots.ts";
 import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./scheduler-ports.ts";
 import { scheduleText } from "./slots.ts";
 import { startTicker, type Ticker, tickMs } from "./tick.ts";
@@ -71,6 +71,8 @@ export class Scheduler implements Component {
   #policies: readonly Policy[];
   /** Whether each policy is on the agenda by its own schedule. */
   #isAdopted = false;
+  /** The list that was last put on the agenda, or partly. */
+  #adopting: readonly Policy[] | undefined;
   #tick: Ticker | undefined;
   #busy: Promise<void> | undefined;
   readonly #stopping = new AbortController();
@@ -113,7 +115,6 @@ export class Scheduler implements Component {
   replace(policies: readonly Policy[]): void {
     this.#policies = policies;
     this.#isAdopted = false;
-    this.#superseded.clear();
   }
 
   /** One round: plans what is due. Called by the tick; tests call it directly. */
@@ -177,16 +178,19 @@ export class Scheduler implements Component {
   async #adopt(policies: readonly Policy[], moment: PlanningMoment): Promise<void> {
     const { ledger, log } = this.#options;
     const { nowMs } = moment;
+    // What the list before left to others, a new one asks for again.
+    if (policies !== this.#adopting) this.#superseded.clear();
+    this.#adopting = policies;
     const wanted = new Map<string, Policy>();
     for (const policy of policies) {
       if (scheduleText(policy) !== undefined && !this.#superseded.has(policy.name)) wanted.set(policy.name, policy);
     }
     const wantedSchedules = () => [...wanted].map(([policy, of]) => ({ policy, schedule: scheduleText(of) ?? "" }));
     // Back with another schedule it was edited, not away: it begins anew.
-    const notOnAgenda = wantedSchedules()
-      .filter(({ policy }) => this.#agenda.scheduleOf(policy) === undefined)
+    const newOrChanged = wantedSchedules()
+      .filter(({ policy, schedule }) => this.#agenda.scheduleOf(policy) !== schedule)
       .map((one) => ({ ...one, ...defined({ from: this.#left.get(one.policy)?.schedule }) }));
-    const begun = await ledger.openWatermarks(notOnAgenda, nowMs);
+    const begun = await ledger.openWatermarks(newOrChanged, nowMs);
     await this.#putOnAgenda({ policies, wanted }, begun, nowMs);
     for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1) await this.#planDue(moment);
     if (this.#stopping.signal.aborted) return;
@@ -274,18 +278,21 @@ export class Scheduler implements Component {
   async #carryOut(batch: readonly PlannedEntry[], nowMs: number, unlogged: PlannedEntry[][]): Promise<void> {
     const { ledger, enqueue, log } = this.#options;
     const answers = await ledger.record(batch.map(({ slots }) => slots));
+    const superseded: string[] = [];
     for (const [index, { entry }] of batch.entries()) {
       const { watermarkMs, fault, isSuperseded, supersededFollowers = [] } = answers[index] ?? {};
       const { name } = entry.policy;
-      if (isSuperseded === true) this.#leave(name, nowMs);
+      if (isSuperseded === true) superseded.push(name);
       else if (watermarkMs !== undefined) this.#agenda.moveWatermark(entry, watermarkMs);
-      for (const follower of supersededFollowers) this.#leave(follower, nowMs);
+      // A list that is being adopted asks for the schedules in force anyway.
+      if (this.#isAdopted) superseded.push(...supersededFollowers);
       if (fault === undefined) this.#faulty.delete(name);
       else {
         this.#faulty.set(name, nowMs + leftOutForMs);
         log.error("bug.caught", { policy: name, stack: `its slots cannot be recorded: ${fault}` });
       }
     }
+    this.#leave(superseded, nowMs);
     if (answers.some(({ watermarkMs }) => watermarkMs === undefined)) await this.#renewWatermarks(nowMs);
     const recorded = batch.filter((_, index) => answers[index]?.recorded === true);
     if (recorded.length === 0) return;
@@ -311,11 +318,11 @@ export class Scheduler implements Component {
     }
   }
 
-  /** Leaves a policy, and so its followers, to the replica that put another schedule into force. */
-  #leave(name: string, nowMs: number): void {
-    if (this.#agenda.find(name) === undefined) return;
+  /** Leaves policies, and so their followers, to the replica that put other schedules into force. */
+  #leave(names: readonly string[], nowMs: number): void {
+    if (names.length === 0) return;
     if (this.#superseded.size === 0) this.#takeBackAtMs = nowMs + leftOutForMs;
-    for (const policy of this.#agenda.remove(name)) {
+    for (const policy of this.#agenda.remove(names)) {
       this.#superseded.add(policy);
       this.#options.log.warn("schedule.superseded", { policy });
     }
@@ -340,7 +347,7 @@ export class Scheduler implements Component {
     }
   }
 
-  #logPlan(policy: string, plan: SlotPlan | LeftOutPlan, nowMs: number): void {
+  #logPlan(policy: string, plan: ScheduledPlan, nowMs: number): void {
     const slot = new Date(plan.slotMs).toISOString();
     if (plan.state === "started") {
       this.#options.log.info("slot.queued", { policy, slot, covers: plan.covers.length, delayMs: nowMs - plan.slotMs });

@@ -5,14 +5,14 @@ import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SlotRecord, WaitingSlot } from "../model/slot-record.ts";
 import { type Task, targetFromMasks, taskId } from "../model/task.ts";
 import type { FollowerPlan } from "./plan-follower.ts";
-import type { LeftOutPlan, SlotPlan } from "./plan-slots.ts";
+import type { ScheduledPlan } from "./plan-slots.ts";
 import { scheduleText } from "./slots.ts";
 
 /** A task may start so long after its slot, or for its catch-up window if that is longer. */
 const startWithinMs = 3_600_000;
 
 /** One ledger record for each planned slot. */
-export function toRecords(policy: Policy, plans: readonly (SlotPlan | LeftOutPlan)[]): SlotRecord[] {
+export function toRecords(policy: Policy, plans: readonly ScheduledPlan[]): SlotRecord[] {
   const schedule = scheduleHash(policy);
   const started = startedAs(policy);
   return plans.map((plan) => ({
@@ -54,12 +54,12 @@ export function toCaughtUp(policy: Policy, skipped: SlotRecord, note: string): S
 }
 
 /** The tasks of the slots that start: one for each sync job, or one for the list. */
-export function toTasks(policy: Policy, plans: readonly (SlotPlan | LeftOutPlan)[]): Task[] {
+export function toTasks(policy: Policy, plans: readonly ScheduledPlan[]): Task[] {
   return plans.flatMap((plan) => tasksOfPlan(policy, plan));
 }
 
 /** The same of one slot; none unless it starts. */
-export function tasksOfPlan(policy: Policy, plan: SlotPlan | LeftOutPlan): Task[] {
+export function tasksOfPlan(policy: Policy, plan: ScheduledPlan): Task[] {
   if (plan.state !== "started") return [];
   return tasksOf(policy, { slotMs: plan.slotMs, origin: "schedule", covers: plan.covers });
 }
@@ -95,7 +95,7 @@ function startByMs({ catchUpWindowMs }: Policy, { slotMs, dueMs }: TaskSlot): nu
   return dueMs === undefined ? slotMs + Math.max(catchUpWindowMs, startWithinMs) : dueMs + startWithinMs;
 }
 
-function detailOf(plan: SlotPlan | LeftOutPlan): string {
+function detailOf(plan: ScheduledPlan): string {
   if (plan.state === "started") return "";
   return plan.state === "coalesced" ? new Date(plan.into).toISOString() : plan.reason;
 }

@@ -45,6 +45,12 @@ export function scheduleText({ schedule, after }: Pick<Policy, "schedule" | "aft
   return schedule && textOf(schedule);
 }
 
+/** The first policy of a policy's chain, in one text: its name and its schedule. */
+export function rootText(policy: Pick<Policy, "name" | "schedule" | "after">): string {
+  const { name, schedule } = policy.after?.root ?? policy;
+  return `${name} ${schedule === undefined ? "" : textOf(schedule)}`;
+}
+
 /** The policy with the schedule of a text instead of its own; undefined: the text is none. */
 export function withSchedule({ after: _, ...policy }: Policy, text: string): Policy | undefined {
   try {

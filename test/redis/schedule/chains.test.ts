@@ -378,9 +378,58 @@ describe("a chain in a reload", () => {
     const toLines = (records: readonly (readonly unknown[])[]) => records.map((one) => one.slice(0, 3).join(" "));
     const failed = "5 skipped predecessor";
     expect(toLines(await fixture.records("second"))).toEqual([failed, ...missed, "75 started followed"]);
-    // Its slot of second 10 waited already when the replica noticed.
-    expect(toLines(await fixture.records("third"))).toEqual([failed, "10 skipped predecessor", ...missed.slice(1)]);
+    expect(toLines(await fixture.records("third"))).toEqual([failed, ...missed]);
     for (const policy of [second(), third()]) expect((await fixture.audit(policy)).findings).toEqual([]);
+  });
+
+  it("keeps its slots when two replicas get a longer chain right before a slot", async () => {
+    const { fixture, scheduler } = await houseWith([first([1]), second(), third()]);
+    const other = fixture.scheduler();
+    await fixture.inspect(other, 6);
+    const middle = followerPolicy("middle", "first", { root: "first" });
+    fixture.policies = [first([1]), middle, second({ after: following({ policy: "middle" }) }), third()];
+    scheduler.replace(fixture.policies);
+    await fixture.inspect(scheduler, 9);
+    other.replace(fixture.policies);
+    await fixture.inspect(other, 10, 15, 20);
+    for (const name of ["second", "third"]) {
+      const waiting = (await fixture.book.waitingOf(name)).map(({ slotMs }) => (slotMs - chainStart) / 1_000);
+      expect(waiting).toEqual(expect.arrayContaining([15, 20]));
+    }
+  });
+
+  it("has a record of each slot that it was behind with when it is edited", async () => {
+    const { fixture } = await rolloutOf([first([1])], [first([1]), second()]);
+    const now = fixture.policies;
+    fixture.policies = [first([1])];
+    await fixture.inspect(fixture.scheduler(), 10);
+    fixture.policies = now;
+    const restarted = fixture.scheduler();
+    await fixture.inspect(restarted, 11);
+    const middle = followerPolicy("middle", "first", { root: "first" });
+    restarted.replace([first([1]), middle, second({ after: following({ policy: "middle" }) })]);
+    await fixture.inspect(restarted, 12, 15);
+    expect((await fixture.records("second")).map((one) => one.slice(0, 3))).toEqual([[10, "missed", "left-out"]]);
+  });
+
+  it("has them, too, when its predecessor had moved to another chain meanwhile", async () => {
+    const hourly = { name: "hourly", schedule: { kind: "every", everyMs: 3_600_000, spreadMs: 0 } } as const;
+    const slow = testPolicy(hourly);
+    const moving = (changes: Partial<Policy> = {}) => followerPolicy("moving", "first", { root: "first", ...changes });
+    const before = [first([1]), slow, moving({ after: following({ policy: "hourly", root: hourly }) }), second()];
+    const { fixture } = await houseWith(before);
+    const stays = fixture.scheduler(async () => chainStart);
+    await fixture.inspect(stays, 6);
+    const root = { name: "first", schedule: { kind: "every", everyMs: 7_000, spreadMs: 0 } } as const;
+    const after = [moving({ after: following({ root }) }), second({ after: following({ policy: "moving", root }) })];
+    fixture.policies = [{ ...first([1]), schedule: root.schedule }, slow, ...after];
+    await fixture.inspect(fixture.scheduler(), 8);
+    fixture.policies = before;
+    await fixture.inspect(stays, 10, 71);
+    const records = (await fixture.records("second")).filter(([slot]) => slot !== 5);
+    expect(records.map((one) => one.slice(0, 3).join(" "))).toEqual(
+      Array.from({ length: 9 }, (_, index) => `${9 + 7 * index} missed left-out`),
+    );
   });
 
   it("starts late what was left out where its predecessor has another follower", async () => {

@@ -50,12 +50,13 @@ end
 -- Opens the waiting slots of one follower; `waits` counts the direct followers of each record.
 local function openWaiting(plan, followed, waits)
   local follower, schedule, waitingSlot = unpack(followed)
-  local begun = watermarkOf(plan, follower, schedule)
-  if redis.call('HGET', schedulesKey, follower) ~= schedule then
-    plan.superseded[#plan.superseded + 1] = follower
+  local begun, after = watermarkOf(plan, follower, schedule), cjson.decode(waitingSlot).after
+  -- Its own followers would wait for no slot.
+  if plan.isLeft[after] or redis.call('HGET', schedulesKey, follower) ~= schedule then
+    plan.superseded[#plan.superseded + 1], plan.isLeft[follower] = follower, true
     return
   end
-  local isDirect = cjson.decode(waitingSlot).after == plan.policy
+  local isDirect = after == plan.policy
   for i, slot in ipairs(plan.slots) do
     if tonumber(slot) > tonumber(begun) then
       redis.call('HSET', waitingKey, follower .. '/' .. slot, waitingSlot)
@@ -129,7 +130,7 @@ local function readPlan()
   for i = 1, tonumber(recordCount) do
     plan.slots[i], plan.records[i], plan.changes[i] = nextArg(), nextArg(), nextArg()
   end
-  plan.followers, plan.superseded = {}, {}
+  plan.followers, plan.superseded, plan.isLeft = {}, {}, {}
   for i = 1, tonumber(followerCount) do plan.followers[i] = { nextArg(), nextArg(), nextArg() } end
   plan.slotsKey, plan.indexKey, plan.counterKeys, plan.daysKeys = nextKey(), nextKey(), {}, {}
   if #plan.followers > 0 then
