@@ -318,7 +318,7 @@ export class Scheduler implements Component {
     }
   }
 
-  /** Leaves policies, and so their followers, to the replica that put other schedules into force. */
+  /** Leaves policies and their followers to the replica that put other schedules into force. */
   #leave(names: readonly string[], nowMs: number): void {
     if (names.length === 0) return;
     if (this.#superseded.size === 0) this.#takeBackAtMs = nowMs + leftOutForMs;
