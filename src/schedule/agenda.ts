@@ -87,10 +87,11 @@ export class Agenda {
   /** Takes policies and those that follow them off the agenda; answers the names of all. */
   remove(names: readonly string[]): string[] {
     const own = [...this.#entries.values()].map(({ policy }) => policy);
-    const { all } = createFollowerMap([...own, ...this.#chained.values()]);
-    const found = names.filter((name) => this.find(name) !== undefined);
-    const gone = new Set(found.flatMap((name) => [name, ...all(name).map(({ policy }) => policy)]));
+    const { direct } = createFollowerMap([...own, ...this.#chained.values()]);
+    const gone = new Set(names.filter((name) => this.find(name) !== undefined));
+    // Goes on to the names that it adds.
     for (const name of gone) {
+      for (const follower of direct(name)) gone.add(follower);
       this.#entries.delete(name);
       this.#chained.delete(name);
     }

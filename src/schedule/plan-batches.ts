@@ -72,7 +72,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
   };
 }
 
-/** Plans the due slots of a follower without its chain: it must not start before its predecessor. */
+/** Plans the due slots of a follower without its chain: none starts before its predecessor. */
 function planFollowerAlone({ policy, source, watermarkMs }: Entry, { nowMs }: PlanningMoment) {
   const slotsMs = source.due(watermarkMs, nowMs);
   const newWatermarkMs = slotsMs.at(-1);

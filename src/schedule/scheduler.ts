@@ -71,8 +71,8 @@ export class Scheduler implements Component {
   #policies: readonly Policy[];
   /** Whether each policy is on the agenda by its own schedule. */
   #isAdopted = false;
-  /** The list that was last put on the agenda, or partly. */
-  #adopting: readonly Policy[] | undefined;
+  /** The list that is on the agenda; some of its policies by another schedule, or left. */
+  #known: readonly Policy[] | undefined;
   #tick: Ticker | undefined;
   #busy: Promise<void> | undefined;
   readonly #stopping = new AbortController();
@@ -179,8 +179,7 @@ export class Scheduler implements Component {
     const { ledger, log } = this.#options;
     const { nowMs } = moment;
     // What the list before left to others, a new one asks for again.
-    if (policies !== this.#adopting) this.#superseded.clear();
-    this.#adopting = policies;
+    if (policies !== this.#known) this.#superseded.clear();
     const wanted = new Map<string, Policy>();
     for (const policy of policies) {
       if (scheduleText(policy) !== undefined && !this.#superseded.has(policy.name)) wanted.set(policy.name, policy);
@@ -192,6 +191,7 @@ export class Scheduler implements Component {
       .map((one) => ({ ...one, ...defined({ from: this.#left.get(one.policy)?.schedule }) }));
     const begun = await ledger.openWatermarks(newOrChanged, nowMs);
     await this.#putOnAgenda({ policies, wanted }, begun, nowMs);
+    this.#known = policies;
     for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1) await this.#planDue(moment);
     if (this.#stopping.signal.aborted) return;
     // Another replica may have changed these meanwhile.
@@ -284,8 +284,7 @@ export class Scheduler implements Component {
       const { name } = entry.policy;
       if (isSuperseded === true) superseded.push(name);
       else if (watermarkMs !== undefined) this.#agenda.moveWatermark(entry, watermarkMs);
-      // A list that is being adopted asks for the schedules in force anyway.
-      if (this.#isAdopted) superseded.push(...supersededFollowers);
+      superseded.push(...supersededFollowers);
       if (fault === undefined) this.#faulty.delete(name);
       else {
         this.#faulty.set(name, nowMs + leftOutForMs);

@@ -23,7 +23,7 @@ function drawSet(random: SeededRandom): Policy[] {
     const everyMs = random.pick([5_000, 5_000, 7_000]);
     return testPolicy({ name, schedule: { kind: "every", everyMs, spreadMs: 0 } });
   });
-  for (const name of followers) {
+  for (const name of random.chance(0.5) ? followers : followers.toReversed()) {
     const { name: first, schedule, after } = random.pick(policies);
     const root = after?.root ?? { name: first, schedule: schedule as NonNullable<Policy["schedule"]> };
     const following = { policy: first, on: ["succeeded"], withinMs: 60_000, root } as const;
@@ -82,8 +82,18 @@ async function live(seed: number): Promise<{ readonly fixture: ChainFixture; rea
     for (const one of random.chance(0.5) ? replicas : replicas.toReversed()) {
       fixture.policies = one.set ?? [];
       if (random.chance(0.85)) await one.scheduler?.runOnce();
-      for (const task of fixture.queued.slice(-random.integer(0, 3))) await fixture.end(task);
+      for (const task of fixture.queued.slice(fixture.queued.length - random.integer(0, 3))) await fixture.end(task);
     }
+  }
+  // In the end both have the newest set: one takes back what they left to others.
+  fixture.policies = newest ?? [];
+  for (const replica of replicas) {
+    replica.set = newest;
+    replica.scheduler?.replace(fixture.policies);
+  }
+  for (let round = 0; round < 14; round += 1) {
+    fixture.nowMs += 5_000;
+    for (const { scheduler } of replicas) await scheduler?.runOnce();
   }
   return { fixture, lost };
 }
@@ -93,7 +103,11 @@ it.each(Array.from({ length: seeds }, (_, index) => index + 1))("loses and repea
   expect(lost).toEqual([]);
   const ids = fixture.queued.map(({ id }) => id);
   expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
-  for (const name of followers) {
+  const planned = await fixture.ledger.plannedUpTo(followers);
+  for (const policy of fixture.policies.filter(({ after }) => after !== undefined)) {
+    const { name } = policy;
+    expect((await fixture.audit(policy)).findings).toEqual([]);
+    expect(planned.get(name)).toBeGreaterThan(fixture.nowMs - 7_000);
     const started = (await fixture.records(name)).filter(([, state]) => state === "started");
     expect(started.filter(([, , detail]) => detail !== "followed")).toEqual([]);
   }
