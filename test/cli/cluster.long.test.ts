@@ -35,7 +35,8 @@ function start(...args: string[]): {
 /** The commit before this one, where there is a history (a shallow clone has none). */
 const before = spawnSync("git", ["rev-parse", "--verify", "--quiet", "HEAD~1"], { encoding: "utf8" }).stdout.trim();
 
-const numberIn = (text: string, label: string) => Number(new RegExp(`${label}\\s+(\\d+)`).exec(text)?.[1]);
+/** On one line: the next one may begin with the hour. */
+const numberIn = (text: string, label: string) => Number(new RegExp(`${label} +(\\d+)`).exec(text)?.[1]);
 
 describe("npm run cluster", () => {
   it("restarts three replicas: no lost slot, no second start, always a scheduler", async () => {
