@@ -137,6 +137,8 @@ interface Ends {
   readonly targets: readonly string[];
   readonly ends: readonly EndedWell[];
   readonly slots: readonly SlotRecord[];
+  /** When older ends were not read: when the oldest ended that was. */
+  readonly cutMs: number | undefined;
 }
 
 /** The targets, the slots, and what ended well among the newest of them, from `fromMs` on. */
@@ -158,7 +160,8 @@ async function readEnds(
   const ids = places.map(({ id }) => id);
   const targets = targetsOf(policy.action) ?? (await namedByNewest(ids, store)) ?? [targetFromMasks];
   const slots = await new SlotLedger(store).slots(policy.name, slotRecordsMax, span);
-  return { targets, ends, slots: slots.filter(({ kind }) => kind === policy.action.kind) };
+  const cutMs = all.length < endsReadMax ? undefined : all.at(-1)?.atMs;
+  return { targets, ends, slots: slots.filter(({ kind }) => kind === policy.action.kind), cutMs };
 }
 
 /** What had to end well: what the slots were for, without what has left since if more is left. */
@@ -236,6 +239,8 @@ export async function describeDeadline(
   if (endedWellMs !== undefined && endedWellMs <= atMs) return `${head}: kept at ${clock(endedWellMs)}`;
   if (!(await wasDue(policy, deadline, store))) return undefined;
   if (nowMs <= atMs) return `${head}: ${formatRoughly(atMs - nowMs)} left`;
+  const sinceMs = Math.max(known.cutMs ?? 0, (await new History(store).keptSinceMs(policy.name)) ?? 0);
+  if (sinceMs >= fromMs) return `${head}: not known whether it was kept, its ends are known since ${clock(sinceMs)}`;
   const late = `${head}: late, ${await whyLate(policy, deadline, known, store)}`;
   return endedWellMs === undefined ? late : `${late}; made up for ${formatRoughly(endedWellMs - atMs)} later`;
 }

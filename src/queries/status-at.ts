@@ -35,20 +35,22 @@ export async function readStatusAt(
 ): Promise<readonly PolicyAt[]> {
   const history = new History(store);
   const ledger = new SlotLedger(store);
-  const names = policies.map(({ name }) => name);
-  const [keptSince, ledgerSince] = [await history.keptSince(), await ledger.keptSince(names)];
   const found = new Map<string, PolicyAt>();
   for (const [span, group] of Map.groupBy(policies, spanOf)) {
     const groupNames = group.map(({ name }) => name);
     const slots = await readSlots(ledger, groupNames, span);
     const outcomes = Map.groupBy(await readNewest(history, groupNames, span), ({ policy }) => policy);
+    // After the records: what is dropped in between is not missed then.
+    const [ledgerSince, begun] = [await ledger.keptSince(groupNames), await ledger.begun(groupNames)];
+    const keptSince = await history.keptSince();
     const open: { readonly policy: Policy; readonly facts: Facts }[] = [];
     for (const policy of group) {
       const { name } = policy;
       const slot = slots.get(name);
       const ends = outcomes.get(name) ?? [];
       const named = targetsOf(policy.action) ?? (await namedInSpan(name, { ends, slot }, store));
-      const since = { outcomesSinceMs: keptSince.get(name), slotsSinceMs: ledgerSince.get(name) };
+      const slotsSinceMs = ledgerSince.get(name);
+      const since = { outcomesSinceMs: keptSince.get(name), slotsSinceMs, begunMs: begun.get(name) ?? slotsSinceMs };
       const facts = { span, slot, named, lastEnds: [], ...since };
       const known = { policy, span, ...judge(policy, ends, facts) };
       found.set(name, known);
@@ -141,7 +143,9 @@ interface Facts {
   /** How each target ended last, also after the span. */
   readonly lastEnds: readonly TargetState[];
   readonly outcomesSinceMs: number | undefined;
+  /** Since when its slots have records, and since when it is planned here. */
   readonly slotsSinceMs: number | undefined;
+  readonly begunMs: number | undefined;
 }
 
 type VerdictAt = Pick<PolicyAt, "verdict" | "why">;
@@ -186,22 +190,26 @@ function sinceThen(
   clock: (instantMs: number) => string,
 ): string {
   const later = lastEnds.find(({ target, last }) => open.includes(target) && last.finishedMs > span.toMs);
-  if (later !== undefined) return `; its last end is ${later.last.status}, ${clock(later.last.finishedMs)}`;
-  return outcomesSinceMs > span.fromMs ? `, or its end is no longer kept: all are since ${clock(outcomesSinceMs)}` : "";
+  const dropped =
+    outcomesSinceMs > span.fromMs ? `, or its end is no longer kept: all are since ${clock(outcomesSinceMs)}` : "";
+  if (later === undefined) return dropped;
+  return `${dropped}; its last end is ${later.last.status}, ${clock(later.last.finishedMs)}`;
 }
 
 /** A slot that no scheduler recorded, though the policy was planned at that time. */
 function judgeUnplanned(
   policy: Policy,
-  { span, slotsSinceMs }: Facts,
+  { span, slotsSinceMs, begunMs }: Facts,
   clock: (instantMs: number) => string,
 ): VerdictAt {
-  const dueAfter = (atMs: number) => createChainSource(policy)?.next(atMs) ?? Number.POSITIVE_INFINITY;
-  const dueMs = dueAfter(Math.max(span.fromMs - 1, slotsSinceMs ?? 0));
-  if (dueMs > span.toMs)
-    return slotsSinceMs !== undefined && dueAfter(span.fromMs - 1) <= span.toMs
-      ? { verdict: "new", why: `planned since ${clock(slotsSinceMs)}` }
-      : { verdict: "nothing-due", why: "" };
+  const dueAfter = (atMs = 0) =>
+    createChainSource(policy)?.next(Math.max(span.fromMs - 1, atMs)) ?? Number.POSITIVE_INFINITY;
+  if (dueAfter() > span.toMs) return { verdict: "nothing-due", why: "" };
+  if (begunMs !== undefined && dueAfter(begunMs) > span.toMs)
+    return { verdict: "new", why: `planned since ${clock(begunMs)}` };
+  const dueMs = dueAfter(slotsSinceMs);
+  if (slotsSinceMs !== undefined && dueMs > span.toMs)
+    return not(`not known: its slots are kept only since ${clock(slotsSinceMs)}`);
   const slot = `slot ${clock(dueMs)}`;
   if (slotsSinceMs === undefined) return not(`${slot} was due, and no scheduler knows the policy here`);
   return not(policy.after === undefined ? `${slot} was not planned` : `${slot} waits for ${policy.after.policy}`);

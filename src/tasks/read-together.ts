@@ -57,7 +57,9 @@ export async function readTogether(wish: ListWish, deps: ReadDependencies): Prom
 async function readAlone(wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
   const beganAtMs = await deps.nowMs();
   const reading = { ...(await read(wish)), beganAtMs };
-  if (isForWalk(wish, reading)) await share(wish, deps, { ...reading, token: "" });
+  // Then the feed has its items from no poll.
+  if (isForWalk(wish, reading) && !(await share(wish, deps, { ...reading, token: "" })))
+    deps.log.warn("poll.unshared", { ...wish.feed, count: reading.count });
   return toAnswer(wish, deps, reading);
 }
 

@@ -253,6 +253,20 @@ describe("syncline status --at", () => {
     ]);
   });
 
+  it("does not take a policy for new whose records of that time are dropped", async () => {
+    const minutely = nightly("minutely", { schedule: { kind: "every", everyMs: 60_000, spreadMs: 0 } });
+    await keepSet(store, [minutely]);
+    const [expectedWatermarkMs, newWatermarkMs] = [midnightMs - 1, midnightMs + 23 * hourMs];
+    await ledger.openWatermarks([{ policy: "minutely", schedule: "x" }], expectedWatermarkMs);
+    const records = Array.from({ length: 23 * 60 + 1 }, (_, minute) => ({
+      ...{ slotMs: midnightMs + minute * 60_000, state: "missed", detail: "outside-window" },
+    })) satisfies readonly SlotRecord[];
+    await ledger.record([{ policy: "minutely", expectedWatermarkMs, newWatermarkMs, records, tasks: [] }]);
+    const { code, out } = await status("--at", new Date(midnightMs + 6 * hourMs).toISOString(), "--json");
+    const why = expect.stringMatching(/^not known: its slots are kept only since .*06:20 UTC$/);
+    expect([code, JSON.parse(out)]).toMatchObject([1, { ok: false, policies: [{ verdict: "not", why }] }]);
+  });
+
   it("remembers a success before any number of skipped runs", async () => {
     const skipped = { status: "skipped", reason: "overlap" } as const;
     const hours = [0, 1, 2, 3, 4, 5].map((hour) => ({ hour }));

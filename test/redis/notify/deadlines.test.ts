@@ -1,6 +1,7 @@
 // Deadlines on a real Redis: what is late is told once a day, whichever replica dies when.
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Policy, PolicySet, Schedule } from "../../../src/config/policy-set.ts";
+import { outcomeLimitsDefault } from "../../../src/config/settings.ts";
 import type { EnqueueNotices, Notice } from "../../../src/model/notice.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import type { SlotRecord } from "../../../src/model/slot-record.ts";
@@ -110,10 +111,16 @@ async function recordOf(policy: string, records: readonly SlotRecord[]): Promise
 const idOf = (target: string, slot: number, origin: Outcome["origin"] = "schedule") =>
   taskId({ policy: "nightly", kind: "run", target, slotMs: slot, origin });
 
-async function end(target: string, finished: string, changes: Parameters<typeof testOutcome>[0] = {}, slot = slotMs) {
+async function end(
+  target: string,
+  finished: string,
+  changes: Parameters<typeof testOutcome>[0] = {},
+  slot = slotMs,
+  limits = outcomeLimitsDefault,
+) {
   const id = idOf(target, slot, changes.origin);
   const times = { slot: new Date(slot).toISOString(), finishedAt: new Date(at(finished)).toISOString() };
-  await new History(store).record(testOutcome({ taskId: id, target, ...times, ...changes }));
+  await new History(store, { limits }).record(testOutcome({ taskId: id, target, ...times, ...changes }));
 }
 
 const started: SlotRecord = { slotMs, state: "started", detail: "", kind: "run", targets: ["42", "43"] };
@@ -138,6 +145,17 @@ describe("a deadline", () => {
     expect(told()).toEqual([]);
     expect(await describeDeadline(nightly, { slotMs, nowMs }, store)).toBe(
       "expected by 06:00, so by 06:00 UTC: kept at 05:59 UTC",
+    );
+  });
+
+  it("is not known to be late once the ends of its time are dropped", async () => {
+    await record(started);
+    for (const target of ["42", "43"]) await end(target, "21T02:40");
+    const limits = { count: 2, forMs: 86_400_000 };
+    for (let run = 0; run < 14; run += 1)
+      await end("42", "22T02:40", { origin: "manual" }, at("22T02:30") + run, limits);
+    expect(await describeDeadline(nightly, { slotMs, nowMs: at("22T12:00") }, store)).toMatch(
+      /^expected by 06:00, so by 06:00 UTC: not known whether it was kept, its ends are known since /,
     );
   });
 
