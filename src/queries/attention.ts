@@ -20,6 +20,7 @@ import {
   type PolicyLine,
   pauseOf,
   readPolicyLines,
+  seenLine,
 } from "./policy-lines.ts";
 import { type QueryContext, type StateContext, type View, wholeView } from "./query-context.ts";
 import { describeMissingRoles, describeThrottle, isThrottledLong, showFeed } from "./service-words.ts";
@@ -71,7 +72,8 @@ export async function readAttention(
   const { set, store, target, readStates, view = wholeView } = context;
   const status = await readStatus(set, store, target);
   const { nowMs, services } = status;
-  const lines = await readPolicyLines(set.policies, store, { ...status, readStates });
+  const all = await readPolicyLines(set.policies, store, { ...status, readStates });
+  const lines = all.map((line) => seenLine(line, view));
   const counts = new Map<PolicyHealth, number>();
   for (const { health } of lines) counts.set(health, (counts.get(health) ?? 0) + 1);
   const items = [

@@ -11,7 +11,7 @@ import { RequestMeter } from "../simulate/request-meter.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
-import type { QueryContext } from "./query-context.ts";
+import { type QueryContext, seenPause } from "./query-context.ts";
 import { readKnownAhead, type TimeLine, timeLineEvents } from "./time-line.ts";
 
 /** A quarter of an hour, or an hour, of one service. */
@@ -61,12 +61,12 @@ const [policiesAtOnce, eventsAtOnce] = [200, 500];
  * `rest` every few milliseconds.
  */
 export async function readNextDay(
-  { store, set, readStates }: QueryContext,
+  { store, set, readStates, view }: QueryContext,
   hours: number,
   rest: () => Promise<void>,
 ): Promise<NextDay> {
   const nowMs = await redisTimeMs(store);
-  const { usualMs, ...known } = await readKnownAhead(store, set, readStates);
+  const { usualMs, pauses, ...known } = await readKnownAhead(store, set, readStates);
   const shown = { fromMs: Math.floor(nowMs / hourMs) * hourMs, toMs: nowMs + hours * hourMs };
   const range = { fromMs: nowMs, toMs: shown.toMs - 1 };
   const counts = new Counts(shown);
@@ -80,6 +80,7 @@ export async function readNextDay(
   const minutes = new MinuteMeter(peaksShown);
   const events = timeLineEvents({
     ...{ ...known, set, shown: set.policies, range, assumptions, rowsMax, seenMax },
+    pauses: pauses.map((pause) => seenPause(pause, view)),
     isDurationAssumed: false,
   });
   // Calendars are kept once they are made.

@@ -37,6 +37,7 @@ import {
   openTarget,
   readConflictTotals,
 } from "./open-conflicts.ts";
+import { seenPause, type View, withoutUnseenNote } from "./query-context.ts";
 import { targetWords } from "./task-words.ts";
 
 /**
@@ -175,6 +176,16 @@ export async function readPolicyLines(
     return rankOf(health) + (acknowledged !== undefined || !needsPerson[health] ? policyHealths.length : 0);
   });
   return [...ranks].toSorted(([a], [b]) => a - b).flatMap(([, group]) => group);
+}
+
+/** A line without the notes that the asker may not see. */
+export function seenLine(line: PolicyLine, view: View): PolicyLine {
+  const { pauses, late } = line;
+  if (!view.isNarrowed || (pauses.length === 0 && late === undefined)) return line;
+  return {
+    ...{ ...line, pauses: pauses.map((pause) => seenPause(pause, view)) },
+    late: late && { ...late, why: withoutUnseenNote(late.why, view) },
+  };
 }
 
 /** Adds the newest slot of each line. */

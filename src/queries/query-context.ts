@@ -3,6 +3,8 @@
 // for the web server.
 import type { PolicySet } from "../config/policy-set.ts";
 import { hasLabels } from "../model/label.ts";
+import type { Pause } from "../model/pause.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
 import { parseTaskId } from "../model/task.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
@@ -17,12 +19,13 @@ export interface Bounds {
 }
 
 /**
- * What an asker may see. `key`: the same for the same view. `sees`: whether this is part of it; a
- * `service` that is not known is not judged.
+ * What an asker may see. `key`: the same for the same view. `holds`: whether a policy of this name
+ * is part of it. `sees`: whether this is; a `service` that is not known is not judged.
  */
 export interface View {
   readonly key: string;
   readonly isNarrowed: boolean;
+  readonly holds: (policy: string) => boolean;
   readonly sees: (about: { readonly policy: string; readonly service?: string | undefined }) => boolean;
 }
 
@@ -40,8 +43,41 @@ export function seenOutcome<Told extends { readonly detail: string }>(outcome: T
   return view.isNarrowed ? { ...outcome, detail: withoutUnseen(outcome.detail, view) } : outcome;
 }
 
+/** A pause, without the words of a service: a policy in quarantine may have left it since. */
+export function seenPause(pause: Pause, { isNarrowed }: View): Pause {
+  return isNarrowed && pause.cause === "quarantine" ? { ...pause, note: "it failed too often in a row" } : pause;
+}
+
+/** A slot's record, without its note where that tells of what the asker may not see. */
+export function seenRecord(record: SlotRecord, view: View): SlotRecord {
+  const { note, ...rest } = record;
+  const seen = note === undefined ? undefined : seenNote(rest.detail, note, view);
+  return seen === undefined ? rest : { ...rest, note: seen };
+}
+
+/** The same of a text that ends with such a note: `slot 02:30 skipped (quarantine): …`. */
+export function withoutUnseenNote(text: string, view: View): string {
+  return text.replace(toldNote, (_told, detail: string, note: string) => {
+    const seen = seenNote(detail, note, view);
+    return seen === undefined ? "" : `: ${seen}`;
+  });
+}
+
+/** A deadline's sentence may go on after the note. */
+const toldNote = /(?<=\((predecessor|quarantine)\)): (.*?)(?=(?:; made up for [^;]+ later)?$)/s;
+
+/** A slot that was caught up after a quarantine has the note of that. */
+function seenNote(detail: string, note: string, view: View): string | undefined {
+  if (!view.isNarrowed) return note;
+  if (detail === "quarantine" || detail === "caught-up") return undefined;
+  if (detail !== "predecessor") return note;
+  // It begins with the predecessor, or with a task of it.
+  const [first = ""] = note.split(" ");
+  return view.holds(parseTaskId(first)?.policy ?? first) ? withoutUnseenNote(note, view) : undefined;
+}
+
 /** The view of one who is held to nothing. */
-export const wholeView: View = { key: "", isNarrowed: false, sees: () => true };
+export const wholeView: View = { key: "", isNarrowed: false, holds: () => true, sees: () => true };
 
 /** Where queries look. `set`: with what the view holds, only. */
 export interface QueryContext {
@@ -101,6 +137,7 @@ function narrow(set: PolicySet, { services, labels }: Bounds, key: string): Pick
   const view: View = {
     key,
     isNarrowed: true,
+    holds: (policy) => names.has(policy),
     sees: ({ policy, service }) =>
       (labels === undefined || names.has(policy)) && (service === undefined || (services?.has(service) ?? true)),
   };

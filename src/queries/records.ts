@@ -11,7 +11,7 @@ import { isAbout, isInForce, type Pause, showSubject } from "../model/pause.ts";
 import { deletionByHand, parseTaskId, runByHand } from "../model/task.ts";
 import { usualMsOf } from "../model/unusual.ts";
 import { findTaskInFlight, readTasksInFlight } from "../queue/tasks-in-flight.ts";
-import { slotsAround } from "../schedule/explain-slot.ts";
+import { describeRecord, slotsAround } from "../schedule/explain-slot.ts";
 import { Changes } from "../store/changes.ts";
 import type { FailedTask } from "../store/failed-tasks.ts";
 import { History, outcomePlaceMs } from "../store/history.ts";
@@ -21,8 +21,17 @@ import { redisTimeMs } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import { taskStores } from "./audit-policy.ts";
 import { findOutcomes, type OutcomeQuestion } from "./outcomes.ts";
-import { type PolicyLine, readPolicyLines } from "./policy-lines.ts";
-import { type QueryContext, type StateContext, seenOutcome, withoutUnseen } from "./query-context.ts";
+import { type PolicyLine, readPolicyLines, seenLine } from "./policy-lines.ts";
+import {
+  type QueryContext,
+  type StateContext,
+  seenOutcome,
+  seenPause,
+  seenRecord,
+  wholeView,
+  withoutUnseen,
+  withoutUnseenNote,
+} from "./query-context.ts";
 import { readSlotStory, readStoryOfTask, type SlotStory, taskIdsIn } from "./slot-story.ts";
 import type { TaskStory } from "./task-story.ts";
 
@@ -138,13 +147,16 @@ export function readNowMs({ store }: QueryContext): Promise<number> {
 }
 
 /** Reads how one policy is now. */
-export async function readLine({ store, readStates }: StateContext, policy: Policy): Promise<PolicyLine> {
+export async function readLine(
+  { store, readStates, view = wholeView }: StateContext & Partial<Pick<QueryContext, "view">>,
+  policy: Policy,
+): Promise<PolicyLine> {
   const nowMs = await redisTimeMs(store);
   const pauses = await readPauses(store);
   const services = [{ service: policy.service, ...(await readLimiterStatus(store, policy.service)) }];
   const [line] = await readPolicyLines([policy], store, { nowMs, pauses, services, readStates });
   if (line === undefined) throw new Error(`no line for ${policy.name}`);
-  return line;
+  return seenLine(line, view);
 }
 
 /** How long runs of a sync job that end well usually take, and of how many that is the median. */
@@ -235,7 +247,8 @@ export async function readPausesInForce({ store, set, view }: QueryContext): Pro
   const nowMs = await redisTimeMs(store);
   const all = await readPauses(store);
   const isSeen = (pause: Pause) => !view.isNarrowed || set.policies.some((policy) => isAbout(pause, policy));
-  return all.filter((pause) => isInForce(pause, nowMs) && isSeen(pause)).toSorted((a, b) => b.sinceMs - a.sinceMs);
+  const seen = all.filter((pause) => isInForce(pause, nowMs) && isSeen(pause)).map((pause) => seenPause(pause, view));
+  return seen.toSorted((a, b) => b.sinceMs - a.sinceMs);
 }
 
 /** Tells the story of the slot at an instant, or of the nearest one. */
@@ -248,7 +261,8 @@ export async function readStoryAt(context: QueryContext, policy: Policy, instant
 }
 
 /** The story without the tasks that the asker may not see, their names, and who asked for it. */
-async function ofView(story: SlotStory, { store, set, allServices, view }: QueryContext): Promise<SlotStory> {
+async function ofView(story: SlotStory, context: QueryContext): Promise<SlotStory> {
+  const { store, set, allServices, view } = context;
   if (!view.isNarrowed) return story;
   const { policy } = story;
   const ids = story.tasks.map(({ taskId }) => taskId);
@@ -265,7 +279,18 @@ async function ofView(story: SlotStory, { store, set, allServices, view }: Query
     waitsFor: task.waitsFor && withoutUnseen(task.waitsFor, view),
     outcome: task.outcome && seenOutcome(task.outcome, view),
   }));
-  return { ...story, tasks, verdict: story.origin === "manual" ? "by hand" : story.verdict };
+  return {
+    ...{ ...story, tasks, verdict: seenVerdict(story, context) },
+    deadline: story.deadline && withoutUnseenNote(story.deadline, view),
+    record: story.record && seenRecord(story.record, view),
+    pauses: story.pauses.map((pause) => seenPause(pause, view)),
+  };
+}
+
+function seenVerdict({ origin, policy, record, verdict }: SlotStory, { set, view }: QueryContext): string {
+  if (origin === "manual") return "by hand";
+  const own = set.policies.find(({ name }) => name === policy);
+  return record === null || own === undefined ? verdict : describeRecord(own, seenRecord(record, view));
 }
 
 /** Tells the story of a task; undefined: nothing is known of it, or the asker may not see it. */

@@ -13,7 +13,7 @@ import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { readFanOuts } from "../store/start-entry.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
-import { type QueryContext, withoutUnseen } from "./query-context.ts";
+import { type QueryContext, seenRecord, withoutUnseen } from "./query-context.ts";
 
 /** What became of a slot. `started`: at least one of its tasks has no outcome, or none any more. */
 export type SlotEnding = OutcomeStatus | "coalesced" | "started";
@@ -118,7 +118,7 @@ function toSlot(
   outcomes: Awaited<ReturnType<History["outcomes"]>>,
   view: QueryContext["view"],
 ): EndedSlot {
-  const { slotMs, state, detail, note } = record;
+  const { slotMs, state, detail, note } = seenRecord(record, view);
   if (state !== "started") return { slotMs, ending: state, durationMs: undefined, note: note ?? detail };
   const ended = ids.flatMap((id) => outcomes.get(id) ?? []);
   const endings = new Set<SlotEnding>(ended.map(({ status }) => status));

@@ -14,7 +14,7 @@ import { isAbout, type Pause, type PauseSubject, subjectKey } from "../model/pau
 import { reaches } from "../model/scope.ts";
 import type { Task } from "../model/task.ts";
 import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
-import type { QueryContext } from "../queries/query-context.ts";
+import { type QueryContext, seenPause } from "../queries/query-context.ts";
 import { readPausesInForce } from "../queries/records.ts";
 import { policyOf } from "./api/operation.ts";
 import { type Caller, checkScope, checkWhole, notYours } from "./identity.ts";
@@ -104,14 +104,15 @@ export async function resumeSubject(
   { reason, catchUp }: { readonly reason: string; readonly catchUp: boolean },
 ): Promise<ResumeResult> {
   await checkMayResume(acting, subject);
-  const { store, set, producer } = acting.context;
+  const { store, set, producer, view } = acting.context;
   const signal = AbortSignal.timeout(catchUpMsMax);
   const wish = catchUp ? { policies: set.policies, producer, signal } : undefined;
   const resumed = await resume(subject, wish, { store, set, by: acting.by(reason) });
   if (resumed.ended.length === 0) throw conflict("it is not paused", "GET /api/v1/pauses lists what is");
   const own = set.policies.filter((policy) => isAbout(subject, policy));
   const isOwn = (one: Pause) => own.some((policy) => isAbout(one, policy));
-  return { ...resumed, stillPaused: resumed.stillPaused.filter(isOwn) };
+  const seen = (pauses: readonly Pause[]) => pauses.map((one) => seenPause(one, view));
+  return { ...resumed, ended: seen(resumed.ended), stillPaused: seen(resumed.stillPaused.filter(isOwn)) };
 }
 
 /** A request may take so long. */

@@ -1,7 +1,10 @@
 import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
+import type { SlotRecord } from "../../../src/model/slot-record.ts";
 import { runByHand, taskId } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
+import { Quarantines } from "../../../src/store/pauses.ts";
+import type { Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { WebSessions } from "../../../src/store/web-sessions.ts";
 import type { Access } from "../../../src/web/access.ts";
@@ -10,15 +13,39 @@ import { surviveHostile } from "../../support/hostile-requests.ts";
 import { liveProcess, setOf } from "../../support/kept-set.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { webForTest } from "../../support/web-fixture.ts";
+import { type WebFixture, webForTest } from "../../support/web-fixture.ts";
 
 const ana = createToken({ name: "ana", scope: "read", services: [] });
 const limited = createToken({ name: "limited", scope: "read", services: ["other"] });
+const operator = createToken({ name: "op", scope: "operate", services: ["other"] });
+const hr = createToken({ name: "hr", scope: "read", services: [], labels: ["team=hr"] });
 const expired = createToken({ name: "old", scope: "read", services: [], lastDay: "2020-01-01" });
 
 const open = await webForTest();
 const guarded = await webForTest({ tokens: () => `# who may look\n${ana.line}\n${limited.line}\n${expired.line}\n` });
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+
+/** Records slots of a policy, oldest first, as the scheduler does. */
+async function recordSlots(store: Store, policy: string, records: readonly SlotRecord[]): Promise<void> {
+  const [fromMs = 0, toMs = 0] = [records[0], records.at(-1)].map((record) => record?.slotMs);
+  const ledger = new SlotLedger(store);
+  await ledger.openWatermarks([{ policy, schedule: "every hour" }], fromMs - 1);
+  await ledger.record([{ policy, expectedWatermarkMs: fromMs - 1, newWatermarkMs: toMs, records, tasks: [] }]);
+}
+
+const hourMs = 3_600_000;
+const everyHour = { kind: "every", everyMs: hourMs, spreadMs: 0 } as const;
+const [atTwo, atThree] = ["2026-11-21T02:00:00.000Z", "2026-11-21T03:00:00.000Z"];
+const atTwoMs = Date.parse(atTwo);
+
+/** Where the slot of two o'clock of a policy is told. */
+const placesOf = (policy: string) => [
+  ...[`/policies/${policy}/slots/${atTwo}`, `/api/v1/slots/${policy}/${atTwo}`],
+  ...[`/api/v1/policies/${policy}`, `/api/v1/policies/${policy}/slots`],
+];
+
+const textFor = async (web: WebFixture, path: string, { token }: typeof ana) =>
+  (await web.ask(path, bearer(token))).text();
 
 describe("without tokens", () => {
   it("answers to this machine's own names only", async () => {
@@ -70,11 +97,9 @@ describe("with tokens", () => {
       taskId({ policy, kind: "run", target: "42", slotMs: ms, origin: "schedule" }),
     );
     const [before = "", after = ""] = ids;
-    await new SlotLedger(own.store).openWatermarks([{ policy, schedule: "every hour" }], slotMs - 1);
     const started = { state: "started", detail: "", kind: "run" } as const;
     const records = [slotMs, nextMs].map((ms) => ({ slotMs: ms, ...started, targets: ["42"] }));
-    const planned = { policy, expectedWatermarkMs: slotMs - 1, newWatermarkMs: nextMs, records, tasks: [] };
-    await new SlotLedger(own.store).record([planned]);
+    await recordSlots(own.store, policy, records);
     const secret = { service: "main", detail: "of main only" };
     for (const [id, ms, more] of [
       [before, slotMs, secret],
@@ -99,6 +124,68 @@ describe("with tokens", () => {
       expect((await get(path)).text).not.toContain("of main only");
     for (const path of ["slots", `slots/${slot}`])
       expect((await get(`/api/v1/policies/${policy}/${path}`)).text).not.toContain("of main only");
+  });
+
+  it("shows a token of one team no reason of another team whose policy it follows", async () => {
+    const policy = "hr-report";
+    const root = { name: "fin-export", schedule: everyHour };
+    const after = { policy: root.name, on: ["succeeded" as const], withinMs: 60_000, root };
+    const within = { kind: "within", withinMs: 60_000 } as const;
+    const set = setOf([
+      testPolicy({ ...root, labels: { team: "fin" } }),
+      testPolicy({ name: policy, schedule: undefined, after, expect: within, labels: { team: "hr" } }),
+    ]);
+    const own = await webForTest({ story: {}, set, tokens: () => `${ana.line}\n${hr.line}` });
+    const note = "fin-export did not start: skipped (paused): a merger (ana)";
+    await recordSlots(own.store, policy, [{ slotMs: atTwoMs, state: "skipped", detail: "predecessor", note }]);
+    const late = { sinceMs: atTwoMs, fromMs: atTwoMs, atMs: atTwoMs + 60_000, toldMs: atTwoMs };
+    const why = `slot 02:00 UTC skipped (predecessor): ${note}`;
+    const state = JSON.stringify({ v: 1, expect: "x", judgedMs: atTwoMs, late: { ...late, why }, sinks: [] });
+    await own.store.redis.hset(own.store.key("notifications", "deadlines"), policy, state);
+    const pages = [...["", "policies"], ...["", "/days/2026-11-21"].map((part) => `policies/${policy}${part}`)];
+    for (const path of [...pages.map((page) => `/${page}`), ...placesOf(policy)]) {
+      const told = await Promise.all([ana, hr].map((by) => textFor(own, path, by)));
+      expect([path, told.map((text) => text.includes("merger"))]).toEqual([path, [true, false]]);
+    }
+    const story = JSON.parse(await textFor(own, `/api/v1/slots/${policy}/${atTwo}`, hr));
+    expect(story.verdict).toBe("not started: its predecessor did not end as after.on asks");
+  });
+
+  it("shows a token of one service no words of another one in a quarantine", async () => {
+    const [policy, follower] = ["payslips", "payslips-mail"];
+    const service = "other";
+    const root = { name: policy, schedule: everyHour };
+    const after = { policy, on: ["succeeded" as const], withinMs: 60_000, root };
+    const set = setOf([
+      testPolicy({ ...root, service }),
+      testPolicy({ name: follower, schedule: undefined, after, service }),
+    ]);
+    const tokens = () => [ana, limited, operator].map(({ line }) => line).join("\n");
+    const own = await webForTest({ story: {}, set, tokens });
+    const note = "the last ended failed (refused): the service says: of main only";
+    const skipped = { slotMs: atTwoMs, state: "skipped" } as const;
+    const caughtUp = { state: "started", detail: "caught-up", kind: "run" } as const;
+    await recordSlots(own.store, policy, [
+      { ...skipped, detail: "quarantine", note },
+      { ...caughtUp, targets: ["42"], slotMs: atTwoMs + hourMs, note: `${note}; resumed by ana` },
+    ]);
+    const stopped = { ...skipped, detail: "predecessor" };
+    await recordSlots(own.store, follower, [
+      { ...stopped, note: `${policy} did not start: skipped (quarantine): ${note}` },
+    ]);
+    const ending = { policy, slotMs: atTwoMs, isSuccess: false, note };
+    await new Quarantines(own.store).count(ending, { after: 1, forMs: 2 * hourMs });
+    const lists = ["pauses", "policies", "attention", "plan", `slots/${policy}/${atThree}`];
+    const paths = ["/", "/policies", `/policies/${policy}`, ...lists.map((list) => `/api/v1/${list}`)];
+    for (const path of [...paths, ...placesOf(policy), ...placesOf(follower)]) {
+      const told = await Promise.all([ana, limited].map((by) => textFor(own, path, by)));
+      expect([path, told.map((text) => text.includes("of main only"))]).toEqual([path, [true, false]]);
+    }
+    const { items } = JSON.parse(await textFor(own, `/api/v1/policies/${follower}/slots`, limited));
+    expect(items).toMatchObject([{ note: "payslips did not start: skipped (quarantine)" }]);
+    const resume = { method: "DELETE", ...bearer(operator.token) };
+    const { ended } = JSON.parse(await (await own.ask(`/api/v1/pauses/policy:${policy}?reason=x`, resume)).text());
+    expect(ended).toMatchObject([{ note: "it failed too often in a row" }]);
   });
 
   it("tells a token of one service of a wrong file, not what stands in it", async () => {
