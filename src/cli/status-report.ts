@@ -60,7 +60,7 @@ export function statusToJson({ status, lines, shown, isWell }: FullStatus): stri
 }
 
 function lineToJson(line: DetailedLine, nowMs: number): object {
-  const { policy, health, worst, usualMs, nextMs, pauses, slot, late, acknowledged, unusual, open } = line;
+  const { policy, health, worst, usualMs, nextMs, pauses, slot, late, acknowledged, unusual, openCount } = line;
   const { name, service, labels = {}, timezone } = policy;
   return {
     policy: name,
@@ -77,7 +77,7 @@ function lineToJson(line: DetailedLine, nowMs: number): object {
     unusual: unusual === undefined ? null : { target: unusual.target, findings: unusual.last.findings },
     next: toIso(nextMs),
     late: late === undefined ? null : { deadline: toIso(late.atMs), since: toIso(late.sinceMs), why: late.why },
-    openConflicts: open?.count ?? 0,
+    openConflicts: openCount ?? null,
     pauses,
     slot: slot === undefined ? null : { ...slot, slotMs: undefined, slot: toIso(slot.slotMs) },
     note: noteOf(line, nowMs),

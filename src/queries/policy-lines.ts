@@ -112,6 +112,8 @@ export interface PolicyLine {
   readonly late: Late | undefined;
   /** What is open at the service, beyond what `follow.conflictsMax` takes. */
   readonly open: OpenConflicts | undefined;
+  /** How many are open there, also no more than that; undefined: not known. */
+  readonly openCount: number | undefined;
 }
 
 /** A line with the newest slot that a scheduler planned; undefined: none. */
@@ -256,6 +258,7 @@ function toLine(
     missedMs: missedMs > 0 && missedMs > lastEndMs(state, isCurrent) ? missedMs : undefined,
     unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
     open: counted !== undefined && counted.count > (policy.follow.conflictsMax ?? 0) ? counted : undefined,
+    openCount: counted?.count,
   };
   // None was open any more after the last run that left some.
   const leftMs = Math.max(

@@ -38,7 +38,7 @@ export function toPolicyAnswer(line: PolicyLine) {
     unusual: line.unusual === undefined ? null : describeUnusual(line.unusual),
     next: toIso(line.nextMs),
     late: late === undefined ? null : { deadline: toIso(late.atMs), since: toIso(late.sinceMs), why: late.why },
-    openConflicts: line.open?.count ?? 0,
+    openConflicts: line.openCount ?? null,
     pause: pause === undefined ? null : toPauseAnswer(pause),
     ...where,
   };

@@ -56,7 +56,7 @@ export const policySchema = named("Policy", {
   unusual: z.string().nullable(),
   next: instant.nullable(),
   late: z.object({ deadline: instant, since: instant, why: z.string() }).nullable(),
-  openConflicts: z.int(),
+  openConflicts: z.int().nullable().meta({ description: "by the last whole reading of their list; null: not known" }),
   pause: pauseSchema.nullable(),
   file: z.string(),
   line: z.int(),

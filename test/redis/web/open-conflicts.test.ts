@@ -9,7 +9,7 @@ import { keepPolicySet } from "../../../src/store/kept-policies.ts";
 import { redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { runHere } from "../../support/commands-here.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { webForTest } from "../../support/web-fixture.ts";
+import { type WebFixture, webForTest } from "../../support/web-fixture.ts";
 import { type Story, setOfStory } from "../../support/web-story.ts";
 
 const of = (syncJob: number, more: Story[string]["more"] = {}) => ({
@@ -40,10 +40,11 @@ await walk(endedMs + 2, ["11", 2], ["111", 1], ["13", 3]);
 
 const attention = async () =>
   (await (await web.ask("/api/v1/attention")).json()) as { items: object[]; counts: object };
-const command = async (...args: string[]) => {
-  const { prefix, url } = web.parts.context().target;
+const commandAt = async ({ parts }: WebFixture, ...args: string[]) => {
+  const { prefix, url } = parts.context().target;
   return runHere([...args, "--prefix", prefix, "--redis-url", url]);
 };
+const command = (...args: string[]) => commandAt(web, ...args);
 const conflicts = {
   ...{ name: "payroll", state: "conflicts", since: new Date(endedMs + 1).toISOString() },
   what: "3 conflicts to settle at main (sync job 11: 2, 111: 1)",
@@ -73,6 +74,32 @@ it("status and the digest say the same", async () => {
     expect.stringMatching(/^payroll: 3 conflicts to settle at main .*: Ana, 4711$/),
     "had trouble, and well again now: settled (1)",
   ]);
+});
+
+/** The open conflicts of each policy, by the API and by `status`. */
+async function countsAt(one: WebFixture) {
+  const { items } = JSON.parse(await (await one.ask("/api/v1/policies")).text());
+  const { policies } = JSON.parse((await commandAt(one, "status", "--json")).out);
+  const byName = (all: Record<string, unknown>[], name: string) =>
+    Object.fromEntries(all.map((policy) => [policy[name], policy["openConflicts"]]));
+  return [byName(items, "name"), byName(policies, "policy")];
+}
+
+it("the count of a policy is also told where it is tolerated", async () => {
+  const counts = { payroll: 3, archive: 0, tolerant: 3, settled: 0 };
+  expect(await countsAt(web)).toEqual([counts, counts]);
+});
+
+it("no count is told of a list not read, or whose conflicts name no sync job", async () => {
+  const story = { archive: { endings: ["ok"], more: of(12) } } as const;
+  const own = await webForTest({ story });
+  await keepPolicySet(own.store, setOfStory(story), "host/1");
+  const unknown = { archive: null };
+  expect(await countsAt(own)).toEqual([unknown, unknown]);
+  const feed = { service: "main", repository: "HR", list: "conflictDetails" } as const;
+  const walk = { startedAtMs: nowMs, count: 1, whole: true, totals: new Map([["all", 1]]) };
+  await new FeedStore(own.store).endWalk(feed, walk);
+  await expect.poll(() => countsAt(own)).toEqual([unknown, unknown]);
 });
 
 it("known conflicts stay known after a run that ends well, until one leaves more", async () => {
