@@ -9,10 +9,15 @@ import { redisTimeMs } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import type { QueryContext } from "./query-context.ts";
 
+/** Items first seen since yesterday. `isMore`: at least so many. */
+interface FreshItems {
+  readonly count: number;
+  readonly isMore: boolean;
+}
+
 interface FeedLine {
   readonly note: FeedNote;
-  /** Items first seen since yesterday; `isMore`: at least so many. */
-  readonly fresh: { readonly count: number; readonly isMore: boolean };
+  readonly fresh: FreshItems;
   /** Why it is read whole again and again; undefined: it is not. */
   readonly whole: string | undefined;
 }
@@ -22,7 +27,7 @@ export interface OpenItems extends Pick<Feed, "service" | "repository"> {
   readonly list: "conflictDetails" | "approvals";
   readonly syncJobId: string | undefined;
   readonly open: number;
-  readonly fresh: number;
+  readonly fresh: FreshItems;
   /** The oldest open one is known since then, or longer; undefined: no longer kept. */
   readonly oldestMs: number | undefined;
   /** When it was counted. */
@@ -64,10 +69,11 @@ export async function readFeeds({ store, set }: QueryContext): Promise<FeedsView
   const feeds = new FeedStore(store);
   const read = async (note: FeedNote) => {
     const items = await readRecent(note.feed, feeds, nowMs - dayMs);
-    const fresh = items.filter(({ seenAtMs = 0 }) => seenAtMs > nowMs - dayMs).length;
+    const count = items.filter(({ seenAtMs = 0 }) => seenAtMs > nowMs - dayMs).length;
+    const isMore = count === itemsMax;
     const whole = Object.entries(costlyReasons).find(([reason]) => reason === note.costlyReason)?.[1];
-    const line = { note, whole, fresh: { count: fresh, isMore: fresh === itemsMax } };
-    return { line, open: await readOpen(note.feed, items, { feeds, nowMs }) };
+    const line = { note, whole, fresh: { count, isMore } };
+    return { line, open: await readOpen(note.feed, items, { feeds, nowMs, isMore }) };
   };
   const notes = await readFeedNotes(store, feedsOf(set));
   const sorted = notes.length > feedsMax ? await neediestFirst(notes, feeds) : notes;
@@ -110,7 +116,7 @@ export async function readFeedItems({ store }: QueryContext, feed: Feed, most: n
 async function readOpen(
   { service, repository, list }: Feed,
   items: readonly SeenItem[],
-  { feeds, nowMs }: { readonly feeds: FeedStore; readonly nowMs: number },
+  { feeds, nowMs, isMore }: { readonly feeds: FeedStore; readonly nowMs: number; readonly isMore: boolean },
 ): Promise<OpenItems[]> {
   if (!mayBeOpen(list)) return [];
   const totals = await feeds.allTotals({ service, repository, list });
@@ -126,10 +132,11 @@ async function readOpen(
   return [...jobs, { job: undefined, open: rest }].flatMap(({ job, open }): OpenItems[] => {
     if (open <= 0) return [];
     const seen = (byJob.get(job) ?? []).toSorted((a, b) => b.firstSeq - a.firstSeq);
-    const fresh = seen.filter(({ seenAtMs = 0 }) => seenAtMs > nowMs - dayMs).length;
+    const count = Math.min(open, seen.filter(({ seenAtMs = 0 }) => seenAtMs > nowMs - dayMs).length);
+    const fresh = { count, isMore: isMore && count < open };
     // So many are open: at best these are the newest, so the oldest is at least that old.
     const oldestMs = seen[open - 1]?.seenAtMs;
-    return [{ service, repository, list, syncJobId: job, open, fresh: Math.min(fresh, open), oldestMs, atMs }];
+    return [{ service, repository, list, syncJobId: job, open, fresh, oldestMs, atMs }];
   });
 }
 

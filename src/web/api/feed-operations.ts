@@ -19,7 +19,8 @@ export function feedOf({ set }: QueryContext, { service, repository, list }: Rec
 
 /** An answer about lists, of which there may be too many. */
 function ofLists(item: z.ZodType): z.ZodType {
-  const description = "lists that were read, and that this answer leaves out: there are too many";
+  const description =
+    "lists that were read, and that this answer leaves out: there are too many; as NDJSON or CSV in the header Syncline-Lists-Left-Out, unless 0";
   return z.object({ items: z.array(item), listsLeftOut: z.int().meta({ description }) });
 }
 
@@ -37,6 +38,7 @@ export const feedOperations: readonly ApiOperation[] = [
         ...note.feed,
         items: note.count,
         newSinceYesterday: fresh.count,
+        isNewSinceYesterdayAtLeast: fresh.isMore,
         lastRead: toIso(note.walkEndedAtMs),
         tookMs: note.walkTookMs ?? null,
         lastReadWhole: toIso(note.wholeWalkBeganAtMs),
@@ -79,7 +81,8 @@ function openOperation(path: string, name: string, summary: string, list: ListNa
     const items = open.filter((one) => one.list === list);
     return {
       items: items.map(({ service, repository, syncJobId = null, open: count, fresh, oldestMs, atMs }) => ({
-        ...{ service, repository, syncJobId, open: count, newSinceYesterday: fresh },
+        ...{ service, repository, syncJobId, open: count },
+        ...{ newSinceYesterday: fresh.count, isNewSinceYesterdayAtLeast: fresh.isMore },
         ...{ oldestSinceAtLeast: toIso(oldestMs), counted: toIso(atMs) },
       })),
       listsLeftOut: leftOut.filter((one) => one.list === list).length,

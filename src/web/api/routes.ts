@@ -120,6 +120,9 @@ function answer(
     Object.entries(lineForms).find(
       ([name, { type }]) => isList && (wanted === "" ? accepted.includes(type) : name === wanted),
     ) ?? [];
+  // In these forms an answer has its items only.
+  const leftOut = form !== undefined && isJsonObject(body) ? body["listsLeftOut"] : undefined;
+  if (typeof leftOut === "number" && leftOut > 0) c.header("syncline-lists-left-out", `${leftOut}`);
   const represent = () => {
     if (form === undefined) return new Representation(JSON.stringify(body), "application/json");
     const items = isJsonObject(body) && Array.isArray(body["items"]) ? body["items"].filter(isJsonObject) : [];

@@ -207,6 +207,10 @@ export const callerSchema = named("Caller", {
   labels: z.record(z.string(), z.string()).nullable(),
 });
 
+const isNewSinceYesterdayAtLeast = z
+  .boolean()
+  .meta({ description: "there may be more than newSinceYesterday: only the newest items are looked at" });
+
 /** A followed list. */
 export const feedSchema = named("Feed", {
   service: z.string(),
@@ -214,6 +218,7 @@ export const feedSchema = named("Feed", {
   list: z.string(),
   items: z.int(),
   newSinceYesterday: z.int(),
+  isNewSinceYesterdayAtLeast,
   lastRead: instant.nullable(),
   tookMs: z.number().nullable(),
   lastReadWhole: instant.nullable(),
@@ -242,6 +247,7 @@ export const openSchema = named("Open", {
   syncJobId: z.string().nullable(),
   open: z.int(),
   newSinceYesterday: z.int(),
+  isNewSinceYesterdayAtLeast,
   oldestSinceAtLeast: instant.nullable(),
   counted: instant,
 });

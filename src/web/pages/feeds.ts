@@ -45,7 +45,7 @@ export function feedsPage({ nowMs, lines, leftOut, open }: FeedsView): Html {
       state,
       html`<a class="name" href="${feedPath(feed)}">${showFeed(feed)}</a>${notes.map((words) => html`<span class="under">${words}</span>`)}`,
       `${count}`,
-      `${fresh.count}${fresh.isMore ? "+" : ""}`,
+      freshText(fresh),
       when(walkEndedAtMs, nowMs),
       tookText(walkTookMs),
       when(note.wholeWalkBeganAtMs, nowMs),
@@ -65,6 +65,10 @@ ${section("open", "Open at the services", openTable(open, nowMs))}
 ${section("lists", "Lists", table("Followed lists", columns, rows, { none }))}`;
 }
 
+function freshText({ count, isMore }: OpenItems["fresh"]): string {
+  return `${count}${isMore ? "+" : ""}`;
+}
+
 function openTable(open: readonly OpenItems[], nowMs: number): Html {
   const rows = open
     .slice(0, openShown)
@@ -75,7 +79,7 @@ function openTable(open: readonly OpenItems[], nowMs: number): Html {
         : html`<span class="name">${one.syncJobId}</span>`,
       html`<a href="${feedPath(one)}">${showFeed(one)}</a>`,
       `${one.open}`,
-      one.fresh === 0 ? nothing : `${one.fresh}`,
+      one.fresh.count === 0 && !one.fresh.isMore ? nothing : freshText(one.fresh),
       when(one.oldestMs, nowMs),
       when(one.atMs, nowMs),
     ]);

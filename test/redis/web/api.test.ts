@@ -231,13 +231,15 @@ it("counts what is open per sync job, of the last whole reading", async () => {
     { service: "main", repository: "HR", syncJobId: "4711", open: 3, newSinceYesterday: 3 },
     { syncJobId: null, open: 1 },
   ]);
-  expect((await get("/approvals")).body.items).toMatchObject([{ syncJobId: "42", open: 1, newSinceYesterday: 1 }]);
+  const approval = { syncJobId: "42", open: 1, newSinceYesterday: 1, isNewSinceYesterdayAtLeast: false };
+  expect((await get("/approvals")).body.items).toMatchObject([approval]);
 });
 
 it("tells how lists are read, and their newest items", async () => {
   const { items } = (await get("/feeds")).body;
   const feeds = new Map(items.map((item: Record<string, unknown>) => [item["list"], item]));
   expect(feeds.get("conflictDetails")).toMatchObject({ items: 5, newSinceYesterday: 5, failure: null });
+  expect(feeds.get("conflictDetails")).toMatchObject({ isNewSinceYesterdayAtLeast: false });
   expect(feeds.get("approvals")).toMatchObject({ fieldChanges: expect.stringContaining("state is gone") });
   const newest = (await get("/feeds/main/HR/conflictDetails/items?limit=2")).body.items;
   expect(newest.map(({ id }: Record<string, string>) => id)).toEqual(["c5", "c4"]);

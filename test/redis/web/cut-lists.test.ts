@@ -45,8 +45,27 @@ it("tells how many lists it leaves out, of all but those with something open", a
   expect(await get("/approvals")).toMatchObject({ items: [], listsLeftOut: 1 });
   const { items, listsLeftOut } = await get("/feeds");
   expect([items.length, listsLeftOut]).toEqual([600, 6]);
+  const headerOf = async (path: string) => (await web.ask(`/api/v1${path}`)).headers.get("syncline-lists-left-out");
+  const paths = ["feeds?format=csv", "feeds?format=ndjson", "approvals?format=csv"].map((path) => `/${path}`);
+  expect(await Promise.all(paths.map(headerOf))).toEqual(["6", "6", "1"]);
+  expect(await Promise.all(["/feeds", "/conflicts?format=csv"].map(headerOf))).toEqual([null, null]);
   expect(items.slice(0, 2)).toMatchObject([{ list: "conflictDetails" }, { failure: "it is locked" }]);
   expect(textOf(await (await web.ask("/feeds")).text())).toMatch(/600 lists .* 6 more were read and are not shown/);
+});
+
+it("says that more may be new than the five thousand items that it looks at", async () => {
+  const web = await webOf();
+  const feeds = new FeedStore(web.store);
+  const facts = { syncJobId: "42", startedAtMs: 1, finished: true, succeeded: true, label: undefined };
+  const ids = Array.from({ length: 5_001 }, (_, index) => `c${index}`);
+  const items = ids.map((id) => ({ id, fingerprint: id, ...facts }));
+  const feed = { service: "main", repository: last, list: "conflictDetails" } as const;
+  await feeds.takeIn(feed, { generation: 0 }, { items, sinceSeq: 0 });
+  await walk(feeds, last, items.length);
+  const cut = { newSinceYesterday: 5_000, isNewSinceYesterdayAtLeast: true };
+  for (const list of ["feeds", "conflicts"])
+    expect(JSON.parse(await (await web.ask(`/api/v1/${list}`)).text()).items).toMatchObject([cut]);
+  expect(textOf(await (await web.ask("/feeds")).text()).match(/ 5000\+ /g)).toHaveLength(2);
 });
 
 /** The rows of an audit's exports, by the links of its page. */
