@@ -10,7 +10,7 @@ import { isAbout, isInForce, type Pause, type PauseSubject, showSubject, subject
 import { parseTaskId, targetFromMasks, taskId } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
-import { newestDuePaused, newestPaused, type PlanningMoment } from "../schedule/plan-slots.ts";
+import { newestDuePaused, newestPaused, type ResumeMoment } from "../schedule/plan-slots.ts";
 import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
 import { Pauses, pausesMax, Quarantines, readPauses } from "../store/pauses.ts";
 import { readPolicyStates } from "../store/policy-states.ts";
@@ -122,10 +122,11 @@ export async function resume(
   const resumed = (wish?.policies ?? []).filter(
     (policy) => isAbout(subject, policy) && !stillPaused.some((one) => isAbout(one, policy)),
   );
+  const endMs = Math.max(...ended.map(({ untilMs }) => untilMs ?? nowMs));
   const { caughtUp, left } =
     wish === undefined
       ? { caughtUp: [], left: [] }
-      : await catchUp(resumed, { nowMs, pauses: all }, wish, { store, set, by });
+      : await catchUp(resumed, { nowMs, pauses: all, endMs }, wish, { store, set, by });
   const counts = { caughtUpCount: caughtUp.length, leftCount: left.length };
   const [first, firstLeft] = [caughtUp.slice(0, caughtUpRecordedMax), left.slice(0, caughtUpRecordedMax)];
   await change.end({ before: ended, after: { caughtUp: first, left: firstLeft, ...counts } });
@@ -134,7 +135,7 @@ export async function resume(
 
 async function catchUp(
   policies: readonly Policy[],
-  moment: PlanningMoment,
+  moment: ResumeMoment,
   { producer, signal }: CatchUp,
   { store, set, by }: PauseParts,
 ): Promise<Pick<ResumeResult, "caughtUp" | "left">> {
@@ -152,7 +153,7 @@ async function catchUp(
       continue;
     }
     const { records, watermarkMs } = await ledger.holdings(policy.name);
-    const skipped = newestPaused(policy, records, moment.nowMs);
+    const skipped = newestPaused(policy, records, moment);
     const dueMs = newestDuePaused(policy, watermarkMs, moment);
     const slotMs = skipped?.slotMs ?? dueMs;
     if (slotMs === undefined) continue;

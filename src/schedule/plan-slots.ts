@@ -174,13 +174,39 @@ function planLatest(slots: readonly number[], newest: number | undefined): SlotP
   );
 }
 
-/** The newest paused slot inside the catch-up window, if only closed times came after it. */
-export function newestPaused(policy: Policy, records: readonly SlotRecord[], nowMs: number): SlotRecord | undefined {
+/** The time of a resume, every pause that touched a slot, and when the resumed one ended. */
+export interface ResumeMoment extends PlanningMoment {
+  readonly endMs: number;
+}
+
+/**
+ * The newest slot that the resumed pause has skipped inside the catch-up window, if only closed
+ * times came after it.
+ */
+export function newestPaused(
+  policy: Policy,
+  records: readonly SlotRecord[],
+  moment: ResumeMoment,
+): SlotRecord | undefined {
   const newest = records.findLast(
     ({ state, detail }) => state !== "skipped" || detail === "paused" || detail === "quarantine",
   );
-  if (newest === undefined || newest.state !== "skipped") return undefined;
-  return nowMs - newest.slotMs <= windowOf(policy) ? newest : undefined;
+  if (newest === undefined || newest.state !== "skipped" || !wasPausedSince(policy, newest.slotMs, moment))
+    return undefined;
+  return moment.nowMs - newest.slotMs <= windowOf(policy) ? newest : undefined;
+}
+
+/**
+ * Whether a policy was paused from a slot on until the resumed pause ended, without a gap: one that
+ * takes another's place begins in the millisecond in which that one ends. Always so of a policy
+ * that follows another: its pauses count when its predecessor ends, and no record says when.
+ */
+function wasPausedSince(policy: Policy, slotMs: number, { pauses, endMs }: ResumeMoment): boolean {
+  if (policy.after !== undefined) return true;
+  let untilMs = slotMs;
+  for (const one of pausesOf(policy, pauses).toSorted((a, b) => a.sinceMs - b.sinceMs))
+    if (one.sinceMs <= untilMs) untilMs = Math.max(untilMs, one.untilMs ?? endMs);
+  return untilMs >= endMs;
 }
 
 /**
@@ -190,7 +216,7 @@ export function newestPaused(policy: Policy, records: readonly SlotRecord[], now
 export function newestDuePaused(
   policy: Policy,
   watermarkMs: number | undefined,
-  moment: PlanningMoment,
+  moment: ResumeMoment,
 ): number | undefined {
   if (watermarkMs === undefined) return undefined;
   const { nowMs } = moment;
@@ -201,7 +227,7 @@ export function newestDuePaused(
     const { state, reason } = skips.get(slotMs) ?? { state: "started", reason: "" };
     return { slotMs, state, detail: reason };
   });
-  return newestPaused(policy, records, nowMs)?.slotMs;
+  return newestPaused(policy, records, moment)?.slotMs;
 }
 
 function windowOf({ catchUpWindowMs }: Policy): number {

@@ -69,6 +69,34 @@ describe("syncline pause and resume", () => {
     );
   });
 
+  it("starts no slot of a pause that had ended, but one of a pause that was replaced", async () => {
+    const prefix = `${fixture.redis.prefix}-ended`;
+    const run = "service: main, run: { syncJobs: [1] }, schedule: { every: 1h }";
+    const slotMs = await fixture.inStore(prefix, async (store) => {
+      await keepPolicies(store, `  - { name: books, ${run} }\n  - { name: wages, ${run} }`);
+      const ledger = new SlotLedger(store);
+      const nowMs = await ledger.nowMs();
+      const minutesAgo = (minutes: number) => nowMs - minutes * 60_000;
+      const record = { slotMs: minutesAgo(40), state: "skipped", detail: "paused" } as const;
+      for (const [policy, untilMs] of Object.entries({ books: minutesAgo(10), wages: null })) {
+        const set = { v: 1, scope: "policy", name: policy, note: "x", actor: "ana", endedBy: null } as const;
+        const paused = { ...set, sinceMs: minutesAgo(50), untilMs };
+        await store.redis.hset(store.key("pauses"), pauseId(paused), JSON.stringify(paused));
+        await ledger.openWatermarks([{ policy, schedule: "x" }], record.slotMs - 1);
+        const marks = { expectedWatermarkMs: record.slotMs - 1, newWatermarkMs: nowMs };
+        await ledger.record([{ policy, ...marks, records: [record], tasks: [] }]);
+      }
+      return record.slotMs;
+    });
+    const resume = async (...of: string[]) => {
+      await fixture.command(prefix, "pause", ...of, "--reason", "x");
+      const { out } = await fixture.command(prefix, "resume", ...of, "--catch-up", "--json");
+      return JSON.parse(out).caughtUp;
+    };
+    expect(await resume("--service", "main")).toEqual([]);
+    expect(await resume("wages")).toMatchObject([{ policy: "wages", slotMs }]);
+  });
+
   it("names what it did not catch up when it is stopped", async () => {
     const prefix = `${fixture.redis.prefix}-stopped`;
     await fixture.command(prefix, "pause", "--all", "--reason", "freeze");

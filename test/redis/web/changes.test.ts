@@ -2,6 +2,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { once } from "../../../src/actions/once.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { pauseId } from "../../../src/model/pause.ts";
 import { parseTaskId, type Task, taskId } from "../../../src/model/task.ts";
 import { readTasksInFlight } from "../../../src/queue/tasks-in-flight.ts";
 import { Changes } from "../../../src/store/changes.ts";
@@ -310,7 +311,11 @@ describe("a resume with catch-up", async () => {
     const answer = await own.ask(path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
     return { id: answer.headers.get("x-request-id"), text: await answer.text() };
   };
-  const pause = () => ask("POST", "/api/v1/pauses", { target: "all", reason: "x" });
+  /** Since before the slots that are skipped. */
+  const pause = () => {
+    const paused = { v: 1, ...subjectOf("all"), note: "x", actor: "ana", sinceMs: 1, untilMs: null, endedBy: null };
+    return own.store.redis.hset(own.store.key("pauses"), pauseId(paused), JSON.stringify(paused));
+  };
   const resume = () => ask("DELETE", "/api/v1/pauses/all?reason=x&catchUp=true");
 
   it("names what it had no time for: in its answer, in the record, on the page", async () => {
