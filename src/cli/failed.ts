@@ -6,7 +6,7 @@ import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted, cutText, someNames } from "../core/plain-text.ts";
-import { type FailedItem, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
+import { type FailedItem, type FailedList, readFailed, type Selection, selectFailed } from "../queries/failed.ts";
 import { isSkippedBeside, taskWords } from "../queries/task-words.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
@@ -128,18 +128,18 @@ async function connect(options: RedisOptions, io: CommandIo, use: (connections: 
 
 async function showList({ store, queues }: Connections, options: ListOptions, io: CommandIo): Promise<void> {
   const { sink, corrected, limit, ids } = options;
-  const all = await readFailed(store, queues);
+  const list = await readFailed(store, queues);
   const policies = await policiesOf(options, store, io);
   const group = policies === undefined && sink === undefined ? { all: true as const } : { policies, sink };
-  const { meant } = selectFailed(all, { ids: [], ...group, corrected });
+  const { meant } = selectFailed(list, { ids: [], ...group, corrected });
   const shown = meant.toSorted((a, b) => failedMsOf(b) - failedMsOf(a));
   const seen = new Set(meant.map((item) => (item.type === "task" ? item.outcome.policy : item.notice.policy)));
   await checkKnown(store, { ...options, names: options.names.filter((name) => !seen.has(name)) });
   if (options.json) io.out(JSON.stringify(shown.slice(0, limit)));
-  else if (shown.length === 0) io.err(describeEmpty(all, { ...group, corrected }));
+  else if (shown.length === 0) io.err(describeEmpty(list, { ...group, corrected }));
   else io.out(failedTable(shown.slice(0, limit), ids === true, io));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
-  const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
+  const read = list.items.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
   const isCut = read.length === failedMax;
   const fromMs = isCut ? Date.parse(read.at(-1)?.finishedAt ?? "") : Number.NEGATIVE_INFINITY;
   if (sink === undefined) await reportReach(new History(store), { fromMs, isCut }, policies, io);
@@ -198,9 +198,9 @@ async function act(
 ): Promise<void> {
   const { policy, sink, all, corrected } = options;
   const group = { ...options, names: policy === undefined ? [] : [policy] };
-  const items = await readFailed(connections.store, connections.queues);
+  const list = await readFailed(connections.store, connections.queues, { ids });
   const policies = await policiesOf(group, connections.store, io);
-  const { meant, absent } = selectFailed(items, { ids, policies, sink, all, corrected });
+  const { meant, absent, isAll } = selectFailed(list, { ids, policies, sink, all, corrected });
   if (ids.length === 0 && meant.length === 0) await checkKnown(connections.store, group);
   if (ids.length === 0 && meant.length > 0 && options.yes !== true)
     throw new UsageError(
@@ -214,7 +214,7 @@ async function act(
   const before = await readTasksInFlight(store, [...(set?.services.keys() ?? [])], (name) => wanted.has(name));
   const results = name === "replay" ? await replay(meant, parts) : await discard(meant, parts);
   const done = results.filter(({ why }) => why === undefined);
-  const isPolicy = (id: string) => items.some((item) => item.type === "task" && item.outcome.policy === id);
+  const isPolicy = (id: string) => list.items.some((item) => item.type === "task" && item.outcome.policy === id);
   const notListed = absent.map((id) => ({
     id,
     why: isPolicy(id)
@@ -226,15 +226,20 @@ async function act(
   const skips = new Set(set?.policies.filter(isSkippedBeside).map(({ name }) => name));
   const isSkipped = again.some(({ policy }) => skips.has(policy));
   tellBusy(before.tasks, again, isSkipped, io);
-  if (ids.length === 0 && results.length === 0) io.err(describeEmpty(items, { policies, sink, all, corrected }));
+  if (ids.length === 0 && results.length === 0) io.err(describeEmpty(list, { policies, sink, all, corrected }));
+  if (!isAll) {
+    const others = "when they are off the list, give the command again for the others";
+    io.err(`only the newest ${failedMax} failed tasks were looked at: ${others}`);
+    io.exitCode = 1;
+  }
   if (name === "replay" && done.length > 0 && (await readPresence(connections.store)).workers === 0)
     io.err("no worker is alive: what is queued starts when one does");
 }
 
 /** Why a group has nothing on the failed list: what ended well since is left out. */
-function describeEmpty(items: readonly FailedItem[], { corrected, ...group }: Omit<Selection, "ids">): string {
+function describeEmpty(list: FailedList, { corrected, ...group }: Omit<Selection, "ids">): string {
   if (corrected === true) return "nothing on the failed list fits";
-  const { length } = selectFailed(items, { ids: [], ...group, corrected: true }).meant;
+  const { length } = selectFailed(list, { ids: [], ...group, corrected: true }).meant;
   if (length === 0) return "nothing on the failed list fits";
   return `nothing is left to mend: ${counted(length, "task")} failed, but the same sync job has ended well since; --corrected takes them, too`;
 }

@@ -15,6 +15,12 @@ export type FailedItem =
   | ({ readonly type: "task"; readonly id: string } & FailedTask)
   | ({ readonly type: "delivery"; readonly id: string } & FailedDelivery);
 
+/** What was read of the failed list. `isAll`: no older task was left out. */
+export interface FailedList {
+  readonly items: readonly FailedItem[];
+  readonly isAll: boolean;
+}
+
 /** How a command selects entries: by ids, or by exactly one group. */
 export interface Selection {
   readonly ids: readonly string[];
@@ -29,29 +35,32 @@ export interface Selection {
 /** How many deliveries are read of each sink: all that are kept. */
 const deliveriesMax = 10_000;
 
-/** All failures: tasks first, then deliveries by sink, each the newest first. */
+/**
+ * All failures: tasks first, then deliveries by sink, each the newest first. Of very many tasks
+ * these are the newest, and those of `ids`.
+ */
 export async function readFailed(
   store: Store,
   queues: NoticeQueues,
-  failed = new FailedTasks(store),
-): Promise<readonly FailedItem[]> {
-  const [tasks, sinks] = await Promise.all([failed.all(), new SinkStore(store).all()]);
+  { ids, failed = new FailedTasks(store) }: { readonly ids?: readonly string[]; readonly failed?: FailedTasks } = {},
+): Promise<FailedList> {
+  const [tasks, isCut, sinks] = await Promise.all([failed.all(ids), failed.isCut(), new SinkStore(store).all()]);
   const items: FailedItem[] = tasks.map((task) => ({ type: "task", id: task.outcome.taskId, ...task }));
   for (const { name } of sinks) {
     for (const delivery of await queues.failed(name, deliveriesMax))
       items.push({ type: "delivery", id: delivery.notice.id, ...delivery });
   }
-  return items;
+  return { items, isAll: !isCut };
 }
 
 /**
- * The selected entries, and the ids that do not exist.
+ * The selected entries, and the ids that do not exist. `isAll`: the list has no others to select.
  * @throws UsageError when nothing is named, or both ids and a group.
  */
 export function selectFailed(
-  items: readonly FailedItem[],
+  { items, isAll }: FailedList,
   { ids, policies, sink, all, corrected }: Selection,
-): { readonly meant: readonly FailedItem[]; readonly absent: readonly string[] } {
+): { readonly meant: readonly FailedItem[]; readonly absent: readonly string[]; readonly isAll: boolean } {
   const isGroup = policies !== undefined || sink !== undefined || all === true;
   if (isGroup === ids.length > 0)
     throw new UsageError("name ids, or one of: policy NAME, label NAME=VALUE, sink NAME, all");
@@ -67,7 +76,8 @@ export function selectFailed(
     return item.type === "task" && policies?.has(item.outcome.policy) === true;
   });
   const there = new Set(meant.map(({ id }) => id));
-  return { meant, absent: ids.filter((id) => !there.has(id)) };
+  const absent = ids.filter((id) => !there.has(id));
+  return { meant, absent, isAll: isAll || ids.length > 0 || sink !== undefined };
 }
 
 /** The entry for the record of changes. */

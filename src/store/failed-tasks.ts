@@ -48,9 +48,10 @@ export class FailedTasks {
     this.#readStates = readStates;
   }
 
-  /** Returns the failed tasks, newest first; at most `failedMax`. */
-  async all(): Promise<readonly FailedTask[]> {
-    const placed = (await this.#listed()).map((id) => ({ id, policy: parseTaskId(id)?.policy ?? "" }));
+  /** Returns the `failedMax` newest failed tasks, newest first, then those named of the others. */
+  async all(named: readonly string[] = []): Promise<readonly FailedTask[]> {
+    const ids = new Set([...(await this.#listed()), ...(await this.listed(named))]);
+    const placed = [...ids].map((id) => ({ id, policy: parseTaskId(id)?.policy ?? "" }));
     const byPolicy = [...Map.groupBy(placed, ({ policy }) => policy)];
     // Read before the outcomes: what ends in between changes the state again.
     const states = await this.#readStates(byPolicy.map(([policy]) => policy));
@@ -66,6 +67,11 @@ export class FailedTasks {
     }
     this.#known = known;
     return placed.flatMap(({ policy, id }) => known.get(policy)?.tasks.get(id) ?? []);
+  }
+
+  /** Whether `all` leaves older ones out. */
+  async isCut(): Promise<boolean> {
+    return (await this.#store.redis.zcard(failedKey(this.#store))) > failedMax;
   }
 
   /** Which of these tasks are on the list: not dealt with yet. */

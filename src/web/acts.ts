@@ -164,10 +164,14 @@ function partsOf({ context: { store, producer }, by }: Acting, reason: string) {
   return { store, producer, by: by(reason) };
 }
 
-/** What became of entries of the failed list. `into`: the new task. */
+/**
+ * What became of entries of the failed list. `into`: the new task. `isAll`: no older task of it was
+ * left out.
+ */
 export interface FailedListResult {
   readonly done: readonly { readonly id: string; readonly into?: string | undefined }[];
   readonly left: readonly { readonly id: string; readonly why: string }[];
+  readonly isAll: boolean;
   readonly requestId: string;
 }
 
@@ -177,11 +181,13 @@ export interface FailedSelection extends Omit<Selection, "policies"> {
   readonly label?: string | undefined;
 }
 
-/** The failed list as the caller sees it: notices go to sinks, which belong to no service. */
-export async function failedOf({ store, notices, failedTasks, view }: QueryContext): Promise<readonly FailedItem[]> {
-  return (await readFailed(store, notices, failedTasks)).filter(seenBy(view));
+/** An entry of the failed list, if the caller sees it. */
+export async function failedOf({ store, notices, failedTasks: failed, view }: QueryContext, id: string) {
+  const { items } = await readFailed(store, notices, { ids: [id], failed });
+  return items.find((item) => item.id === id && seenBy(view)(item));
 }
 
+/** Notices go to sinks, which belong to no service. */
 function seenBy(view: QueryContext["view"]): (item: FailedItem) => boolean {
   return (item) => (item.type === "task" ? view.sees(item.outcome) : !view.isNarrowed);
 }
@@ -200,7 +206,7 @@ export function replayFailed(
     const isLater = (item: FailedItem) =>
       isRepeat && item.type === "task" && Date.parse(item.outcome.finishedAt) > atMs;
     const why = "it failed after the first request with this Idempotency-Key: send one with another key";
-    const { done, left, requestId } = await changeFailed(acting, meant, async (items) => {
+    const { done, left, ...rest } = await changeFailed(acting, meant, async (items) => {
       const [later, own] = [items.filter(isLater), items.filter((item) => !isLater(item))];
       return [...(await replay(own, { ...partsOf(acting, reason), ...of })), ...later.map((item) => ({ item, why }))];
     });
@@ -208,7 +214,7 @@ export function replayFailed(
     const doneBefore = [...before]
       .filter(([id]) => !now.has(id))
       .map(([id, into]) => ({ id, into: into || undefined }));
-    return { done: [...doneBefore, ...done], left: left.filter(({ id }) => !before.has(id)), requestId };
+    return { done: [...doneBefore, ...done], left: left.filter(({ id }) => !before.has(id)), ...rest };
   });
 }
 
@@ -242,10 +248,12 @@ async function changeFailed(
 ): Promise<FailedListResult> {
   const { context, caller } = acting;
   const policies = policiesMeant(context, policy, label);
-  const all = await readFailed(context.store, context.notices, context.failedTasks);
-  const { meant, absent } = selectFailed(all.filter(seenBy(context.view)), { ...selection, policies });
+  const { store, notices, failedTasks: failed, view } = context;
+  const list = await readFailed(store, notices, { ids: selection.ids, failed });
+  const seen = { ...list, items: list.items.filter(seenBy(view)) };
+  const { meant, absent, isAll } = selectFailed(seen, { ...selection, policies });
   // The answer calls them absent as any other: only the record of changes tells.
-  const theirs = all.filter(({ id }) => absent.includes(id));
+  const theirs = list.items.filter(({ id }) => absent.includes(id));
   if (theirs.length > 0)
     acting.refuse(notYours(`caller "${caller.name}" may not see ${someNames(theirs.map(({ id }) => id))}`).problem);
   const results = await act(meant);
@@ -255,6 +263,7 @@ async function changeFailed(
       ...results.flatMap(({ item, why }) => (why === undefined ? [] : [{ id: item.id, why }])),
       ...absent.map((id) => ({ id, why: "not on the failed list" })),
     ],
+    isAll,
     requestId: requestIdOf(acting),
   };
 }

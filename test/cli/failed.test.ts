@@ -212,6 +212,21 @@ describe("syncline failed, tasks", () => {
     expect(value).toMatchObject([{ what: "discard", reason: "retired" }]);
   });
 
+  it("finds an old task of a long list by its id, and says what a group leaves out", async () => {
+    const prefix = `${fixture.redis.prefix}-many`;
+    const old = await ended(prefix, {});
+    await fixture.inStore(prefix, ({ redis, key }) => {
+      const newer = Array.from({ length: 20_000 }, (_, index) => `newer__run__${index}__1`);
+      return redis.zadd(key("failed"), ...newer.flatMap((id) => [clockMs + 1, id]));
+    });
+    const discard = (...args: string[]) => json(prefix, "failed", "discard", ...args, "--reason", "retired");
+    const group = await discard("--policy", "nightly", "--yes");
+    expect([group.code, group.value.done]).toEqual([1, []]);
+    expect(group.err).toContain("only the newest 20000 failed tasks were looked at: when they are off the list");
+    const { code, value, err } = await discard(old);
+    expect([code, value, err]).toEqual([0, { v: 1, done: [{ id: old }], left: [] }, ""]);
+  });
+
   it("says what is wrong with what was asked", async () => {
     const prefix = `${fixture.redis.prefix}-wrong`;
     const failed = await ended(prefix, {});

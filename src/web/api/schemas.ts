@@ -333,6 +333,9 @@ export const startedSchema = named("Started", { tasks: z.array(z.string()), work
 export const failedListResultSchema = named("FailedListResult", {
   done: z.array(z.object({ id: z.string(), into: z.string().optional() })),
   left: z.array(z.object({ id: z.string(), why: z.string() })),
+  isAll: z.boolean().meta({
+    description: "the whole list was looked at: otherwise ask again for its older tasks, when these are off it",
+  }),
 });
 
 /** What is wrong with policy files. `line`: 0 for what is about a whole file. */

@@ -458,7 +458,7 @@ function startedAt({ tasks: [only, ...others], requestId }: StartResult, list: s
 }
 
 async function failedTask({ context }: KeyedActing, id: string) {
-  const item = (await failedOf(context)).find((one) => one.id === id);
+  const item = await failedOf(context, id);
   if (item?.type === "task") return item;
   throw notFound(`${id} is not on the failed list`, "it was replayed or discarded, or is too old");
 }

@@ -185,6 +185,19 @@ describe("each change", () => {
     expect([status, body.detail]).toEqual([503, expect.stringContaining("not known whether this was done")]);
   });
 
+  it("finds an old failed task by its id, and tells when a group may be a part", async () => {
+    const { redis, key } = web.store;
+    const { outcome, id } = (await send("GET", "/failed", undefined)).body.items.at(-1);
+    const newer = Array.from({ length: 20_000 }, (_, index) => `newer__run__${index}__1`);
+    await redis.zadd(key("failed"), ...newer.flatMap((one) => [Date.now() + 3_600_000, one]));
+    const discard = async (meant: object) => (await post("/failed/discard", { ...meant, reason: "x" })).body;
+    expect(await discard({ policy: outcome.policy })).toMatchObject({ done: [], isAll: false });
+    const form = await web.ask(`/discard?of=${id}`, { headers: { authorization: `Bearer ${ana.token}` } });
+    expect(form.status).toBe(200);
+    expect(await discard({ ids: [id] })).toMatchObject({ done: [{ id }], left: [], isAll: true });
+    await redis.zrem(key("failed"), ...newer);
+  });
+
   it("refuses a label that no policy has, instead of doing nothing", async () => {
     const { status, body } = await post("/failed/discard", { label: "team=finanze", reason: "again" });
     expect([status, body.detail]).toEqual([404, "no policy has the label team=finanze"]);
@@ -408,7 +421,7 @@ describe("a start under a key", () => {
     const { body } = await ask();
     const done = expect.arrayContaining(meant.map((id: string) => ({ id, into })));
     const left = [{ id: into, why: expect.stringContaining("after the first request") }];
-    expect([body, body.done.length]).toEqual([{ done, left }, meant.length]);
+    expect([body, body.done.length]).toEqual([{ done, left, isAll: true }, meant.length]);
     expect(await listed()).toEqual([into]);
   });
 
@@ -542,7 +555,8 @@ describe("a change is refused, and the attempt recorded", () => {
       await post("/failed/discard", { policy: "invoices", reason: "x" }, { by }),
     ];
     expect(asked.map(({ status }) => status)).toEqual(asked.map(() => 404));
-    expect((await post("/failed/discard", { all: true, reason: "x" }, { by })).body).toEqual({ done: [], left: [] });
+    const discarded = await post("/failed/discard", { all: true, reason: "x" }, { by });
+    expect(discarded.body).toEqual({ done: [], left: [], isAll: true });
     expect((await send("GET", "/failed", undefined)).body.items).not.toEqual([]);
     expect(await inFlight("personnel")).toEqual([task]);
     expect(lastRefusal()?.actor).toBe("other");
