@@ -121,6 +121,34 @@ describe("the alerts", () => {
     expect(await playRules([file], [{ name: "lost", series, expect: expected }])).toContain("SUCCESS");
   });
 
+  it("outlast a scrape without shared gauges, and end when nothing waits", async () => {
+    const ofQueue = 'namespace="a",job="s",service="main",queue="actions"';
+    const ofSink = 'namespace="a",job="s",sink="ops"';
+    const [oldestTask, tasks] = [
+      `syncline_queue_oldest_timestamp_seconds{${ofQueue}}`,
+      `syncline_queue_tasks{${ofQueue},state="waiting"}`,
+    ];
+    const [oldestNotice, notices] = [
+      `syncline_sink_oldest_timestamp_seconds{${ofSink}}`,
+      `syncline_sink_queue{${ofSink}}`,
+    ];
+    const throttledUntil = 'syncline_throttled_until_timestamp_seconds{namespace="a",job="s",service="main"}';
+    const [oldest, waiting] = ["0x20 stale 0x5", "5x20 stale 5x5"];
+    const unread = {
+      SynclineBacklogOld: { [oldestTask]: oldest, [tasks]: waiting },
+      SynclineSinkStuck: { [oldestNotice]: oldest, [notices]: waiting },
+      SynclineServiceThrottled: { [throttledUntil]: "3000x20 stale 3000x5" },
+    };
+    const [gone, drained] = ["0x20 stale", "5x20 0x6"];
+    const ended = {
+      SynclineBacklogOld: { [oldestTask]: gone, [tasks]: drained },
+      SynclineSinkStuck: { [oldestNotice]: gone, [notices]: drained },
+    };
+    const at21 = (courses: Readonly<Record<string, Course["series"]>>, isFiring: boolean) =>
+      Object.entries(courses).map(([alert, series]) => toTest(alert, { series, atMinute: 21 }, isFiring));
+    expect(await play([...at21(unread, true), ...at21(ended, false)])).toContain("SUCCESS");
+  });
+
   it("are held back by a throttle for two hours, however long it stands", async () => {
     const ofMain = 'namespace="a",job="s",service="main"';
     const series = {

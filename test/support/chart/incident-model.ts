@@ -204,7 +204,9 @@ class Release {
       "syncline_breaker_open",
       "syncline_throttled_until_timestamp_seconds",
       "syncline_queue_oldest_timestamp_seconds",
+      "syncline_queue_tasks",
       "syncline_sink_oldest_timestamp_seconds",
+      "syncline_sink_queue",
     ] as const)
       metrics.clear(name);
   }
@@ -223,12 +225,11 @@ class Release {
     if (main === "throttles")
       metrics.set("syncline_throttled_until_timestamp_seconds", { service: "main" }, minute * 60 + 30);
     const waiting = this.#policies.flatMap(({ dueMinute }) => dueMinute ?? []);
-    if (!roles.includes("worker") && waiting.length > 0)
-      metrics.set(
-        "syncline_queue_oldest_timestamp_seconds",
-        { service: "main", queue: "actions" },
-        Math.min(...waiting) * 60,
-      );
+    const queue = { service: "main", queue: "actions" } as const;
+    const count = roles.includes("worker") ? 0 : waiting.length;
+    metrics.set("syncline_queue_tasks", { ...queue, state: "waiting" }, count);
+    if (count > 0) metrics.set("syncline_queue_oldest_timestamp_seconds", queue, Math.min(...waiting) * 60);
+    metrics.set("syncline_sink_queue", { sink: "ops" }, isSinkStuck ? 1 : 0);
     if (isSinkStuck) {
       this.#stuckSince ??= minute;
       metrics.set("syncline_sink_oldest_timestamp_seconds", { sink: "ops" }, this.#stuckSince * 60);
