@@ -228,8 +228,7 @@ async function act(
   tellBusy(before.tasks, again, isSkipped, io);
   if (ids.length === 0 && results.length === 0) io.err(describeEmpty(list, { policies, sink, all, corrected }));
   if (!isAll) {
-    const others = "when they are off the list, give the command again for the others";
-    io.err(`only the newest ${failedMax} failed tasks were looked at: ${others}`);
+    io.err(`only the newest ${failedMax} failed tasks were looked at: name older ones by id, or discard these first`);
     io.exitCode = 1;
   }
   if (name === "replay" && done.length > 0 && (await readPresence(connections.store)).workers === 0)

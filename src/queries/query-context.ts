@@ -64,14 +64,17 @@ export function withoutUnseenNote(text: string, view: View): string {
 }
 
 /** A deadline's sentence may go on after the note. */
-const toldNote = /(?<=\((predecessor|quarantine)\)): (.*?)(?=(?:; made up for [^;]+ later)?$)/s;
+const toldNote =
+  /(?<=\((predecessor|quarantine|after-within|stale-input)\)): (.*?)(?=(?:; made up for [^;]+ later)?$)/s;
+
+/** Notes that begin with another policy, or with a task of it. */
+const tellsOfOther = new Set(["predecessor", "followed", "after-within", "stale-input"]);
 
 /** A slot that was caught up after a quarantine has the note of that. */
 function seenNote(detail: string, note: string, view: View): string | undefined {
   if (!view.isNarrowed) return note;
   if (detail === "quarantine" || detail === "caught-up") return undefined;
-  if (detail !== "predecessor") return note;
-  // It begins with the predecessor, or with a task of it.
+  if (!tellsOfOther.has(detail)) return note;
   const [first = ""] = note.split(" ");
   return view.holds(parseTaskId(first)?.policy ?? first) ? withoutUnseenNote(note, view) : undefined;
 }

@@ -74,7 +74,7 @@ function stopOf({ after, slotMs }: WaitingSlot, predecessor: PredecessorState, o
     case "open":
       return undefined;
     case "nothing":
-      return `nothing is known any more of the slot of ${after}`;
+      return `${after} has no record of the slot any more`;
     case "not-started":
       return `${after} did not start: ${describeState(predecessor.record)}`;
     case "ended": {

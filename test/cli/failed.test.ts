@@ -222,7 +222,7 @@ describe("syncline failed, tasks", () => {
     const discard = (...args: string[]) => json(prefix, "failed", "discard", ...args, "--reason", "retired");
     const group = await discard("--policy", "nightly", "--yes");
     expect([group.code, group.value.done]).toEqual([1, []]);
-    expect(group.err).toContain("only the newest 20000 failed tasks were looked at: when they are off the list");
+    expect(group.err).toContain("only the newest 20000 failed tasks were looked at: name older ones by id");
     const { code, value, err } = await discard(old);
     expect([code, value, err]).toEqual([0, { v: 1, done: [{ id: old }], left: [] }, ""]);
   });

@@ -334,7 +334,7 @@ export const failedListResultSchema = named("FailedListResult", {
   done: z.array(z.object({ id: z.string(), into: z.string().optional() })),
   left: z.array(z.object({ id: z.string(), why: z.string() })),
   isAll: z.boolean().meta({
-    description: "the whole list was looked at: otherwise ask again for its older tasks, when these are off it",
+    description: "the whole list was looked at: otherwise name its older tasks by id, or discard these first",
   }),
 });
 

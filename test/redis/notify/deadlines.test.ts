@@ -157,6 +157,12 @@ describe("a deadline", () => {
     expect(await describeDeadline(nightly, { slotMs, nowMs: at("22T12:00") }, store)).toMatch(
       /^expected by 06:00, so by 06:00 UTC: not known whether it was kept, its ends are known since /,
     );
+    const late = { fromMs: slotMs, sinceMs: slotMs, atMs: at("21T06:00"), why: "sync job 43 had not ended", toldMs: 0 };
+    const state = JSON.stringify({ v: 1, expect: "x", judgedMs: late.atMs, late, sinks: [] });
+    await store.redis.hset(store.key("notifications", "deadlines"), "nightly", state);
+    expect(await describeDeadline(nightly, { slotMs, nowMs: at("22T12:00") }, store)).toBe(
+      "expected by 06:00, so by 06:00 UTC: late, sync job 43 had not ended",
+    );
   });
 
   it("is late while one sync job still runs, and made up for when it ends", async () => {

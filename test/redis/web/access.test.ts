@@ -137,7 +137,11 @@ describe("with tokens", () => {
     ]);
     const own = await webForTest({ story: {}, set, tokens: () => `${ana.line}\n${hr.line}` });
     const note = "fin-export did not start: skipped (paused): a merger (ana)";
-    await recordSlots(own.store, policy, [{ slotMs: atTwoMs, state: "skipped", detail: "predecessor", note }]);
+    const followed = { state: "started", detail: "followed", kind: "run" } as const;
+    await recordSlots(own.store, policy, [
+      { slotMs: atTwoMs, state: "skipped", detail: "predecessor", note },
+      { ...followed, targets: ["42"], slotMs: atTwoMs + hourMs, note: "fin-export ended: 7 conflicts" },
+    ]);
     const late = { sinceMs: atTwoMs, fromMs: atTwoMs, atMs: atTwoMs + 60_000, toldMs: atTwoMs };
     const why = `slot 02:00 UTC skipped (predecessor): ${note}`;
     const state = JSON.stringify({ v: 1, expect: "x", judgedMs: atTwoMs, late: { ...late, why }, sinks: [] });
@@ -149,6 +153,9 @@ describe("with tokens", () => {
     }
     const story = JSON.parse(await textFor(own, `/api/v1/slots/${policy}/${atTwo}`, hr));
     expect(story.verdict).toBe("not started: its predecessor did not end as after.on asks");
+    const started = new Date(atTwoMs + hourMs).toISOString();
+    const told = await Promise.all([ana, hr].map((by) => textFor(own, `/api/v1/slots/${policy}/${started}`, by)));
+    expect(told.map((text) => text.includes("7 conflicts"))).toEqual([true, false]);
   });
 
   it("shows a token of one service no words of another one in a quarantine", async () => {
