@@ -140,8 +140,9 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   else io.out(failedTable(shown.slice(0, limit), ids === true, io));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
   const read = list.items.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
-  const isCut = read.length === failedMax;
-  const fromMs = isCut ? Date.parse(read.at(-1)?.finishedAt ?? "") : Number.NEGATIVE_INFINITY;
+  const oldest = read.at(-1);
+  const isCut = !list.isAll && oldest !== undefined;
+  const fromMs = isCut ? Date.parse(oldest.finishedAt) : Number.NEGATIVE_INFINITY;
   if (sink === undefined) await reportReach(new History(store), { fromMs, isCut }, policies, io);
   for (const { name, dropped } of await new SinkStore(store).all())
     if (dropped > 0) io.err(`${dropped} notices for ${name} were dropped: its queue was full`);

@@ -240,9 +240,11 @@ export async function describeDeadline(
   if (!(await wasDue(policy, deadline, store))) return undefined;
   if (nowMs <= atMs) return `${head}: ${formatRoughly(atMs - nowMs)} left`;
   const sinceMs = Math.max(known.cutMs ?? 0, (await new History(store).keptSinceMs(policy.name)) ?? 0);
-  const told = (await readLate([policy], store)).get(policy.name);
-  if (sinceMs >= fromMs && told?.atMs === atMs) return `${head}: late, ${told.why}`;
-  if (sinceMs >= fromMs) return `${head}: not known whether it was kept, its ends are known since ${clock(sinceMs)}`;
+  if (sinceMs >= fromMs) {
+    const told = (await readLate([policy], store)).get(policy.name);
+    if (told?.atMs === atMs) return `${head}: late, ${told.why}`;
+    return `${head}: not known whether it was kept, its ends are known since ${clock(sinceMs)}`;
+  }
   const late = `${head}: late, ${await whyLate(policy, deadline, known, store)}`;
   return endedWellMs === undefined ? late : `${late}; made up for ${formatRoughly(endedWellMs - atMs)} later`;
 }

@@ -42,7 +42,10 @@ export async function readStatusAt(
     const outcomes = Map.groupBy(await readNewest(history, groupNames, span), ({ policy }) => policy);
     // After the records: what is dropped in between is not missed then.
     const [ledgerSince, begun] = [await ledger.keptSince(groupNames), await ledger.begun(groupNames)];
-    const keptSince = await history.keptSince();
+    const keptSince = new Map<string, number | undefined>();
+    for (const batch of batchesOf(groupNames))
+      for (const [index, since] of (await history.keptSinceOf(batch)).entries())
+        keptSince.set(batch[index] ?? "", since);
     const open: { readonly policy: Policy; readonly facts: Facts }[] = [];
     for (const policy of group) {
       const { name } = policy;

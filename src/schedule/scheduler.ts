@@ -72,7 +72,7 @@ export class Scheduler implements Component {
   /** Whether each policy is on the agenda by its own schedule. */
   #isAdopted = false;
   /** The list that is on the agenda; some of its policies by another schedule, or left. */
-  #known: readonly Policy[] | undefined;
+  #listOnAgenda: readonly Policy[] | undefined;
   #tick: Ticker | undefined;
   #busy: Promise<void> | undefined;
   readonly #stopping = new AbortController();
@@ -179,7 +179,7 @@ export class Scheduler implements Component {
     const { ledger, log } = this.#options;
     const { nowMs } = moment;
     // What the list before left to others, a new one asks for again.
-    if (policies !== this.#known) this.#superseded.clear();
+    if (policies !== this.#listOnAgenda) this.#superseded.clear();
     const wanted = new Map<string, Policy>();
     for (const policy of policies) {
       if (scheduleText(policy) !== undefined && !this.#superseded.has(policy.name)) wanted.set(policy.name, policy);
@@ -191,7 +191,7 @@ export class Scheduler implements Component {
       .map((one) => ({ ...one, ...defined({ from: this.#left.get(one.policy)?.schedule }) }));
     const begun = await ledger.openWatermarks(newOrChanged, nowMs);
     await this.#putOnAgenda({ policies, wanted }, begun, nowMs);
-    this.#known = policies;
+    this.#listOnAgenda = policies;
     for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1) await this.#planDue(moment);
     if (this.#stopping.signal.aborted) return;
     // Another replica may have changed these meanwhile.
