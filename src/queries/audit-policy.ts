@@ -18,7 +18,7 @@ import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import { type LedgerHoldings, SlotLedger } from "../store/slot-ledger.ts";
 import { entryRetentionMs, StartJournal } from "../store/start-journal.ts";
-import type { QueryContext } from "./query-context.ts";
+import { type QueryContext, seenRecord, type View, wholeView } from "./query-context.ts";
 
 /** Where tasks may be found. `services`: all, since a task stays where its policy was. */
 export interface TaskStores {
@@ -86,7 +86,7 @@ export function policiesNamed(policies: readonly Policy[], part: string): readon
 
 /** Audits some policies, a few at a time; each costs Redis its whole ledger. */
 export async function readAudits(
-  context: PlacesContext,
+  { view = wholeView, ...context }: PlacesContext & { readonly view?: View },
   policies: readonly Policy[],
   span: Pick<AuditedTime, "fromMs" | "toMs">,
   { atOnce = atOnceDefault, signal }: { readonly atOnce?: number; readonly signal?: AbortSignal } = {},
@@ -96,7 +96,7 @@ export async function readAudits(
   const reports: AuditReport[] = [];
   for (const batch of batchesOf(policies, atOnce)) {
     if (signal?.aborted === true) break;
-    const kept = await readKept(batch, context.store);
+    const kept = await readKept(batch, context.store, view);
     const audits = kept.map(({ policy, ...known }) => auditPolicy(policy, { ...span, nowMs }, known, places));
     reports.push(...(await Promise.all(audits)));
   }
@@ -111,7 +111,7 @@ interface Kept {
   readonly outcomesSinceMs: number | undefined;
 }
 
-async function readKept(policies: readonly Policy[], store: Store) {
+async function readKept(policies: readonly Policy[], store: Store, view: View) {
   const chains = new ChainStore(store);
   const ledger = new SlotLedger(store);
   const names = policies.map(({ name }) => name);
@@ -120,7 +120,10 @@ async function readKept(policies: readonly Policy[], store: Store) {
   const plannedUpTo = await ledger.plannedUpTo(names);
   const slots = policies.map(({ name, after }) => (after === undefined ? [] : chains.waitingOf(name)));
   const waiting = await Promise.all(slots);
-  const holdings = await ledger.holdingsOf(names);
+  const holdings = (await ledger.holdingsOf(names)).map((one) => ({
+    ...one,
+    records: one.records.map((record) => seenRecord(record, view)),
+  }));
   const since = await new History(store).keptSinceOf(names);
   return policies.map((policy, index) => ({
     policy,

@@ -51,12 +51,14 @@ export function seenPause(pause: Pause, { isNarrowed }: View): Pause {
 /** A slot's record, without its note where that tells of what the asker may not see. */
 export function seenRecord(record: SlotRecord, view: View): SlotRecord {
   const { note, ...rest } = record;
-  const seen = note === undefined ? undefined : seenNote(rest.detail, note, view);
+  if (!view.isNarrowed || note === undefined) return record;
+  const seen = seenNote(rest.detail, note, view);
   return seen === undefined ? rest : { ...rest, note: seen };
 }
 
 /** The same of a text that ends with such a note: `slot 02:30 skipped (quarantine): …`. */
 export function withoutUnseenNote(text: string, view: View): string {
+  if (!view.isNarrowed) return text;
   return text.replace(toldNote, (_told, detail: string, note: string) => {
     const seen = seenNote(detail, note, view);
     return seen === undefined ? "" : `: ${seen}`;
@@ -72,7 +74,6 @@ const tellsOfOther = new Set(["predecessor", "followed", "after-within", "stale-
 
 /** A slot that was caught up after a quarantine has the note of that. */
 function seenNote(detail: string, note: string, view: View): string | undefined {
-  if (!view.isNarrowed) return note;
   if (detail === "quarantine" || detail === "caught-up") return undefined;
   if (!tellsOfOther.has(detail)) return note;
   const [first = ""] = note.split(" ");

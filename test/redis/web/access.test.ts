@@ -139,6 +139,7 @@ describe("with tokens", () => {
     const note = "fin-export did not start: skipped (paused): a merger (ana)";
     const followed = { state: "started", detail: "followed", kind: "run" } as const;
     await recordSlots(own.store, policy, [
+      { slotMs: atTwoMs - hourMs, state: "missed", detail: "after-within", note: "fin-export had not ended" },
       { slotMs: atTwoMs, state: "skipped", detail: "predecessor", note },
       { ...followed, targets: ["42"], slotMs: atTwoMs + hourMs, note: "fin-export ended: 7 conflicts" },
     ]);
@@ -156,6 +157,8 @@ describe("with tokens", () => {
     const started = new Date(atTwoMs + hourMs).toISOString();
     const told = await Promise.all([ana, hr].map((by) => textFor(own, `/api/v1/slots/${policy}/${started}`, by)));
     expect(told.map((text) => text.includes("7 conflicts"))).toEqual([true, false]);
+    const audits = await Promise.all([ana, hr].map((by) => textFor(own, `/api/v1/audit?policy=${policy}`, by)));
+    expect(audits.map((text) => text.includes("fin-export had not ended"))).toEqual([true, false]);
   });
 
   it("shows a token of one service no words of another one in a quarantine", async () => {
