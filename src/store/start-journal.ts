@@ -7,6 +7,7 @@
 //   (none), claimed      tryBeginSending: with lease and permit    sending
 //   sending              beginSendingAgain, if tasks/ decides so   sending
 //   sending              notSent, by the claimant                  claimed; sending, if sent before
+//   confirmed            notSent, if an activity confirmed it      claimed
 //   sending              noteConfirmed: by answer or evidence      confirmed
 //   claimed, over masks  planFanOut by claimant; noteFannedOut     claimed; then settled
 //   any but settled      cancel, by a person                       the same; nothing may be sent
@@ -225,11 +226,16 @@ export class StartJournal {
 
   /**
    * Takes the permission back: this claimant's request surely started nothing. Without another one
-   * the task gives its lease back, too, which may be in the name of another (`leaseHolder`).
+   * the task gives its lease back, too, which may be in the name of another (`leaseHolder`). `by`:
+   * who says so; an activity of the start goes before the service's `answer`.
    */
-  async notSent(task: JournalTask & { readonly leaseHolder?: string }, claimant: string): Promise<void> {
+  async notSent(
+    task: JournalTask & { readonly leaseHolder?: string },
+    claimant: string,
+    by: "sender" | "answer" = "sender",
+  ): Promise<void> {
     const keys = [...this.#keys(task), leaseKey(this.#store, task)];
-    const write = () => notSentScript(this.#store, keys, [claimant, task.id, task.leaseHolder ?? task.id]);
+    const write = () => notSentScript(this.#store, keys, [claimant, task.id, task.leaseHolder ?? task.id, by]);
     const untaken = (isTaken: boolean) => (isTaken ? undefined : "it was not sent, and the start had ended as sent");
     await this.#keptWrites.write({ taskId: task.id, what: "not sent" }, write, untaken);
   }

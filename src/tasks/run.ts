@@ -157,7 +157,8 @@ async function followRun(
   const sent = {
     ...{ startedAtMs: sentAtMs, answerLost: hasLostAnswer(entry), sends: entry.sends },
     toldLong: entry.longNotedAtMs === undefined ? undefined : true,
-    from: { state: "confirmed" },
+    // A slow sender may take its permission back, and the task may start anew.
+    from: { state: "confirmed", claimant: entry.claimant },
   } as const;
   if (policy.follow.until === "accepted")
     return complete({ ...(await acceptedEnding(task, deps, entry)), status: "accepted", ...sent });

@@ -284,7 +284,7 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
     // After more than one request, this refusal says nothing about the earlier ones.
     return sends === 1 ? complete({ ...ending, from: { state: "sending", claimant } }) : snooze(sentAtMs + 1_000);
   }
-  await deps.journal.notSent(task, claimant);
+  await deps.journal.notSent(task, claimant, error.sent === "no" ? "sender" : "answer");
   switch (action) {
     case "retry":
       if (sends > 1) return snooze(sentAtMs + sentAgainMs);

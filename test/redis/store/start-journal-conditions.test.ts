@@ -80,6 +80,35 @@ describe("taking a permission back", () => {
     }
   });
 
+  it("takes back a confirmation by an activity: that is of another start", async () => {
+    await sent("mistaken");
+    await journal.noteConfirmed(task("mistaken"), "evidence");
+    await journal.noteFinishSeen("mistaken", "a");
+    await journal.noteOverdue("mistaken", 1_000);
+    await journal.notSent(task("mistaken"), "me");
+    expect(await inFlight("mistaken")).toEqual([]);
+    expect(await journal.entry("mistaken")).toMatchObject({ state: "claimed", sends: 0 });
+    await sent("mistaken", "me again");
+    const anew = { state: "sending", confirmedAtMs: undefined, finishSeenAtMs: undefined };
+    expect(await journal.entry("mistaken")).toMatchObject(anew);
+    expect(await journal.noteOverdue("mistaken", 2_000)).toBe(2_000);
+  });
+
+  it("leaves a confirmation by an activity that a request which left may have made", async () => {
+    await sent("earlier");
+    await journal.beginSendingAgain(task("earlier"), "me", { startByMs, sends: 1, sender: "me" });
+    await sent("throttled");
+    for (const [id, by] of [
+      ["earlier", "sender"],
+      ["throttled", "answer"],
+    ] as const) {
+      await journal.noteConfirmed(task(id), "evidence");
+      const before = await journal.entry(id);
+      await journal.notSent(task(id), "me", by);
+      expect(await journal.entry(id)).toEqual(before);
+    }
+  });
+
   it("takes the start out of flight: no activity is given to it", async () => {
     await sent("landed");
     expect(await inFlight("landed")).toEqual(["landed"]);

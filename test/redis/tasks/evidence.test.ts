@@ -287,6 +287,26 @@ describe("a start taken back and resent by another worker during its verificatio
     expect(await history.record(testOutcome({ taskId: task.id }), from)).toBe("superseded");
     expect((await journal.entry(task.id))?.state).toBe("sending");
   });
+
+  it("does not end by an activity that was taken for its own", async () => {
+    const [task, history] = [taskOf("not-its-own"), new History(store)];
+    const { sentAtMs } = await startSilently(task);
+    await walk(task, "activities", [item("a", sentAtMs + 50)]);
+    const accepts = testPolicy({ follow: { ...testPolicy().follow, until: "accepted" } });
+    const service = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("secret") });
+    const deps = { ...partsFor(), policy: () => accepts, service: () => service };
+    const take = async () => stepRun(task, deps, { claimant: "heir", entry: await journal.claim(task.id, "heir") });
+    expect((await take()).verdict).toBe("snooze");
+    const step = await take();
+    await journal.notSent(task, "me");
+    await journal.claim(task.id, "heir");
+    await journal.beginSending(task, "heir", { startByMs: task.startByMs, baseline: "" });
+    await journal.noteConfirmed(task, "answer");
+    service.close();
+    expect(step).toMatchObject({ verdict: "complete", ending: { status: "accepted", evidence: "inferred" } });
+    const from = step.verdict === "complete" ? step.ending?.from : undefined;
+    expect(await history.record(testOutcome({ taskId: task.id }), from)).toBe("superseded");
+  });
 });
 
 describe("a start that was sent once more", () => {

@@ -10,6 +10,7 @@ import type { StartDoubt } from "../../../src/store/start-entry.ts";
 import { writeBaseline } from "../../../src/tasks/baseline.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import { feedOf } from "../../../src/tasks/followed-lists.ts";
+import { sendNow } from "../../../src/tasks/send-start.ts";
 import { verifyStart } from "../../../src/tasks/verify.ts";
 import { type Answer, answeringService, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
@@ -123,6 +124,11 @@ async function fixture({
       await book.endWalk(feed, { startedAtMs: sentAtMs + afterMs, count: found.length, whole });
     },
     state: async () => (await journal.entry(id))?.state,
+    /** The sender wakes: it has slept for too long to send. */
+    wake: async () => {
+      const sending = { service, isTooLate: () => true, sends: 1, sentAtMs, startedAtMs: sentAtMs };
+      return told(await sendNow(task, { deps, claimant: "me", endsByAnswer: false }, sending));
+    },
     /** From when on somebody wants a whole walk; NaN where nobody does. */
     wholeWantedMs: async () => ((await book.status(feed)).wholeWantedAtMs ?? Number.NaN) - sentAtMs,
   };
@@ -135,6 +141,15 @@ describe("a start whose worker may only be held up", () => {
     expect((await at(1_000)).short).toBe("snooze");
     expect(await state()).toBe("confirmed");
     expect(requestWalk).toHaveBeenCalledWith(expect.objectContaining({ list: "activities" }), { hurry: true });
+  });
+
+  it("has no activity once its worker wakes and has not sent it: that was another's", async () => {
+    const { at, walk, state, wake, asked } = await fixture({ lost: "silent" });
+    await walk(100, { began: 50 });
+    expect((await at(40_000)).short).toBe("snooze");
+    expect(await state()).toBe("confirmed");
+    expect(await wake()).toBe("snooze");
+    expect([await state(), asked]).toEqual(["claimed", []]);
   });
 });
 
