@@ -8,6 +8,8 @@ import { batchesOf, pairsOf, readFields, readHashes } from "./script.ts";
 
 const startStates = ["claimed", "sending", "confirmed", "settled"] as const;
 
+const doubtKinds = ["server", "throttled", "contract", "answer-lost", "crash"] as const;
+
 /** The states of a start, in order. */
 export type StartState = (typeof startStates)[number];
 
@@ -60,11 +62,12 @@ export interface StartEntry {
 }
 
 /**
- * Why it is not known what became of a request: the service failed (`server`), said something
- * invalid (`contract`), said nothing (`answer-lost`), or no worker noted anything (`crash`).
+ * Why it is not known what became of a request: the service failed (`server`), asked for patience
+ * (`throttled`), said something invalid (`contract`), said nothing (`answer-lost`), or no worker
+ * noted anything (`crash`).
  */
 export interface StartDoubt {
-  readonly kind: "server" | "contract" | "answer-lost" | "crash";
+  readonly kind: (typeof doubtKinds)[number];
   readonly detail: string;
   /** When a worker noticed it, by Redis. The service took the request by then, or never. */
   readonly atMs?: number | undefined;
@@ -126,7 +129,7 @@ export function toDoubt(text: unknown): StartDoubt {
   if (!isJsonObject(doubt)) return { kind: "answer-lost", detail: "" };
   const { kind, detail, atMs } = doubt;
   return {
-    kind: kind === "server" || kind === "contract" || kind === "crash" ? kind : "answer-lost",
+    kind: doubtKinds.find((known) => known === kind) ?? "answer-lost",
     detail: String(detail),
     atMs: typeof atMs === "number" ? atMs : undefined,
   };

@@ -2,7 +2,7 @@
 // sends one DELETE.
 //
 //   claimed ─▶ lease ─▶ guard: its name now ─▶ permission (intent written) ─▶ DELETE once ─▶ true | false | 204 | 404 ─▶ outcome
-//                                                   └─ no answer ─▶ verifyDeletion: read it again
+//                                                   └─ no answer, or a 503 ─▶ verifyDeletion: read it again
 //
 // A sync job that a run of Syncline holds is not deleted: the task is skipped, or waits with
 // `overlap: queue`. Called by process-task.ts.
@@ -104,7 +104,7 @@ async function checkGuard(
   try {
     const syncJob = await service.getSyncJobById(task.target, inRepository(task));
     const other = describeOther(task, syncJob);
-    if (other !== undefined) return mismatch(`${other}; nothing was sent`);
+    if (other !== undefined) return mismatch(`${other}; nothing was deleted`);
     return syncJob.name === guard ? undefined : mismatch(describeMismatch(guard, syncJob.name));
   } catch (error) {
     if (error instanceof ServiceError && error.kind === "not-found")
@@ -114,9 +114,9 @@ async function checkGuard(
   }
 }
 
-/** 404 to the guard check: no DELETE was sent. */
+/** 404 to the guard check: no DELETE was sent, or the service refused it. */
 const alreadyGone =
-  "there is no such sync job (404): deleted before, or the id or the repository is wrong; nothing was sent";
+  "there is no such sync job (404): deleted before, or the id or the repository is wrong; not by this task";
 
 function unreadEnding({ kind, message }: ServiceError, claimant: string): TaskEnding {
   // A missing sync job has no documented status here (service-interface §7): 400 may mean 404.
@@ -131,7 +131,7 @@ function unreadEnding({ kind, message }: ServiceError, claimant: string): TaskEn
 function describeMismatch(guard: string, name: string | null | undefined): string {
   const isSpelling = typeof name === "string" && name.normalize("NFC") === guard.normalize("NFC");
   const why = isSpelling ? "; they look the same and are written with other Unicode characters" : "";
-  return `the guard says ${showName(guard)}, the sync job has ${showName(name)}${why}; nothing was sent`;
+  return `the guard says ${showName(guard)}, the sync job has ${showName(name)}${why}; nothing was deleted`;
 }
 
 /** Verifies a deletion: gone, still there, sent again, or ended with what is known. */
@@ -163,6 +163,11 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
       return finish({ status: "succeeded", evidence, reason: "deletion-confirmed" }, seen);
     }
     case "none": {
+      // The service asked for patience: the task waits for another turn, and reads its guard anew.
+      if (doubt.kind === "throttled") {
+        await deps.journal.notSent(task, claimant, "answer");
+        return stepAgainSoon(await deps.nowMs());
+      }
       const { name } = check.syncJob;
       const isSame = guard !== undefined && name === guard;
       const mayRepeat = onUnknown === "retry" && isSame;

@@ -55,13 +55,17 @@ export function reasonOf(kind: ErrorKind): OutcomeReason {
 
 /** Why a start that is to be verified is in doubt. */
 export function doubtOf(kind: ErrorKind): Exclude<StartDoubt["kind"], "crash"> {
-  if (kind === "server") return "server";
+  if (kind === "server" || kind === "throttled") return kind;
   return kind === "answer-lost" || kind === "cancelled" ? "answer-lost" : "contract";
 }
 
+type Failure = Pick<ServiceError, "kind" | "sent"> & Partial<Pick<ServiceError, "status">>;
+
 /** Judges a failure. What this process cut off is as unknown as what the network cut off. */
-export function judge({ kind, sent }: Pick<ServiceError, "kind" | "sent">, task: TaskKind): FailureStep {
+export function judge({ kind, sent, status }: Failure, task: TaskKind): FailureStep {
   const column = columns[task];
+  // A gateway may say so of a deletion that happened; reading the sync job shows it.
+  if (status === 503 && column === "delete") return "verify";
   const action = table[kind][column];
   return action === "resume" && sent === "maybe" && column !== "repeatable" ? "verify" : action;
 }

@@ -25,6 +25,7 @@ const absentSendsMax = 2;
 export function endingOf(doubt: StartDoubt): Pick<TaskEnding, "status" | "evidence" | "reason" | "answerLost"> {
   const reasons = {
     server: "server-error",
+    throttled: "server-error",
     contract: "bad-answer",
     "answer-lost": "answer-lost",
     crash: "answer-lost",

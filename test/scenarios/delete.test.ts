@@ -62,6 +62,13 @@ describe("a delete policy", () => {
     expect(deletions(retry)).toHaveLength(1);
   });
 
+  it("looks after a 503 with Retry-After, and deletes when its turn comes", async () => {
+    const faults = ["503,op=DeleteSyncJobById,first=1,retryAfter=1"];
+    const fixture = await start({ policies: retire(name), requestTimeout: "2s", faults });
+    expect(await fixture.run("retire")).toMatchObject({ status: "succeeded", reason: "deleted", answerLost: false });
+    expect(sent(fixture)).toEqual({ 503: 1, 200: 1 });
+  });
+
   it("tells meanwhile that it is read again, and waits for no activity", async () => {
     const timing = { ...shortTiming, verifyForMs: 600_000 };
     const fixture = await start({ policies: retire(name), timing, faults: ["reset,op=DeleteSyncJobById"] });

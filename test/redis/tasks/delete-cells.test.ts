@@ -94,7 +94,9 @@ describe("a guard", () => {
       const step = await (await fixture({ reads: [named(name)], deletes: [] })).step();
       return "ending" in step ? (step.ending?.detail ?? "") : "";
     };
-    expect(await detail("Other\n")).toBe('the guard says "Contracts", the sync job has "Other\\n"; nothing was sent');
+    expect(await detail("Other\n")).toBe(
+      'the guard says "Contracts", the sync job has "Other\\n"; nothing was deleted',
+    );
     expect(await detail("x".repeat(5_000))).toContain(`"${"x".repeat(100)}" and 4900 more characters`);
   });
 
@@ -262,6 +264,19 @@ describe("a deletion whose answer got lost", () => {
     later(11_000);
     expect(told(await step())).toBe("unknown none policy-removed");
     expect(asked).toEqual([]);
+  });
+
+  // A gateway may say so after the service has deleted it.
+  it.each([
+    ["is gone", [status(404)], "succeeded direct deletion-confirmed", 1],
+    ["is there, and is deleted when it is its turn", [there], "succeeded direct deleted", 2],
+    ["is there under another name", [named("Renamed")], "not-started direct guard-mismatch", 1],
+    ["cannot be read", [status(500)], "unknown none server-error", 1],
+  ] as const)("stood as 503 with Retry-After, and the sync job %s", async (_what, reads, becomes, sent) => {
+    const busy = status(503, "", { "retry-after": "1" });
+    const { asked, through } = await fixture({ reads: [there, ...reads], deletes: [busy, status(200, "true")] });
+    expect(told(await through())).toBe(becomes);
+    expect(deletesOf(asked)).toBe(sent);
   });
 
   it("is not looked into with onUnknown: give-up", async () => {
