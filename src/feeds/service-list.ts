@@ -105,7 +105,7 @@ function isRefusal({ kind }: ServiceError): boolean {
 }
 
 /** A count that cannot be read ends no walk; who needs it reads the whole list. */
-function noCount(error: unknown): undefined {
+export function noCount(error: unknown): undefined {
   if (!(error instanceof ServiceError) || error.kind === "cancelled") throw error;
   return undefined;
 }

@@ -1,6 +1,7 @@
 // Walks a feed: finds new items of one list (strategy/), stores them in the FeedStore, and sleeps
 // until the next walk while runs wait. If a poll has just fetched the whole list, its pages are
 // reused. The queue's job name makes the walk unique. Never decides a run's outcome.
+import { isDeepStrictEqual } from "node:util";
 import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";
 import type { Denial } from "../core/limiter.ts";
@@ -23,7 +24,7 @@ import {
   unpublishedItems,
   watchShape,
 } from "./publish-items.ts";
-import { type GivenPage, operationOf, serviceList } from "./service-list.ts";
+import { type GivenPage, noCount, operationOf, serviceList } from "./service-list.ts";
 import {
   defaultLimits,
   type ListKnowledge,
@@ -99,7 +100,7 @@ export async function walkFeed(
   }
   const startedAtMs = given?.beganAtMs ?? nowMs;
   const { sampling = new ItemSampling() } = options;
-  const found = { ...options, service, mapper, before, startedAtMs, given: given?.pages, sampling, signal };
+  const found = { ...options, service, mapper, before, startedAtMs, given: given?.pages, isAwaited, sampling, signal };
   const history = await historyOf(feed, found, nowMs);
   if (history === undefined) return snooze(nowMs + pace.fastestMs);
   const walk = { ...found, before: history };
@@ -161,6 +162,8 @@ interface WalkContext extends Omit<WalkDependencies, "service" | "itemMapper"> {
   readonly before: FeedStatus;
   readonly startedAtMs: number;
   readonly given?: readonly GivenPage[] | undefined;
+  /** Whether a run waits for the walk. */
+  readonly isAwaited: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -239,7 +242,10 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   const whole = kind === "whole";
   // A walk that continued another one has not seen the pages before.
   const sawAll = whole && (known.underway === null || known.underway.next === null);
-  const { counted, uncounted } = sawAll && totals !== undefined ? await countOf(totals, list) : {};
+  const expected = known.items + fresh - unpublished.length;
+  const countAgain = () => readAgain(feed, walk, takeIn);
+  const { counted, uncounted } =
+    sawAll && totals !== undefined ? await countOf(totals, { list, expected, countAgain }) : {};
   if (uncounted !== undefined && uncounted !== known.uncounted) {
     await save({ ...report.known, uncounted });
     if (uncounted !== null) log.warn("feed.not-counted", { ...feed, reason: uncounted });
@@ -283,14 +289,45 @@ interface TotalsEnd {
   readonly uncounted?: "too-long" | "count-unreadable" | null;
 }
 
-/** The totals of a whole walk. Pages may shift meanwhile: the service's own count must agree. */
-async function countOf(totals: RunningTotals, list: PagedList): Promise<TotalsEnd> {
+interface Counting {
+  readonly list: PagedList;
+  /** How many items there are if none of the known ones is gone, or back. */
+  readonly expected: number;
+  readonly countAgain: () => Promise<ReadonlyMap<string, number> | undefined>;
+}
+
+/**
+ * The totals of a whole walk. Pages may shift meanwhile: the service's own count must agree. It
+ * does, too, when one item is deleted and another slips over a page boundary: what is gone or back
+ * counts when a second reading shows the same.
+ */
+async function countOf(totals: RunningTotals, { list, expected, countAgain }: Counting): Promise<TotalsEnd> {
   const { pages, items } = totals.seen();
   const counted = totals.counts();
   if (counted === undefined) return { uncounted: "too-long" };
   if (pages <= 1) return { counted, uncounted: null };
   const count = await list.count();
   if (count === undefined) return { uncounted: "count-unreadable" };
+  const isSure = count === items && (count === expected || isDeepStrictEqual(await countAgain(), counted));
   // A list that changed during the walk is no failure.
-  return count === items ? { counted, uncounted: null } : {};
+  return isSure ? { counted, uncounted: null } : {};
+}
+
+/** Counts once more for a run that waits. What slipped past the first reading is taken in. */
+async function readAgain(
+  feed: Feed,
+  walk: WalkContext,
+  takeIn: (page: FeedPage) => Promise<unknown>,
+): Promise<ReadonlyMap<string, number> | undefined> {
+  if (!walk.isAwaited) return undefined;
+  const totals = beginTotals(feed.list);
+  try {
+    for await (const { items } of serviceList(feed, { ...walk, given: undefined }).pages(undefined)) {
+      await takeIn({ items, sinceSeq: walk.before.seq });
+      totals?.add(items);
+    }
+    return totals?.counts();
+  } catch (error) {
+    return noCount(error instanceof LinkExpired ? error.cause : error);
+  }
 }

@@ -1,5 +1,5 @@
-// A service of nothing but lists, whose items a test changes at will: `/odata/NAME` in one page,
-// and `/odata/NAME/$count`.
+// A service of nothing but lists, whose items a test changes at will: `/odata/NAME` in one page, or
+// in several by `$skip`, and `/odata/NAME/$count`.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,6 +15,8 @@ export interface ListServer {
   readonly asked: readonly string[];
   /** What every request is answered with instead, unless 200. */
   status: number;
+  /** Called once, after the next first page of several. */
+  afterFirst?: (() => void) | undefined;
   /**
    * Keeps the next request waiting until `release`; answers when it has arrived. What it is told
    * then is what stands in `lists` now.
@@ -25,7 +27,10 @@ export interface ListServer {
 }
 
 /** Starts it. */
-export async function startListServer(lists: Record<string, readonly unknown[]>): Promise<ListServer> {
+export async function startListServer(
+  lists: Record<string, readonly unknown[]>,
+  pageSize = Number.POSITIVE_INFINITY,
+): Promise<ListServer> {
   let arrived: (() => void) | undefined;
   let held: (() => void) | undefined;
   const asked: string[] = [];
@@ -33,10 +38,20 @@ export async function startListServer(lists: Record<string, readonly unknown[]>)
     const [, , name = "", count] = (request.url ?? "").split("?")[0]?.split("/") ?? [];
     asked.push(count === undefined ? name : `${name}/${count}`);
     const items = one.lists[name] ?? [];
+    const from = Number(/skip=(\d+)/.exec(request.url ?? "")?.[1] ?? 0);
+    const end = from + pageSize;
+    const next = end < items.length ? { "@odata.nextLink": `${name}?$skip=${end}` } : {};
+    const sendPage = () => {
+      const page = { "@odata.context": `$metadata#${name}`, value: items.slice(from, end), ...next };
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(page));
+      if (from > 0 || items.length <= pageSize) return;
+      one.afterFirst?.();
+      one.afterFirst = undefined;
+    };
     const answer = () => {
       if (one.status !== 200) response.writeHead(one.status).end("{}");
       else if (count === "$count") response.writeHead(200, { "content-type": "text/plain" }).end(String(items.length));
-      else response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ value: items }));
+      else sendPage();
     };
     if (arrived === undefined) return answer();
     arrived();

@@ -1,21 +1,25 @@
 // What is gone, and what still waits, on a real feed store (src/tasks/baseline.ts).
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { beginTotals } from "../../../src/feeds/list-totals.ts";
-import type { ItemMapper } from "../../../src/feeds/mapping.ts";
+import { createItemMapper, type ItemMapper } from "../../../src/feeds/mapping.ts";
+import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import type { Task } from "../../../src/model/task.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import type { StartEntry } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { takeBaseline, writeBaseline } from "../../../src/tasks/baseline.ts";
-import { appearedSince, approvalsSince, conflictChange } from "../../../src/tasks/evidence.ts";
+import { appearedSince, approvalsSince, conflictChange, returnedConflicts } from "../../../src/tasks/evidence.ts";
 import { feedOf } from "../../../src/tasks/followed-lists.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import type { TaskEnding } from "../../../src/tasks/step.ts";
+import { startListServer } from "../../support/list-server.ts";
 import { followWaits, testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
+import { TestLog } from "../../support/test-log.ts";
 
 const target = redisForTest();
 
@@ -78,9 +82,14 @@ async function walk(task: Task, list: List, items: readonly ItemFacts[], whole =
 const follow = { ...testPolicy().follow, ...followWaits, blockedAfterMs: 5 };
 
 /** A start after a baseline of these lists; `entry` as the journal would hold it. */
-async function startAfter(task: Task, lists: Readonly<Record<List, readonly ItemFacts[]>>, deps = partsFor()) {
+async function startAfter(task: Task, lists: Readonly<Partial<Record<List, readonly ItemFacts[]>>>, deps = partsFor()) {
   const readyAtMs = await redisTimeMs(store);
-  for (const list of ["activities", "conflictDetails", "approvals"] as const) await walk(task, list, lists[list]);
+  for (const list of ["activities", "conflictDetails", "approvals"] as const)
+    if (lists[list] !== undefined) await walk(task, list, lists[list]);
+  return startNow(task, deps, readyAtMs);
+}
+
+async function startNow(task: Task, deps: ProcessDependencies, readyAtMs: number) {
   const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow });
   expect([isTaken, isComplete]).toEqual([true, true]);
   await journal.claim(task.id, "me");
@@ -147,6 +156,107 @@ describe("conflicts from before a run", () => {
     const entry = await startAfter(task, nothing);
     await walk(task, "conflictDetails", [item("1")]);
     expect(await changeOf(task, entry)).toEqual({});
+  });
+});
+
+describe("conflicts from before a run, on two pages that shift while they are read", () => {
+  const conflict = (conflictId: number) => ({ conflictId, syncJobId: conflictId === 4 ? 42 : 43 });
+  const conflicts = (...ids: readonly number[]) => ids.map(conflict);
+
+  /** A worker's walks of a service's conflicts in pages of three. */
+  async function startConflicts(task: Task) {
+    const server = await startListServer({ syncconflictdetails: conflicts(1, 2, 3, 4, 5) }, 3);
+    const service = new SyncService({ baseUrl: server.url, token: staticToken("x") });
+    onTestFinished(async () => {
+      service.close();
+      await server.stop();
+    });
+    const { service: name, repository } = task;
+    await book.addWaiter(feedOf(task, "conflictDetails"), "run", { nowMs: 1, untilMs: 9e15 });
+    let walks = 0;
+    /**
+     * Answers how many requests it took. `slips`: 1 is deleted between the pages, and 4 slips;
+     * `given`: the same befell a poll, whose pages it takes.
+     */
+    const read = async (how?: "slips" | "given") => {
+      const before = server.asked.length;
+      walks += 1;
+      const nowMs = (await redisTimeMs(store)) + walks * 60_000;
+      const first = { url: "p:1", nextLink: "p:2", items: conflicts(1, 2, 3) };
+      const beganAtMs = nowMs;
+      const given = how === "given" ? { beganAtMs, pages: [first, { url: "p:2", items: conflicts(5) }] } : undefined;
+      const change = () => {
+        server.lists["syncconflictdetails"] = conflicts(2, 3, 4, 5);
+      };
+      if (how === "slips") server.afterFirst = change;
+      if (how === "given") change();
+      await walkFeed(
+        { v: 1, kind: "feed-walk", service: name, repository, list: "conflictDetails" },
+        {
+          feeds: book,
+          nowMs: async () => nowMs,
+          service: () => service,
+          denialOf: async () => undefined,
+          itemMapper: () => createItemMapper("conflictDetails", { id: "item.conflictId", syncJobId: "item.syncJobId" }),
+          pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
+          readings: { newerThan: async () => given },
+          log: new TestLog(),
+        },
+        new AbortController().signal,
+      );
+      return server.asked.length - before;
+    };
+    const start = (id = task.id) => startAfter({ ...task, id }, { activities: [], approvals: [] });
+    const evidenceOf = async (entry: StartEntry) => {
+      const appeared = await appearedSince(task, partsFor(), entry);
+      return { entry, appeared };
+    };
+    const change = async (entry: StartEntry) =>
+      conflictChange(task, partsFor(), { ...(await evidenceOf(entry)), ending: over });
+    const returned = async (entry: StartEntry) => returnedConflicts(task, partsFor(), await evidenceOf(entry));
+    return { server, read, start, change, returned };
+  }
+
+  it.each(["slips", "given"] as const)("are not gone when they slip over the boundary: %s", async (how) => {
+    const { read, start, change } = await startConflicts(taskOf(how));
+    await read();
+    expect(await read()).toBe(3);
+    const entry = await start();
+    await read(how);
+    expect(await change(entry)).toEqual({});
+    expect(await read()).toBe(3);
+    expect(await change(entry)).toEqual({ goneConflicts: 0, stillConflicts: 1 });
+  });
+
+  it("are not back afterwards when they slipped right before its start", async () => {
+    const { read, start, returned } = await startConflicts(taskOf("slipped before"));
+    await read();
+    await read("slips");
+    const entry = await start();
+    await read();
+    expect(await returned(entry)).toBe(0);
+  });
+
+  it("are gone, or back, where a second reading shows the same", async () => {
+    const { server, read, start, change, returned } = await startConflicts(taskOf("gone twice"));
+    await read();
+    const entry = await start();
+    server.lists["syncconflictdetails"] = conflicts(1, 2, 3, 5);
+    expect(await read()).toBe(5);
+    expect(await change(entry)).toEqual({ goneConflicts: 1, stillConflicts: 0 });
+    const later = await start("gone twice, later");
+    server.lists["syncconflictdetails"] = conflicts(1, 2, 3, 4, 5);
+    expect(await read()).toBe(5);
+    expect(await returned(later)).toBe(1);
+  });
+
+  it("and new ones cost no second reading", async () => {
+    const { server, read, start, change } = await startConflicts(taskOf("new ones"));
+    await read();
+    const entry = await start();
+    server.lists["syncconflictdetails"] = conflicts(1, 2, 3, 4, 5, 6);
+    expect(await read()).toBe(3);
+    expect(await change(entry)).toEqual({ goneConflicts: 0, stillConflicts: 1 });
   });
 });
 
