@@ -144,18 +144,31 @@ export function packSeen(items: readonly PackedItem[], keyedBy: string): Buffer 
  * another expression gave, all are the same.
  */
 export function createComparison(packed: Buffer | undefined, keyedBy: string): (item: PackedItem) => Novelty {
-  if (packed === undefined) return () => "same";
-  const packedKey = packed.subarray(packed.length - (packed.length % itemBytes));
-  if (!packedKey.equals(keyDigest(keyedBy))) return () => "same";
-  const known = new Map<string, string>();
-  for (let at = 0; at + itemBytes <= packed.length; at += itemBytes) {
-    known.set(packed.toString("latin1", at, at + idBytes), packed.toString("latin1", at + idBytes, at + itemBytes));
-  }
+  const known = unpackSeen(packed, keyedBy);
+  if (known === undefined) return () => "same";
   return ({ id, fingerprint }) => {
     const content = known.get(idDigest(id).toString("latin1"));
     if (content === undefined) return "new";
     return content === contentDigest(fingerprint).toString("latin1") ? "same" : "modified";
   };
+}
+
+/** Whether an item that was packed is not in the list. */
+export function isAnyGone(packed: Buffer | undefined, { items, keyedBy }: ListRead): boolean {
+  const listed = new Set(items.map(({ facts }) => idDigest(facts.id).toString("latin1")));
+  return [...(unpackSeen(packed, keyedBy)?.keys() ?? [])].some((id) => !listed.has(id));
+}
+
+/** The contents by id; undefined: none are comparable. */
+function unpackSeen(packed: Buffer | undefined, keyedBy: string): Map<string, string> | undefined {
+  if (packed === undefined) return undefined;
+  const packedKey = packed.subarray(packed.length - (packed.length % itemBytes));
+  if (!packedKey.equals(keyDigest(keyedBy))) return undefined;
+  const known = new Map<string, string>();
+  for (let at = 0; at + itemBytes <= packed.length; at += itemBytes) {
+    known.set(packed.toString("latin1", at, at + idBytes), packed.toString("latin1", at + idBytes, at + itemBytes));
+  }
+  return known;
 }
 
 function idDigest(id: string): Buffer {

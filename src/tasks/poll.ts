@@ -13,8 +13,8 @@ import type { PollMemory, PollNote, PollObservation, PollState } from "../store/
 import { stepAfterFailure } from "./defer.ts";
 import { feedOf } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
-import { judgeList, packSeen } from "./judge-list.ts";
-import { type ListAnswer, pollItemsMax, readTogether } from "./read-together.ts";
+import { isAnyGone, judgeList, type ListRead, packSeen } from "./judge-list.ts";
+import { pollItemsMax, type Reading, readAgain, readTogether } from "./read-together.ts";
 import { endRemoved, endTooLate, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import type { PollDependencies } from "./step-dependencies.ts";
 
@@ -41,17 +41,25 @@ export async function stepPoll(task: Task, deps: PollDependencies, attempt: Atte
   try {
     const read = await readTogether(wish, deps);
     if (read.answer === "wait") return snooze(nowMs + read.waitMs);
-    return complete({ ...judgeRead(read, expectation, basis), startedAtMs: nowMs });
+    const ending = judgeRead(read, expectation, basis);
+    const isSure = read.answer === "too-long" || !read.isPaged || !tellsGone(ending, read.list, expectation, basis);
+    const sure = isSure ? ending : judgeRead(await readAgain(read, wish, deps), expectation, basis);
+    return complete({ ...sure, startedAtMs: nowMs });
   } catch (error) {
     return stepAfterFailure(task, error, { nowMs, ending: (failure) => unread(failure, nowMs) });
   }
 }
 
-function judgeRead(
-  read: Exclude<ListAnswer, { answer: "wait" }>,
-  expectation: PollExpectation,
-  basis: PollMemory,
-): TaskEnding {
+/** Whether something that an earlier poll saw seems gone, or the state changes as if it were. */
+function tellsGone(ending: TaskEnding, list: ListRead, expectation: PollExpectation, basis: PollMemory): boolean {
+  if (expectation.seesNew) return isAnyGone(basis.observation?.seen, list);
+  const state = stateOf(ending);
+  // What is absent does not offend.
+  const mayLack = expectation.expect !== undefined || state === "good";
+  return mayLack && basis.state !== undefined && state !== basis.state;
+}
+
+function judgeRead(read: Reading, expectation: PollExpectation, basis: PollMemory): TaskEnding {
   if (read.answer === "too-long") return tooLong;
   const { list, beganAtMs } = read;
   const { seesNew, looksBack } = expectation;

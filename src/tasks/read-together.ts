@@ -24,11 +24,19 @@ export interface ListWish extends ReadingWish {
   readonly signal: AbortSignal;
 }
 
-/** `too-long`: more items than a poll reads. `wait`: another poll reads the list, ask again. */
-export type ListAnswer =
-  | { readonly answer: "read"; readonly list: ListRead; readonly beganAtMs: number }
-  | { readonly answer: "too-long" }
-  | { readonly answer: "wait"; readonly waitMs: number };
+/** A list that was read. `isPaged`: on several pages, past which an item may have slipped. */
+interface ReadAnswer {
+  readonly answer: "read";
+  readonly list: ListRead;
+  readonly beganAtMs: number;
+  readonly isPaged: boolean;
+}
+
+/** `too-long`: more items than a poll reads. */
+export type Reading = ReadAnswer | { readonly answer: "too-long" };
+
+/** `wait`: another poll reads the list, ask again. */
+export type ListAnswer = Reading | { readonly answer: "wait"; readonly waitMs: number };
 
 /** A waiting poll asks again after as long as the reader has been reading, within these bounds. */
 const waitMs = { least: 100, most: 5_000 };
@@ -53,6 +61,19 @@ export async function readTogether(wish: ListWish, deps: ReadDependencies): Prom
   }
 }
 
+/**
+ * Reads the list once more, and adds what only the first reading shows: while an item is deleted,
+ * another slips over a page boundary. What two readings lack is gone. @throws ServiceError
+ */
+export async function readAgain(first: ReadAnswer, wish: ListWish, deps: ReadDependencies): Promise<Reading> {
+  const again = toAnswer(wish, deps, { ...(await read(wish, { isFollowUp: true })), beganAtMs: first.beganAtMs });
+  if (again.answer !== "read") return again;
+  const { list } = again;
+  const ids = new Set(list.items.map(({ facts }) => facts.id));
+  const items = [...list.items, ...first.list.items.filter(({ facts }) => !ids.has(facts.id))];
+  return { ...again, list: { ...list, items, count: items.length } };
+}
+
 /** Reads a list that no other policy polls; only the feed's walk shares the reading. */
 async function readAlone(wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
   const beganAtMs = await deps.nowMs();
@@ -71,7 +92,7 @@ async function readForAll(
   const { feed, kind } = wish;
   const { sharedReadings, log } = deps;
   try {
-    const reading = { ...(await read(wish, () => sharedReadings.goOn(feed, kind, token))), beganAtMs };
+    const reading = { ...(await read(wish, { onPage: () => sharedReadings.goOn(feed, kind, token) })), beganAtMs };
     const isShared = await share(wish, deps, { ...reading, token });
     if (!isShared) log.warn("poll.unshared", { ...feed, count: reading.count });
     return reading;
@@ -100,16 +121,17 @@ function isForWalk({ kind }: ListWish, { pages }: Pick<SharedReading, "pages">):
 /** Reads from the service; `onPage` is called before each next request. */
 async function read(
   { feed, kind, service, signal }: ListWish,
-  onPage: () => Promise<void> = async () => {},
+  { onPage, isFollowUp }: { readonly onPage?: () => Promise<void>; readonly isFollowUp?: true } = {},
 ): Promise<Pick<SharedReading, "count" | "pages">> {
   const operation = operationOf[feed.list];
   const query = inRepository(feed);
   if (kind === "count") return { count: await service.count(operation, query, { signal }), pages: [] };
   const pages: ReadPage[] = [];
   try {
-    for await (const { items, url, nextLink } of service.pages(operation, query, { signal, itemsMax: pollItemsMax })) {
+    const options = { signal, itemsMax: pollItemsMax, isFollowUp };
+    for await (const { items, url, nextLink } of service.pages(operation, query, options)) {
       pages.push({ url, ...(nextLink === undefined ? {} : { nextLink }), items: [...items] });
-      await onPage();
+      await onPage?.();
     }
   } catch (error) {
     if (error instanceof ServiceError && error.reason === "items-max") return { count: 0, pages: undefined };
@@ -118,11 +140,13 @@ async function read(
   return { count: pages.reduce((sum, { items }) => sum + items.length, 0), pages };
 }
 
-function toAnswer({ feed, kind }: ListWish, deps: ReadDependencies, reading: SharedReading): ListAnswer {
+function toAnswer({ feed, kind }: ListWish, deps: ReadDependencies, reading: SharedReading): Reading {
   const { beganAtMs, count, pages } = reading;
   if (pages === undefined) return { answer: "too-long" };
   const list = kind === "count" ? { count, items: [], keyedBy: "" } : listOf(feed, deps, pages);
-  return { answer: "read", list, beganAtMs };
+  // Without ids, what changes between two readings would count twice.
+  const isPaged = pages.length > 1 && deps.itemMapper(feed)?.knows("id") === true;
+  return { answer: "read", list, beganAtMs, isPaged };
 }
 
 function listOf(

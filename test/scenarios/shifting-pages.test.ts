@@ -1,9 +1,11 @@
-// Offset paging that shifts while it is read delivers items twice: a poll counts each of them once.
+// Offset paging that shifts while it is read delivers items twice, or not at all: a poll counts
+// each of them once, and tells none as gone that only slipped past it.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { startListServer } from "../support/list-server.ts";
 import { redisForTest } from "../support/redis.ts";
-import { startWorld } from "../support/world.ts";
+import { startWorld, worldForTest } from "../support/world.ts";
 
 const redis = redisForTest();
 
@@ -31,4 +33,59 @@ it("a poll over items counts an item that two pages hold once", async () => {
     server.closeAllConnections();
     server.close();
   }
+});
+
+describe("a poll of a list of two pages, of which one item is deleted between them", () => {
+  const approvals = (...ids: readonly number[]) => ids.map((approvalId) => ({ approvalId, itemName: "x" }));
+
+  /** Polls over and over; `slip`: meanwhile 1 is deleted, and 3 slips over the page boundary. */
+  async function startPolls(poll: string) {
+    const server = await startListServer({ approvals: approvals(1, 2, 3, 4) }, 2);
+    onTestFinished(() => server.stop());
+    const policies = `  - { name: story, service: lists, poll: { list: approvals, ${poll} } }`;
+    const world = await worldForTest({ policies, moreServices: { lists: server.url } });
+    const run = async () => {
+      // The feed's walk asks for the count.
+      const pages = () => server.asked.filter((one) => one === "approvals").length;
+      const before = pages();
+      const { status, changed, count, offendingItems } = await world.run("story");
+      return { status, changed, count, offendingItems, requests: pages() - before };
+    };
+    const slip = () => {
+      server.afterFirst = () => {
+        server.lists["approvals"] = approvals(2, 3, 4);
+      };
+      return run();
+    };
+    return { server, run, slip };
+  }
+
+  it("does not tell a living one as gone: by an expectation", async () => {
+    const { server, run, slip } = await startPolls('expect: "items.exists(i, i.approvalId == 3)"');
+    expect(await run()).toMatchObject({ status: "succeeded", requests: 2 });
+    expect(await slip()).toMatchObject({ status: "succeeded", changed: false });
+    expect(await run()).toMatchObject({ status: "succeeded", count: 3, requests: 2 });
+    server.lists["approvals"] = approvals(2, 4, 5);
+    expect(await run()).toMatchObject({ status: "failed", changed: true, count: 3, requests: 4 });
+    expect(await run()).toMatchObject({ status: "failed", changed: false, requests: 2 });
+  });
+
+  it("does not tell a living one as gone: by what offends", async () => {
+    const { server, run, slip } = await startPolls('offending: "item.approvalId == 3"');
+    expect(await run()).toMatchObject({ status: "failed", requests: 2 });
+    expect(await slip()).toMatchObject({ status: "failed", changed: false });
+    server.lists["approvals"] = approvals(2, 4, 5);
+    expect(await run()).toMatchObject({ status: "succeeded", changed: true, requests: 4 });
+    server.lists["approvals"] = approvals(2, 4, 3);
+    expect(await run()).toMatchObject({ status: "failed", changed: true, requests: 2 });
+  });
+
+  it("does not find it new afterwards", async () => {
+    const { server, run, slip } = await startPolls('expect: "size(new) == 0"');
+    expect(await run()).toMatchObject({ status: "succeeded", requests: 2 });
+    expect(await slip()).toMatchObject({ status: "succeeded", requests: 4 });
+    expect(await run()).toMatchObject({ status: "succeeded", changed: false });
+    server.lists["approvals"] = approvals(2, 3, 4, 5);
+    expect(await run()).toMatchObject({ status: "failed", offendingItems: ["x (5)"], requests: 2 });
+  });
 });
