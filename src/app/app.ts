@@ -250,6 +250,7 @@ function createScheduler(
     mayPlan: () => guard.isSafe(),
     inputs: createInputReader(policy, store),
     losses: () => guard.losses,
+    lossesSince: (sinceMs) => guard.watch.lossesSince(sinceMs),
     newestSinceMs,
     chains,
     alsoTidy: async ({ nowMs, isNewest }) => {

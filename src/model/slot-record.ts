@@ -146,3 +146,9 @@ export interface WaitingSlotEnd {
   /** The zone of the policy's days; default UTC. */
   readonly timezone?: string | undefined;
 }
+
+/** A gap in Redis's memory: starts that went out then may be forgotten. Milliseconds UTC. */
+export interface Loss {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}

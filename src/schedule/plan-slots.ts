@@ -5,7 +5,7 @@ import { policyLimits } from "../config/rules/policy-limits.ts";
 import { formatDuration } from "../core/duration.ts";
 import { showInstant } from "../core/instant.ts";
 import { isAbout, isInForce, type Pause, subjectKey } from "../model/pause.ts";
-import type { SlotRecord } from "../model/slot-record.ts";
+import type { Loss, SlotRecord } from "../model/slot-record.ts";
 import { createClosedTimes, isNeverClosed } from "./closed-times.ts";
 import { createSlotSource } from "./slots.ts";
 
@@ -47,6 +47,8 @@ export interface PlanningMoment {
   readonly pauses: readonly Pause[];
   /** When the policies that others need last succeeded; not set: no input is judged. */
   readonly inputs?: ReadonlyMap<string, number> | undefined;
+  /** What Redis may have lost since the first due slot; nothing unless given. */
+  readonly losses?: readonly Loss[];
 }
 
 /**
@@ -63,6 +65,40 @@ export interface SlotMoment extends PlanningMoment {
  * all older ones; `all` starts the newest 100; `none` only a slot on time. Others are missed.
  */
 export function planSlots(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
+  const plans = planKept(policy, slots, moment);
+  const lost = mayHaveStarted(policy, slots, moment);
+  return lost.size === 0 ? plans : plans.map((plan) => planLost(plan, lost));
+}
+
+/**
+ * The slots whose start Redis may have lost: they could have started in a loss. Not those of polls
+ * and of declared objects, which may be repeated.
+ */
+function mayHaveStarted(
+  policy: Policy,
+  slots: readonly number[],
+  { losses = [], newer = [] }: SlotMoment,
+): ReadonlySet<number> {
+  const { catchUp, action } = policy;
+  if (losses.length === 0 || action.kind === "poll" || action.kind === "apply") return new Set();
+  const latenessMs = latenessMaxMs(policy);
+  const isIn = (slotMs: number, nextMs = Number.POSITIVE_INFINITY) =>
+    losses.some(({ fromMs, untilMs }) => {
+      if (slotMs > untilMs) return false;
+      const isNewest = catchUp !== "latest" || nextMs > fromMs;
+      return slotMs >= fromMs || (slotMs + latenessMs >= fromMs && isNewest);
+    });
+  return new Set(slots.filter((slotMs, index) => isIn(slotMs, slots[index + 1] ?? newer[0])));
+}
+
+/** Such a slot is planned as started: its task ends as unknown (store/redis-watch.ts). */
+function planLost(plan: SlotPlan, lost: ReadonlySet<number>): SlotPlan {
+  if (plan.state === "started") return { ...plan, covers: plan.covers.filter((slotMs) => !lost.has(slotMs)) };
+  const isKept = !lost.has(plan.slotMs) || (plan.state === "skipped" && plan.reason !== "stale-input");
+  return isKept ? plan : { slotMs: plan.slotMs, state: "started", covers: [] };
+}
+
+function planKept(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
   const { nowMs, newer = [] } = moment;
   const skips = planSkips(policy, slots, moment);
   if (skips.size === 0 && newer.length === 0) return planOpen(policy, slots, { nowMs, newer });

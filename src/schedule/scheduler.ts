@@ -13,7 +13,7 @@ import type { EventFields, EventLog } from "../core/event-log.ts";
 import { defined } from "../core/json.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { endedBySuccess, isInForce, type Pause, pauseId } from "../model/pause.ts";
-import type { Watermark } from "../model/slot-record.ts";
+import type { Loss, Watermark } from "../model/slot-record.ts";
 import type { EnqueueTasks } from "../model/task-processing.ts";
 import { Agenda, type Entry } from "./agenda.ts";
 import type { Chains } from "./chains.ts";
@@ -37,6 +37,8 @@ export interface SchedulerOptions {
   readonly mayPlan?: () => boolean;
   /** How often Redis has lost writes; each loss renews all watermarks. Default: 0. */
   readonly losses?: () => number;
+  /** What Redis may have lost since an instant; undefined: not known as yet. Default: nothing. */
+  readonly lossesSince?: (sinceMs: number) => Promise<readonly Loss[] | undefined>;
   /** When this replica's policies became the newest; Infinity, the default: others may be newer. */
   readonly newestSinceMs?: () => Promise<number>;
   /** Resolves the slots of policies that follow others; needed when there are any. */
@@ -253,11 +255,16 @@ export class Scheduler implements Component {
   async #planDue(moment: PlanningMoment): Promise<void> {
     const { nowMs } = moment;
     const due = this.#due(nowMs);
+    if (due.length === 0) return;
+    const { lossesSince = async () => [] } = this.#options;
+    const losses = await lossesSince(Math.min(...due.map(({ nextMs = nowMs }) => nextMs)));
+    // Known within seconds; nothing starts meanwhile.
+    if (losses === undefined) return;
     const inputs = await readInputsOf(
       due.map(({ policy }) => policy),
       this.#options.inputs,
     );
-    const batches = planBatches(due, { ...moment, inputs });
+    const batches = planBatches(due, { ...moment, inputs, losses });
     const unlogged: PlannedEntry[][] = [];
     // Three loops share one sequence of batches; a failure in one ends it for all. On stop they
     // leave the rest: it stays due for the next round, here or on another replica.

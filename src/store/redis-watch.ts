@@ -3,6 +3,7 @@
 
 import { Batcher } from "../core/batcher.ts";
 import { systemClock } from "../core/clock.ts";
+import type { Loss } from "../model/slot-record.ts";
 import { processName, type Store } from "./redis.ts";
 import { asList, asNumber, asOptional, asText, asTexts, asWord, batchesOf, createScript, loadLua } from "./script.ts";
 
@@ -13,6 +14,9 @@ const checkScript = createScript("watch/check", (answer) => {
   return { term: asText(term), ...numbers, isAnother, losses: [...batchesOf(asTexts(losses), 3)].map(toLoss) };
 });
 const fenceScript = createScript("watch/fence", asWord("undecided", "loss", ""));
+const lossesScript = createScript("watch/losses", (answer) =>
+  answer === "undecided" ? undefined : asTexts(answer).map((loss) => toSpan(loss.split(":"))),
+);
 const replicasScript = createScript("watch/replicas", asOptional(asNumber));
 const replicatedLua = loadLua("watch/replicated");
 
@@ -22,19 +26,12 @@ export interface RedisCheck {
   readonly isAnother: boolean;
   /** The same, compared with the last check of this process; false at its first one. */
   readonly isNewHere: boolean;
-  /** What Redis may have lost: tasks that could have started then are not started. */
-  readonly losses: readonly Loss[];
-}
-
-/**
- * A gap in Redis's memory. `flushed`: it is empty. `went-back`: it forgot what this process
- * remembers. `unwitnessed`: restarted, and a process that knew its memory is gone. `writes`: it
- * surely forgot no start.
- */
-interface Loss {
-  readonly kind: string;
-  readonly fromMs: number;
-  readonly untilMs: number;
+  /**
+   * What Redis may have lost: tasks that could have started then are not started. `flushed`: it is
+   * empty. `went-back`: it forgot what this process remembers. `unwitnessed`: restarted, and a
+   * process that knew its memory is gone. `writes`: it surely forgot no start.
+   */
+  readonly losses: readonly (Loss & { readonly kind: string })[];
 }
 
 /** Margin on both sides of a gap in Redis's memory. */
@@ -135,6 +132,15 @@ export class RedisWatch {
     return answer === "" ? undefined : answer;
   }
 
+  /**
+   * What Redis may have lost since an instant, starts included; undefined while it is not known as
+   * yet. A slot that comes due again after such a loss may have started.
+   */
+  async lossesSince(sinceMs: number): Promise<readonly Loss[] | undefined> {
+    const { key } = this.#store;
+    return lossesScript(this.#store, [key("watch"), key("losses")], [this.#term, sinceMs]);
+  }
+
   /** Whether a request may ask for permission now. */
   mayAsk(): boolean {
     return this.mayStart && systemClock.monotonicMs() >= this.#pausedUntilMs;
@@ -197,6 +203,10 @@ export class RedisWatch {
   }
 }
 
-function toLoss([fromMs, untilMs, kind = ""]: readonly string[]): Loss {
-  return { fromMs: Number(fromMs), untilMs: Number(untilMs), kind };
+function toLoss([fromMs = "", untilMs = "", kind = ""]: readonly string[]): Loss & { readonly kind: string } {
+  return { ...toSpan([fromMs, untilMs]), kind };
+}
+
+function toSpan([fromMs, untilMs]: readonly string[]): Loss {
+  return { fromMs: Number(fromMs), untilMs: Number(untilMs) };
 }

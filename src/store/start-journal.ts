@@ -22,6 +22,7 @@ import { randomUUID } from "node:crypto";
 import { silentLog } from "../core/event-log.ts";
 import { type Denial, isDenied, noEnding, type Permit } from "../core/limiter.ts";
 import type { LongRun } from "../model/notify-event.ts";
+import type { Loss } from "../model/slot-record.ts";
 import { runOfActivation, type Task } from "../model/task.ts";
 import { feedStatusKey } from "./feed-store.ts";
 import { KeptWrites } from "./kept-writes.ts";
@@ -124,7 +125,7 @@ export interface JournalAttribution {
    */
   readonly inFlight: ReadonlyMap<string, readonly number[]>;
   /** Intervals that Redis lost lately: starts from them may be missing in `inFlight`. */
-  readonly losses: readonly { readonly fromMs: number; readonly untilMs: number }[];
+  readonly losses: readonly Loss[];
 }
 
 /** The start journal in Redis. */

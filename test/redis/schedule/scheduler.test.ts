@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
-import { type EventLog, silentLog } from "../../../src/core/event-log.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import type { Loss } from "../../../src/model/slot-record.ts";
 import type { Task } from "../../../src/model/task.ts";
-import { type ReadPauses, Scheduler } from "../../../src/schedule/scheduler.ts";
+import { Scheduler, type SchedulerOptions } from "../../../src/schedule/scheduler.ts";
 import type { SlotLedgerPort } from "../../../src/schedule/scheduler-ports.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { testPolicy } from "../../support/policies.ts";
@@ -23,8 +24,9 @@ function replica(
   {
     pauses = async () => [],
     losses,
+    lossesSince = async () => [],
     log = silentLog,
-  }: { readonly pauses?: ReadPauses; readonly losses?: () => number; readonly log?: EventLog } = {},
+  }: Partial<Pick<SchedulerOptions, "pauses" | "losses" | "lossesSince" | "log">> = {},
 ) {
   const onTestTime: SlotLedgerPort = {
     nowMs: async () => clock.nowMs,
@@ -40,7 +42,7 @@ function replica(
     testPolicy({ name: `${policy.name}-too`, schedule: { kind: "every", everyMs: 600_000, spreadMs: 0 } }),
   ];
   const some = losses === undefined ? { policies: [policy] } : { policies, losses };
-  return new Scheduler({ ...some, ledger: onTestTime, enqueue, pauses, log });
+  return new Scheduler({ ...some, ledger: onTestTime, enqueue, pauses, lossesSince, log });
 }
 
 describe("the scheduler", () => {
@@ -277,5 +279,20 @@ describe("the scheduler", () => {
       await one.runOnce();
     }
     expect(queued).toEqual([`${policy.name} 300`, `${policy.name} 600`, `${policy.name}-too 600`]);
+  });
+
+  it("says of no slot that it did not start before what Redis lost is known", async () => {
+    const clock = { nowMs: start };
+    const policy = testPolicy({ name: "lost", catchUp: "none" });
+    let losses: Loss[] | undefined;
+    const one = replica(policy, clock, async () => {}, { lossesSince: async () => losses });
+    await one.runOnce();
+    clock.nowMs = start + 50_000;
+    await one.runOnce();
+    expect(await ledger.slots("lost", 100)).toEqual([]);
+    losses = [{ fromMs: start + 4_000, untilMs: start + 5_000 }];
+    await one.runOnce();
+    const states = (await ledger.slots("lost", 100)).map(({ slotMs, state }) => `${(slotMs - start) / 1_000} ${state}`);
+    expect(states.toReversed().slice(0, 3)).toEqual(["5 started", "10 missed", "15 missed"]);
   });
 });

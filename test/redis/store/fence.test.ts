@@ -47,6 +47,24 @@ async function permission(slotMs: number, startBy = startByMs): Promise<Permissi
   return isSame ? answer : "disagree";
 }
 
+describe("the losses since an instant", () => {
+  it("are not known while a start would wait, and those that ended before are left out", async () => {
+    await store.redis.zadd(store.key("losses"), 100, "50:100", 300, "200:300");
+    expect(await watch.lossesSince(100)).toEqual([
+      { fromMs: 50, untilMs: 100 },
+      { fromMs: 200, untilMs: 300 },
+    ]);
+    expect(await watch.lossesSince(101)).toEqual([{ fromMs: 200, untilMs: 300 }]);
+    for (const changed of [{ runId: "another" }, { term: "another" }, { permits: "0" }]) {
+      const [name = ""] = Object.keys(changed);
+      const before = await store.redis.hget(store.key("watch"), name);
+      await note(changed);
+      expect(await watch.lossesSince(101)).toBeUndefined();
+      await note({ [name]: before ?? "" });
+    }
+  });
+});
+
 describe("a start", () => {
   it("is permitted where all is as it was at the last tick", async () => {
     expect(await permission(startByMs)).toBe("permitted");

@@ -151,6 +151,44 @@ describe("planning due slots", () => {
     expect(planSlots(testPolicy({ needs }), [2 * minute], paused)).toMatchObject([{ reason: "paused" }]);
   });
 
+  it("says of no slot that could have started in a loss of Redis that it did not", () => {
+    const states = (changes: Parameters<typeof testPolicy>[0], due: readonly number[], fromMs: number) =>
+      planSlots(testPolicy({ catchUpWindowMs: 60 * minute, ...changes }), due, {
+        nowMs: 40 * minute,
+        pauses: [],
+        losses: [{ fromMs, untilMs: fromMs + 6 * minute }],
+        inputs: new Map(),
+      }).map((plan) => (plan.state === "started" ? plan.covers.map((slotMs) => slotMs / minute) : plan.state));
+    const due = [...slots, 25 * minute, 40 * minute];
+    const needs = { policy: "orders", withinMs: minute };
+    // The newest before the loss may have started in it, and each in it; no older and no later one.
+    expect(states({}, due, 16 * minute)).toEqual(["coalesced", [], [], "coalesced", [10, 25]]);
+    expect(states({ catchUp: "none" }, due, 15 * minute)).toEqual(["missed", [], [], "missed", []]);
+    expect(states({ catchUp: "none" }, due, 15 * minute + onTimeMs + 1)).toEqual([
+      "missed",
+      "missed",
+      [],
+      "missed",
+      [],
+    ]);
+    expect(states({ catchUp: "all", catchUpWindowMs: 5 * minute }, due, 15 * minute)).toEqual([
+      [],
+      [],
+      [],
+      "missed",
+      [],
+    ]);
+    expect(states({ needs }, due, 16 * minute)).toEqual(["skipped", [], [], "skipped", "skipped"]);
+    const polled = { action: { kind: "poll", list: "triggers", expect: "count > 0", notifyOn: "change" } } as const;
+    expect(states(polled, due, 16 * minute)).toEqual([
+      "coalesced",
+      "coalesced",
+      "coalesced",
+      "coalesced",
+      [10, 15, 20, 25],
+    ]);
+  });
+
   // A coalesced slot names a started one. A skipped slot lies in a closed time or a pause.
   it("gives every slot exactly one plan", () => {
     fc.assert(
