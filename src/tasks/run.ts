@@ -30,7 +30,7 @@ import { nextCheckMs } from "./follow-pace.ts";
 import { feedOf, leaveLists, requestLists } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
 import { activatesFirst, endsByAnswer, sendStart, stepAgainSoon } from "./send-start.ts";
-import { finishedActivities, settleRun } from "./settle.ts";
+import { endsReadUntilMs, finishedActivities, settleRun } from "./settle.ts";
 import {
   type Claim,
   endRemoved,
@@ -184,6 +184,10 @@ async function followRun(
   }
   if (ending !== undefined)
     return complete({ ...ending, ...(await conflictChange(task, deps, { entry, appeared, ending })), ...sent });
+  const { walkBeganAtMs = 0 } = appeared.activities;
+  // It may have ended on a page that the walk after the deadline left out.
+  if (walkBeganAtMs >= deadlineMs && endsReadUntilMs(appeared.activities) < deadlineMs && finished === undefined)
+    await deps.feeds.wantWhole(feedOf(task, "activities"), deadlineMs);
   await noteIfLong(task, policy, { deps, entry, nowMs, sentAtMs });
   const { attributable } = appeared;
   const { blockedAfterMs, unreadableForMs } = policy.follow;

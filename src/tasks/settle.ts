@@ -5,6 +5,7 @@
 import type { Follow, Policy } from "../config/policy-set.ts";
 import { counted } from "../core/plain-text.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
+import { leavesOut, readKnowledge } from "../feeds/strategy/choose-walk.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
 import type { FeedEvidence, WaitingApprovals } from "./evidence.ts";
@@ -198,7 +199,7 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
   const deadlineMs = sentAtMs + follow.deadlineMs;
   if (nowMs < deadlineMs) return undefined;
   const lists = [evidence.activities, evidence.conflictDetails];
-  const readUntilMs = Math.min(...lists.map(({ walkBeganAtMs = 0 }) => walkBeganAtMs));
+  const readUntilMs = Math.min(endsReadUntilMs(evidence.activities), evidence.conflictDetails.walkBeganAtMs ?? 0);
   // A finished run is settled once its conflicts are read and no activity of it may yet begin.
   if (readUntilMs >= deadlineMs && !isFinished(evidence)) {
     const perhapsEnded = whyPerhapsEnded(evidence);
@@ -215,6 +216,11 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
   const since = readUntilMs > 0 ? `not been read since ${new Date(readUntilMs).toISOString()}` : "never been read";
   const detail = `not settled within its deadline, and the feeds have ${since}`;
   return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
+}
+
+/** Until when a list was read so that each end shows: walks may leave open items out. */
+export function endsReadUntilMs({ knowledge, walkBeganAtMs = 0, wholeWalkBeganAtMs = 0 }: FeedStatus): number {
+  return leavesOut(readKnowledge(knowledge)) ? wholeWalkBeganAtMs : walkBeganAtMs;
 }
 
 /** Whether an activity of this run may still appear, as far as the list was read. */
@@ -278,7 +284,7 @@ export function judgeBlocked({ blockedAfterMs }: Follow, evidence: BlockingEvide
   const isSure = approvals.ofSyncJob && evidence.attributable;
   const progress = isSure ? ours.map(({ seenAtMs = 0 }) => seenAtMs) : [activities.grewAtMs ?? 0];
   const sinceMs = Math.max(sentAtMs, first.seenAtMs ?? 0, ...progress);
-  const seenUntilMs = Math.min(approvals.readAtMs, activities.walkBeganAtMs ?? 0);
+  const seenUntilMs = Math.min(approvals.readAtMs, endsReadUntilMs(activities));
   if (seenUntilMs - sinceMs < blockedAfterMs) return undefined;
   const whose = isSure ? "" : "; it may be of another sync job";
   return {

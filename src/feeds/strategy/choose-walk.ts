@@ -174,8 +174,12 @@ function whyWhole(known: ListKnowledge, nowMs: number, limits: StrategyLimits): 
   // Only a walk from the front needs no stored link.
   if (order !== "head" && notKept !== null) return "links-not-kept";
   if (nowMs - wholeAtMs >= limits.auditEveryMs) return "audit";
-  const openPages = order === "head" ? known.openToFront : known.openToEnd;
-  return openPages > openPagesMax && nowMs - wholeAtMs >= pages * msPerPage ? "open-items" : undefined;
+  return leavesOut(known) && nowMs - wholeAtMs >= pages * msPerPage ? "open-items" : undefined;
+}
+
+/** Whether only whole walks read all pages with open items: there are too many of them. */
+export function leavesOut({ order, openToFront, openToEnd }: ListKnowledge): boolean {
+  return (order === "head" ? openToFront : openToEnd) > openPagesMax;
 }
 
 /** Counts a walk's trail as evidence, and decides on an order when there is enough. */

@@ -17,6 +17,7 @@ import {
   giveUp,
   type ListKnowledge,
   learn,
+  leavesOut,
   nothingRead,
   openPagesMax,
   type PagesSeen,
@@ -131,7 +132,7 @@ interface CheapResult extends PagesSeen {
 /** Reads a list that grows at its end: from the earliest open page, or the last one, on. */
 async function walkTail(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapResult> {
   // Too many to read each time: whole walks read them.
-  const isLeft = known.openToEnd > openPagesMax;
+  const isLeft = leavesOut(known);
   const from = isLeft ? known.lastPage : (known.openFrom ?? known.lastPage);
   if (from === null) return { ...nothingSeen, broken: "last-page-unknown" };
   let seen: CheapResult = { ...nothingSeen, lastPage: known.lastPage };
@@ -171,7 +172,7 @@ async function walkHead(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
     knownPages += 1;
     if (known.openToFront === 0 || knownPages >= pagesMin) break;
   }
-  if (known.openToFront > openPagesMax) seen = { ...seen, openToFront: Math.max(seen.openToFront, known.openToFront) };
+  if (leavesOut(known)) seen = { ...seen, openToFront: Math.max(seen.openToFront, known.openToFront) };
   return fits("head", seen.trail) ? seen : { ...seen, broken: "order-lost", disproved: true };
 }
 

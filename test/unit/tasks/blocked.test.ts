@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { readKnowledge } from "../../../src/feeds/strategy/choose-walk.ts";
 import type { SeenItem } from "../../../src/store/feed-mirror.ts";
 import type { FeedStatus } from "../../../src/store/feed-store.ts";
 import { compareConflicts } from "../../../src/tasks/evidence.ts";
@@ -85,6 +86,13 @@ describe("a run of which nothing has finished while an approval waits", () => {
     expect(judged(approvals({ readAtMs: 17 * minute }))).toBeDefined();
     expect(judged(approvals({ readAtMs: 17 * minute - 1 }))).toBeUndefined();
     expect(judged({ activities: { ...activities, walkBeganAtMs: 17 * minute - 1 } })).toBeUndefined();
+  });
+
+  it("is not blocked by a walk that left pages out where its activity may have ended", () => {
+    const knowledge = JSON.stringify({ ...readKnowledge(undefined), order: "tail", openToEnd: 11 });
+    const inPart = { ...activities, knowledge };
+    expect(judged({ activities: { ...inPart, wholeWalkBeganAtMs: 17 * minute - 1 } })).toBeUndefined();
+    expect(judged({ activities: { ...inPart, wholeWalkBeganAtMs: 17 * minute } })).toBeDefined();
   });
 
   it("is not blocked while its own activities appear; others' count if unattributed", () => {
