@@ -46,9 +46,9 @@ export class MeteredFeedStore extends FeedStore {
     if (blindSinceMs > 0) metrics.observe("syncline_feed_lag_seconds", { list }, (endedAtMs - blindSinceMs) / 1_000);
   }
 
-  override async failWalk(feed: Feed, failure: string): Promise<void> {
+  override async failWalk(...[feed, ...failure]: Parameters<FeedStore["failWalk"]>): Promise<void> {
     const { service, list } = feed;
     this.#metrics.add("syncline_feed_walks_total", { service, list, walkOutcome: "failed" });
-    await super.failWalk(feed, failure);
+    await super.failWalk(feed, ...failure);
   }
 }

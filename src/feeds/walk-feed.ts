@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";
-import type { Denial } from "../core/limiter.ts";
+import type { Denial, DeniedBy } from "../core/limiter.ts";
 import type { Feed, FeedWalk, ItemFacts } from "../model/feed.ts";
 import { done, snooze, type Verdict } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
@@ -39,7 +39,7 @@ import { LinkExpired, type PagedList, walkList } from "./strategy/walk.ts";
 export interface WalkDependencies {
   readonly feeds: Pick<
     FeedStore,
-    | ("beginAnew" | "takeIn" | "keepKnowledge" | "keepShape" | "endWalk" | "failWalk" | "markLogged")
+    | ("beginAnew" | "takeIn" | "keepKnowledge" | "keepShape" | "endWalk" | "failWalk" | "denyWalk" | "markLogged")
     | ("discoveredSince" | "status" | "waiting")
   >;
   readonly nowMs: () => Promise<number>;
@@ -96,7 +96,10 @@ export async function walkFeed(
     const earliestMs = earliestWalkMs(before, pace, nowMs);
     if (nowMs < earliestMs) return snooze(earliestMs);
     const denied = await options.denialOf(name);
-    if (denied !== undefined && denied.waitMs > 0) return snooze(nowMs + denied.waitMs);
+    if (denied !== undefined && denied.waitMs > 0) {
+      if (isDown(denied.deniedBy)) await feeds.denyWalk(feed, { beganAtMs: nowMs, waitMs: denied.waitMs });
+      return snooze(nowMs + denied.waitMs);
+    }
   }
   const startedAtMs = given?.beganAtMs ?? nowMs;
   const { sampling = new ItemSampling() } = options;
@@ -142,17 +145,25 @@ async function endBrokenWalk(
   const failure = error instanceof LinkExpired ? error.cause : error;
   if (!(failure instanceof ServiceError)) throw error;
   await announceNew(feed, before, walk);
-  const { kind, retryAfterMs = 0 } = failure;
+  const { kind, deniedBy, retryAfterMs = 0 } = failure;
   const message = firstLine(failure);
   if (kind !== "throttled" && kind !== "cancelled" && !signal.aborted) {
-    await feeds.failWalk(feed, `${kind}: ${message}`);
+    const waitMs = Math.max(pace.fastestMs, retryAfterMs);
+    await feeds.failWalk(feed, `${kind}: ${message}`, { beganAtMs: nowMs, waitMs });
     log.warn("feed.unreadable", { ...feed, kind, message });
-    return snooze(nowMs + Math.max(pace.fastestMs, retryAfterMs));
+    return snooze(nowMs + waitMs);
   }
   // Nothing is wrong with the list: the next walk continues where this one stopped.
   await feeds.markLogged(feed);
   if (kind !== "throttled") return snooze(nowMs);
-  return snooze((await walk.nowMs()) + (failure.retryAfterMs ?? pace.fastestMs));
+  const waitMs = failure.retryAfterMs ?? pace.fastestMs;
+  if (isDown(deniedBy)) await feeds.denyWalk(feed, { beganAtMs: nowMs, waitMs });
+  return snooze((await walk.nowMs()) + waitMs);
+}
+
+/** Whether the limiter denies a request since requests fail, not since there are too many. */
+function isDown(deniedBy: DeniedBy | undefined): boolean {
+  return deniedBy === "breaker" || deniedBy === "token";
 }
 
 interface WalkContext extends Omit<WalkDependencies, "service" | "itemMapper"> {

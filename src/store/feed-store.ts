@@ -92,6 +92,15 @@ export interface FeedStatus {
   readonly failingSinceMs: number | undefined;
   readonly failedAtMs?: number | undefined;
   readonly failure: string | undefined;
+  /** Since when walks fail or are denied without a long pause, and when the next one is due. */
+  readonly unreadSinceMs?: number | undefined;
+  readonly unreadUntilMs?: number | undefined;
+}
+
+/** A walk that could not read its list: when it began, and how long until the next one. */
+interface UnreadWalk {
+  readonly beganAtMs: number;
+  readonly waitMs: number;
 }
 
 /** The history and the generation of seen items. */
@@ -202,8 +211,17 @@ export class FeedStore {
   }
 
   /** Notes that a walk failed. */
-  async failWalk(feed: Feed, failure: string): Promise<void> {
-    await failWalkScript(this.#store, this.#keys(feed).slice(0, 1), [failure.slice(0, 500), forgetAfterMs]);
+  async failWalk(feed: Feed, failure: string, walk: UnreadWalk): Promise<void> {
+    await this.#noteUnread(feed, failure.slice(0, 500), walk);
+  }
+
+  /** Notes that the limiter denied a walk since the service is down: a failing list stays so. */
+  async denyWalk(feed: Feed, walk: UnreadWalk): Promise<void> {
+    await this.#noteUnread(feed, "", walk);
+  }
+
+  async #noteUnread(feed: Feed, failure: string, { beganAtMs, waitMs }: UnreadWalk): Promise<void> {
+    await failWalkScript(this.#store, this.#keys(feed).slice(0, 1), [failure, forgetAfterMs, beganAtMs, waitMs]);
   }
 
   /** Notes that everything discovered so far is in the log. */
@@ -254,6 +272,8 @@ export class FeedStore {
       failingSinceMs: instant("failingSinceMs"),
       failedAtMs: instant("failedAtMs"),
       failure: fields["failure"],
+      unreadSinceMs: instant("unreadSinceMs"),
+      unreadUntilMs: instant("unreadUntilMs"),
     };
   }
 

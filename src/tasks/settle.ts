@@ -179,10 +179,10 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
 
 function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   const { nowMs, sentAtMs, activities, conflictDetails, newConflicts } = evidence;
-  // A list that nothing waits for is not read: it may have failed last long before this run.
-  const failingFor = ({ failingSinceMs = nowMs, failedAtMs = 0 }: FeedStatus) =>
-    failedAtMs < sentAtMs ? 0 : nowMs - Math.max(failingSinceMs, sentAtMs);
-  if (Math.max(failingFor(activities), failingFor(conflictDetails)) < unreadableForMs) return undefined;
+  // Time in which no walk was tried says nothing: all workers were away, or the service throttled.
+  const unreadFor = ({ unreadSinceMs = 0, unreadUntilMs = 0 }: FeedStatus) =>
+    Math.min(nowMs, unreadUntilMs) - Math.max(unreadSinceMs, sentAtMs);
+  if (Math.max(unreadFor(activities), unreadFor(conflictDetails)) < unreadableForMs) return undefined;
   const failure = activities.failure ?? conflictDetails.failure ?? "";
   return {
     status: "unknown",

@@ -231,7 +231,7 @@ describe("syncline digest says in plain words", () => {
     for (const name of ["pay", "alone"]) await ended(own.store, name, { status: "failed", reason: "unreachable" });
     await breaks(own.store, "server");
     const feed = { service: "main", repository: "HR", list: "activities" } as const;
-    await new FeedStore(own.store).failWalk(feed, "no answer");
+    await new FeedStore(own.store).failWalk(feed, "no answer", { beganAtMs: 0, waitMs: 0 });
     const { title, lines } = await own.digest();
     expect(title).toBe("Not fine, 1 needs a person: 2 failed, 2 waiting for main (down) of 4 policies");
     expect(lines).toEqual([
@@ -258,7 +258,7 @@ describe("syncline digest says in plain words", () => {
     const own = await installation("list", [testPolicy({ name: "hr", schedule: undefined })]);
     await ended(own.store, "hr");
     const feed = { service: "main", repository: "HR", list: "activities" } as const;
-    await new FeedStore(own.store).failWalk(feed, "the answer is no list");
+    await new FeedStore(own.store).failWalk(feed, "the answer is no list", { beganAtMs: 0, waitMs: 0 });
     const { title, lines } = await own.digest();
     expect(title).toBe("Not fine, 1 needs a person: 1 well of 1 policy, 1 other trouble");
     expect(lines[0]).toMatch(

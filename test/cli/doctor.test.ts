@@ -165,7 +165,7 @@ describe("syncline doctor", () => {
     const prefix = "{doctor-lists}";
     const store = await openStore({ url: redisUrl, prefix });
     const feed = { service: "main", repository: null, list: "conflictDetails" } as const;
-    await new FeedStore(store).failWalk(feed, "forbidden: as before");
+    await new FeedStore(store).failWalk(feed, "forbidden: as before", { beganAtMs: 0, waitMs: 0 });
     const found = await doctorOf(
       (url) => {
         if (url.includes("trigger")) return '{"value":[{"isActive":"yes"}]}';

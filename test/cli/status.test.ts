@@ -121,7 +121,10 @@ describe("syncline status", () => {
     expect((await command("status")).code).toBe(0);
     expect((await command("digest")).out).toMatch(/^No trouble: 1 not run yet of 1 policy, 1 costly list\n/);
     await fixture.inStore(prefix, (store) =>
-      new FeedStore(store).failWalk({ ...feed, list: "conflictDetails" }, "server: it answered 500"),
+      new FeedStore(store).failWalk({ ...feed, list: "conflictDetails" }, "server: it answered 500", {
+        beganAtMs: 0,
+        waitMs: 0,
+      }),
     );
     const status = await command("status");
     expect(status.code).toBe(1);

@@ -136,7 +136,8 @@ export async function useEverything(fixture: Fixture): Promise<void> {
   const facts = { syncJobId: "42", startedAtMs: undefined, finished: true, succeeded: true, label: undefined };
   await book.takeIn(feed, { generation: 0 }, { items: [{ id: "a", fingerprint: "f", ...facts }], sinceSeq: 0 });
   await book.endWalk(feed, { startedAtMs: nowMs, count: 1, whole: true });
-  await book.failWalk(feed, "gone");
+  await book.failWalk(feed, "gone", { beganAtMs: 0, waitMs: 0 });
+  await book.denyWalk(feed, { beganAtMs: 0, waitMs: 0 });
   await book.status(feed);
   await book.discoveredSince(feed, 0);
   await book.addWaiter(feed, id, { nowMs, untilMs: nowMs + 1_000 });

@@ -53,6 +53,7 @@ function createReader(repository: string, around: Partial<WalkDependencies["feed
       keepShape: (...args) => book.keepShape(...args),
       endWalk: (...args) => book.endWalk(...args),
       failWalk: (...args) => book.failWalk(...args),
+      denyWalk: (...args) => book.denyWalk(...args),
       markLogged: (...args) => book.markLogged(...args),
       discoveredSince: (...args) => book.discoveredSince(...args),
       ...around,

@@ -149,8 +149,8 @@ describe("the feed book", () => {
       walkBeganAtMs: undefined,
       failingSinceMs: undefined,
     });
-    await book.failWalk(one, "unreachable: refused");
-    await book.failWalk(one, "server: 500");
+    await book.failWalk(one, "unreachable: refused", { beganAtMs: 0, waitMs: 0 });
+    await book.failWalk(one, "server: 500", { beganAtMs: 0, waitMs: 0 });
     const failing = await book.status(one);
     expect(failing.failure).toBe("server: 500");
     expect(failing.failedAtMs).toBeGreaterThanOrEqual(failing.failingSinceMs ?? Number.POSITIVE_INFINITY);
@@ -162,6 +162,8 @@ describe("the feed book", () => {
       failingSinceMs: undefined,
       failedAtMs: undefined,
       failure: undefined,
+      unreadSinceMs: undefined,
+      unreadUntilMs: undefined,
     });
   });
 

@@ -310,7 +310,7 @@ describe("approvals that appeared since a start", () => {
     const readyAtMs = await redisTimeMs(store);
     for (const list of ["activities", "conflictDetails"] as const) await walk(task, list, []);
     expect((await takeBaseline(task, partsFor(), { readyAtMs, follow })).isTaken).toBe(false);
-    await book.failWalk(feedOf(task, "approvals"), "server: 500");
+    await book.failWalk(feedOf(task, "approvals"), "server: 500", { beganAtMs: 0, waitMs: 0 });
     const { baseline, isTaken, isComplete } = await takeBaseline(task, partsFor(), { readyAtMs, follow });
     expect([isTaken, isComplete, baseline.approvals]).toEqual([true, true, undefined]);
     // Somebody reads them all the same, or nobody would notice when they can be read again.

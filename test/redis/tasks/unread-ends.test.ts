@@ -147,3 +147,63 @@ describe("a run whose activity stands on a page that walks leave out", () => {
     expect(await step()).toMatchObject({ verdict: "complete", ending: { status: "succeeded" } });
   });
 });
+
+describe("a run of which a walk has failed", () => {
+  const unreadable = { verdict: "complete", ending: { status: "unknown", detail: expect.stringContaining("500") } };
+
+  /** Its activities failed once, right after its start. */
+  const failedOnce = async (id: string) => {
+    const run = await answered(id, 120 * minute);
+    for (const list of followedLists) await run.walk(list);
+    await run.start();
+    status = 500;
+    await run.walk();
+    expect(await run.step()).toMatchObject({ verdict: "snooze" });
+    return run;
+  };
+  const walkFor = async ({ age, walk }: Awaited<ReturnType<typeof failedOnce>>, minutes: number) => {
+    for (let halves = 0; halves < 2 * minutes; halves += 1) {
+      await age(minute / 2);
+      await walk();
+    }
+  };
+
+  it("is not unknown after minutes in which nothing was asked", async () => {
+    const run = await failedOnce("away");
+    await run.age(6 * minute);
+    expect(await run.step()).toMatchObject({ verdict: "snooze" });
+    status = 200;
+    add(1, 42);
+    for (const one of activities) one.done = true;
+    await run.walk();
+    expect(await run.step()).toMatchObject({ verdict: "snooze" });
+    await run.walk("conflictDetails");
+    expect(await run.step()).toMatchObject({ verdict: "complete", ending: { status: "succeeded" } });
+  });
+
+  it("is unknown after five minutes of tries, counted anew after a pause", async () => {
+    const run = await failedOnce("tried");
+    await run.age(6 * minute);
+    await run.walk();
+    await walkFor(run, 4.5);
+    expect(await run.step()).toMatchObject({ verdict: "snooze" });
+    await walkFor(run, 0.5);
+    expect(await run.step()).toMatchObject(unreadable);
+  });
+
+  it("is unknown after five minutes of an open breaker, which lets few walks try", async () => {
+    const run = await failedOnce("open");
+    denied = { deniedBy: "breaker", waitMs: 30_000 };
+    await walkFor(run, 4.5);
+    expect(await run.step()).toMatchObject({ verdict: "snooze" });
+    await walkFor(run, 0.5);
+    expect(await run.step()).toMatchObject(unreadable);
+  });
+
+  it("is not unknown while the service says when to ask again", async () => {
+    const run = await failedOnce("throttled");
+    denied = { deniedBy: "throttle", waitMs: 30_000 };
+    await walkFor(run, 6);
+    expect(await run.step()).toMatchObject({ verdict: "snooze" });
+  });
+});

@@ -39,7 +39,10 @@ it("tells how many lists it leaves out, of all but those with something open", a
   const all = places.flatMap((repository) => listNames.map((list) => ({ service: "main", repository, list })));
   await Promise.all(all.map((feed) => feeds.keepKnowledge(feed, "{}")));
   await walk(feeds, last, 3);
-  await feeds.failWalk({ service: "main", repository: last, list: "masks" }, "it is locked");
+  await feeds.failWalk({ service: "main", repository: last, list: "masks" }, "it is locked", {
+    beganAtMs: 0,
+    waitMs: 0,
+  });
   const get = async (path: string) => JSON.parse(await (await web.ask(`/api/v1${path}`)).text());
   expect(await get("/conflicts")).toMatchObject({ items: [{ repository: last }], listsLeftOut: 0 });
   expect(await get("/approvals")).toMatchObject({ items: [], listsLeftOut: 1 });

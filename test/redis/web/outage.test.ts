@@ -35,7 +35,10 @@ const breakDown = async (store: Store) => {
 };
 await breakDown(web.store);
 for (const list of ["activities", "conflictDetails", "approvals"] as const)
-  await new FeedStore(web.store).failWalk({ service, repository: "HR", list }, "no answer");
+  await new FeedStore(web.store).failWalk({ service, repository: "HR", list }, "no answer", {
+    beganAtMs: 0,
+    waitMs: 0,
+  });
 
 it("one outage is one item, with what it holds up and whose that is", async () => {
   const { items } = (await (await web.ask("/api/v1/attention")).json()) as { items: object[] };

@@ -33,6 +33,7 @@ async function walkAfter(failedAtMs: number | undefined): Promise<{ verdict: Ver
     takeIn: async () => [],
     keepKnowledge: async () => {},
     markLogged: async () => {},
+    denyWalk: async () => {},
     discoveredSince: async () => [],
     keepShape: async () => {},
     endWalk: async () => {},

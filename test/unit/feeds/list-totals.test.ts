@@ -76,6 +76,7 @@ async function walked(
           kept = text;
         },
         markLogged: async () => {},
+        denyWalk: async () => {},
         discoveredSince: async () => [],
         keepShape: async () => {},
         endWalk: async (_feed, walk) => {

@@ -99,6 +99,7 @@ describe("a walk of a list on which the mapping fails", () => {
             takeIn: async (_feed, _status, { items: taken }) => taken.map(() => novelty),
             keepKnowledge: async () => {},
             markLogged: async () => {},
+            denyWalk: async () => {},
             discoveredSince: async () => [],
             keepShape: async () => {},
             endWalk: async () => {

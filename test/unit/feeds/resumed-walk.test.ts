@@ -74,6 +74,7 @@ async function openWalks(
           },
           keepShape: async () => {},
           markLogged: async () => {},
+          denyWalk: async () => {},
           discoveredSince: async () => [],
           endWalk: async (_feed, one) => void ended.push(one),
           failWalk: async (_feed, failure) => {

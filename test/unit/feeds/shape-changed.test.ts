@@ -51,6 +51,7 @@ describe("a feed whose items change their shape", () => {
             keepKnowledge: async (_feed, knowledge) => void Object.assign(kept, { knowledge }),
             keepShape: async (_feed, shape) => void Object.assign(kept, { shape }),
             markLogged: async () => {},
+            denyWalk: async () => {},
             discoveredSince: async () => [],
             endWalk: async () => {},
             failWalk: async (_feed, failure) => expect(failure).toBe(""),

@@ -24,6 +24,8 @@ const status: fc.Arbitrary<FeedStatus> = fc.record({
   grewAtMs: maybe(instant),
   wantedAtMs: maybe(instant),
   failingSinceMs: maybe(instant),
+  unreadSinceMs: maybe(instant),
+  unreadUntilMs: maybe(instant),
   failure: maybe(fc.constant("server: 500")),
 });
 

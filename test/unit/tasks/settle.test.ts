@@ -129,16 +129,21 @@ describe("a run of which an activity goes on while the lists are quiet", () => {
 
 describe("a run whose lists cannot be read", () => {
   const [unreadableForMs, dayMs] = [300_000, 86_400_000];
-  const failing = (failingSinceMs: number, failedAtMs: number) =>
-    ({ activities: { ...status, failingSinceMs, failedAtMs, failure: "503" }, finishSeenAtMs: undefined }) as const;
+  const failing = (unreadSinceMs: number, unreadUntilMs: number) =>
+    ({ activities: { ...status, unreadSinceMs, unreadUntilMs, failure: "503" }, finishSeenAtMs: undefined }) as const;
 
   it("is unknown once they have failed for five minutes of its time", () => {
-    const run = { sentAtMs: dayMs, grew: false, ...failing(dayMs - 60_000, dayMs + unreadableForMs - 1) };
+    const run = { sentAtMs: dayMs, grew: false, ...failing(dayMs - 60_000, dayMs + unreadableForMs) };
     expect(settled({ ...run, nowMs: dayMs + unreadableForMs - 1 })).toBeUndefined();
     expect(settled({ ...run, nowMs: dayMs + unreadableForMs })).toMatchObject({
       status: "unknown",
       detail: "the feeds cannot be read: 503",
     });
+  });
+
+  it("waits on where they failed once, and were not asked for since", () => {
+    const run = { sentAtMs: dayMs, grew: false, ...failing(dayMs, dayMs + 5_000) };
+    expect(settled({ ...run, nowMs: dayMs + unreadableForMs + 1 })).toBeUndefined();
   });
 
   it("has failed where its activity says so and only its conflicts are unread", () => {

@@ -16,7 +16,7 @@ if isWhole == '1' then redis.call('HSET', statusKey, 'wholeWalkBeganAtMs', since
 redis.call('HINCRBY', statusKey, 'walks', 1)
 redis.call('HSETNX', statusKey, 'generationSinceMs', now)
 local wholeWalks = redis.call('HINCRBY', statusKey, 'wholeWalks', isWhole)
-redis.call('HDEL', statusKey, 'failingSinceMs', 'failedAtMs', 'failure')
+redis.call('HDEL', statusKey, 'failingSinceMs', 'failedAtMs', 'failure', 'unreadSinceMs', 'unreadUntilMs')
 if cost == 'cheap' then redis.call('HDEL', statusKey, 'costlyWalks', 'costlySinceMs', 'costlyReason') end
 if cost == 'costly' then
   redis.call('HSETNX', statusKey, 'costlySinceMs', startedAtMs)
