@@ -3,7 +3,7 @@ import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
 /** The kinds of notices; `removed`: the policy no longer names a sync job of which a sink was
- * notified. */
+ * notified, or no policy with a sink or heartbeat a service. */
 export const noticeKinds = [
   "outcome",
   "failing",

@@ -8,7 +8,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import type { AlertEvent } from "./alert-event.ts";
 import { freshService, namedPoliciesMax, type ServiceAlertState } from "./alert-state.ts";
-import { type AddressedNotice, serviceDownNotice, serviceUpNotice } from "./notices.ts";
+import { type AddressedNotice, serviceDownNotice, serviceRemovedNotice, serviceUpNotice } from "./notices.ts";
 
 /** An outage ends when so many go well for each that fails: more than keep one from beginning. */
 const wellPerFailed = 3;
@@ -124,6 +124,16 @@ const from: Record<ServiceAlertState["phase"], typeof decideService> = {
     return { service: { ...calm(before), endedMs: upMs }, notices, ownFailures: [...new Set(before.failed)] };
   },
 };
+
+/** Ends the outage of a service that no policy with a sink or heartbeat names any more. */
+export function decideUnwatched(
+  before: ServiceAlertState,
+  { service, nowMs }: Pick<ServiceMoment, "service" | "nowMs">,
+): ServiceDecision {
+  const notice = serviceRemovedNotice(service, before, nowMs);
+  const notices = before.sinks.map((sink) => ({ sink, notice }));
+  return notices.length === 0 ? stay(before) : { ...stay({ ...calm(before), endedMs: nowMs }), notices };
+}
 
 /** Whether failures show an outage: two or more, and more than go well or are known by name. */
 function isCrowd(failed: number, good: number): boolean {

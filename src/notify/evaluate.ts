@@ -13,7 +13,7 @@ import {
   releaseOwnFailures,
   removeUnnamed,
 } from "./decide.ts";
-import { decideService, outageSinks, type ServiceMoment } from "./decide-service.ts";
+import { decideService, decideUnwatched, outageSinks, type ServiceMoment } from "./decide-service.ts";
 import { type AddressedNotice, lateEndedNotice, lateNotice, staleNotice, tokenNotice } from "./notices.ts";
 
 /** A service's breaker; undefined while it is closed. */
@@ -87,6 +87,13 @@ export class Evaluation {
       this.notices.push(...decision.notices);
       return decision.ownFailures.map((policy) => ({ policy, sinceMs: before.sinceMs }));
     });
+  }
+
+  /** Ends the outage of a service that is not watched any more. Returns its new state. */
+  onUnwatched(service: string, before: ServiceAlertState): ServiceAlertState {
+    const decision = decideUnwatched(before, { service, nowMs: this.world.nowMs });
+    this.notices.push(...decision.notices);
+    return decision.service;
   }
 
   /** Notifies what waited since then, where it was no outage or is over. */

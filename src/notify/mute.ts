@@ -35,12 +35,12 @@ export function waitingFields({ sink, notice }: AddressedNotice): [string, ...st
 }
 
 /** What a notice is about: an end stands for its beginning. */
-function matterOf({ kind, data: { before, target } }: Notice): string {
+function matterOf({ kind, policy, data: { before, target } }: Notice): string {
   // One sync job's says nothing of another one's.
   if (kind === "drift" || kind === "unusual") return `${kind}/${String(target)}`;
   if (kind === "recovered" && (before === "late" || before === "stale")) return before;
-  if (kind === "recovered" || kind === "removed") return "failing";
-  return kind === "service-up" ? "service-down" : kind;
+  if (kind === "service-up" || (kind === "removed" && policy === null)) return "service-down";
+  return kind === "recovered" || kind === "removed" ? "failing" : kind;
 }
 
 /** Sorts notices in order into those that go out and those that wait. `known`: what waits. */

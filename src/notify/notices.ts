@@ -173,6 +173,13 @@ export function serviceUpNotice(service: string, state: ServiceAlertState, until
   return make("service-up", { policy: null, service, at: until, title }, [String(sinceMs), data]);
 }
 
+/** No policy with a sink or heartbeat names the service any more; its health is not known. */
+export function serviceRemovedNotice(service: string, { sinceMs }: ServiceAlertState, nowMs: number): Notice {
+  const title = `service ${service} is watched no more; it is not known to be up again (was down)`;
+  const data = { before: "down", since: toIso(sinceMs) };
+  return make("removed", { policy: null, service, at: toIso(nowMs), title }, [String(sinceMs), data]);
+}
+
 /** The token of a service expires and cannot be renewed. */
 export function tokenNotice(service: string, expiresAtMs: number, nowMs: number): Notice {
   const title = `the token of service ${service} expires in ${formatRoughly(expiresAtMs - nowMs, Math.round)} and cannot be renewed`;

@@ -260,9 +260,12 @@ export class Notifier implements Component {
         await load([...notified, ...forgotten]);
         evaluation.onRemoved(notified);
         for (const name of forgotten) policies.delete(name);
-        for (const [name, text] of await notifyStore.texts("services"))
-          if (!services.has(name) && nowMs - lastEventMs(parseServiceAlert(text)) > forgetMs)
-            serviceTexts.set(name, text);
+        for (const [name, text] of await notifyStore.texts("services")) {
+          if (services.has(name)) continue;
+          const state = evaluation.onUnwatched(name, parseServiceAlert(text));
+          serviceTexts.set(name, text);
+          if (nowMs - lastEventMs(state) <= forgetMs) services.set(name, state);
+        }
         for (const name of (await notifyStore.texts("deadlines")).keys())
           if (policy(name)?.expect === undefined) evaluation.deadlines.set(name, undefined);
       }

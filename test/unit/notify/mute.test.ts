@@ -182,6 +182,18 @@ describe("mute timing", () => {
     expect(fixture.published()).toEqual(["ops failing a"]);
   });
 
+  it("tell only of the removal of a service that left while it was down", async () => {
+    const fixture = quietFixture();
+    await fixture.after(10 * hourMs);
+    fixture.breakerMs = fixture.nowMs;
+    await fixture.after(60_000);
+    fixture.policies = [];
+    await fixture.after(0);
+    await fixture.after(120_000);
+    await fixture.after(8 * hourMs);
+    expect(fixture.published()).toEqual(["ops removed service:main"]);
+  });
+
   it("keep a service's outage as one message", async () => {
     const fixture = quietFixture();
     fixture.policies = [

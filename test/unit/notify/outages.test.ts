@@ -225,17 +225,41 @@ describe("the outage of a service", () => {
     expect(fixture.published().slice(1)).toEqual(["ops service-up service:main", "chat service-up service:main"]);
   });
 
-  it("of a service that left the policies is forgotten a day after it began", async () => {
+  it.each([
+    [changeRule, ["ops service-down service:main", "ops removed service:main"]],
+    [silentRule, []],
+  ])("of a service that left the policies ends where it was told, not as well", async (rule, told) => {
+    const fixture = new NotifyFixture([notifiedPolicy("a", [rule])]);
+    fixture.breakerMs = beginMs;
+    await fixture.after(30_000);
+    fixture.policies = [{ ...notifiedPolicy("a", [rule]), service: "other" }];
+    fixture.breakerMs = undefined;
+    await fixture.after(5_000);
+    expect(fixture.published()).toEqual(told.slice(0, 1));
+    for (let minutes = 0; minutes < 10; minutes += 2) await fixture.after(120_000);
+    expect(fixture.published()).toEqual(told);
+    expect(fixture.titles().slice(1)).toEqual(
+      told.slice(1).map(() => "service main is watched no more; it is not known to be up again (was down)"),
+    );
+    expect([...fixture.parts.services.keys()].toSorted()).toEqual(["main", "other"]);
+    await fixture.after(86_000_000);
+    await fixture.after(120_000);
+    expect([...fixture.parts.services.keys()]).toEqual(["other"]);
+    expect(fixture.published()).toEqual(told);
+  });
+
+  it("is told anew when its service comes back, and is still down", async () => {
     const fixture = new NotifyFixture([notifiedPolicy("a")]);
     fixture.breakerMs = beginMs;
     await fixture.after(30_000);
-    fixture.policies = [{ ...notifiedPolicy("a"), service: "other" }];
-    fixture.breakerMs = undefined;
-    await fixture.after(86_000_000);
+    fixture.policies = [];
+    await fixture.after(0);
     await fixture.after(120_000);
-    expect([...fixture.parts.services.keys()].toSorted()).toEqual(["main", "other"]);
-    await fixture.after(400_000);
-    expect([...fixture.parts.services.keys()]).toEqual(["other"]);
+    fixture.policies = [notifiedPolicy("a")];
+    await fixture.after(30_000);
+    await fixture.after(30_000);
+    expect(fixture.published().slice(1)).toEqual(["ops removed service:main", "ops service-down service:main"]);
+    expect(new Set(fixture.delivered.map(({ notice }) => notice.id)).size).toBe(3);
   });
 
   it.each([
