@@ -12,10 +12,8 @@ import { folderForTest } from "../support/folder.ts";
 import { smallStory, writeStory } from "../support/web-story.ts";
 
 const names = Object.keys(smallStory);
-const policies = names.map(
-  (name) =>
-    `  - { name: ${name}, service: main, repository: HR, labels: { team: finance }, run: { syncJobs: [42] } }\n`,
-);
+const more = "repository: HR, labels: { team: finance }, run: { syncJobs: [42] }, schedule: { every: 1h }";
+const policies = names.map((name) => `  - { name: ${name}, service: main, ${more} }\n`);
 const fixture = commandFixture(
   `${policies.join("")}  - { name: named, service: main, apply: { syncJobs: { 4: { name: Contracts } } } }`,
 );
@@ -65,6 +63,7 @@ it("answers each generated request as openapi.json says", async () => {
   const { url } = await web.until(({ event }) => event === "web.listening");
   const wrong: string[] = [];
   const done = new Set<string>();
+  const linked = new Set<string>();
   let asked = 0;
   const run = await fetch(`${url}api/v1/policies/invoices/runs`, {
     method: "POST",
@@ -81,9 +80,10 @@ it("answers each generated request as openapi.json says", async () => {
     const { operation, method, path, headers, body, about } = request;
     const { token } = callers[Math.floor(asked / 9) % callers.length] ?? {};
     asked += 1;
+    const authorization = `Bearer ${token}`;
     const answer = await fetch(`${url}${path.slice(1)}`, {
       method: method.toUpperCase(),
-      headers: { authorization: `Bearer ${token}`, ...headers },
+      headers: { authorization, ...headers },
       ...(body === undefined ? {} : { body }),
     });
     const text = await answer.text();
@@ -96,12 +96,18 @@ it("answers each generated request as openapi.json says", async () => {
       text,
     );
     if (found !== undefined) wrong.push(`${about}: ${found.slice(0, 400)}`);
+    const [, next] = /^<\/(.*)>; rel="next"$/.exec(answer.headers.get("link") ?? "") ?? [];
+    if (next === undefined) continue;
+    linked.add(operation.operationId);
+    const { status } = await fetch(`${url}${next}`, { headers: { authorization } });
+    if (status !== 200) wrong.push(`${about}: its Link leads to ${status}`);
   }
   expect(wrong).toEqual([]);
   const all = Object.values(description.paths).flatMap((methods) =>
     Object.values(methods).map(({ operationId }) => operationId),
   );
   expect(all.filter((id) => !done.has(id))).toEqual([]);
+  expect([...linked]).toContain("listOutcomes");
   expect(requests.length).toBeGreaterThan(all.length * 10);
   // The examples of docs/reference/api.md: this installation has what most of them name.
   const page = readFileSync(new URL("../../docs/reference/api.md", import.meta.url), "utf8");

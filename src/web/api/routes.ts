@@ -102,15 +102,16 @@ function parse(schema: z.ZodObject, given: unknown): Record<string, unknown> {
 
 function answer(
   c: Context<WebEnv>,
-  { isList, answer: schema }: ApiOperation,
+  { isList, query, answer: schema }: ApiOperation,
   body: object,
   cache: AnswerCache,
 ): Promise<Response> {
   const { pathname, searchParams } = new URL(c.req.url);
   // A link can say `?format=csv`, where it cannot say what it accepts.
   const wanted = searchParams.get("format") ?? "";
-  const next = isJsonObject(body) && typeof body["next"] === "string" ? body["next"] : undefined;
-  if (next !== undefined) {
+  const next = isJsonObject(body) ? body["next"] : undefined;
+  // The `next` of a story is its next slot.
+  if (typeof next === "string" && "after" in query.shape) {
     searchParams.set("after", next);
     c.header("link", `<${pathname}?${searchParams}>; rel="next"`);
   }
