@@ -61,8 +61,8 @@ const beginScript = createScript("reading/begin", (answer) => {
 });
 const goOnScript = createScript("reading/go-on", asNothing);
 const leaveScript = createScript("reading/leave", asNothing);
-const shareScript = createScript("reading/share", asNothing);
-const aloneScript = createScript("reading/alone", asNothing);
+const shareScript = createScript("reading/share", asNumber);
+const aloneScript = createScript("reading/alone", asNumber);
 
 /** Replaces links that open the list by themselves. The stand-in is unique and leads nowhere. */
 function withoutCredentials({ url, nextLink, items }: ReadPage, listPath: string | undefined): ReadPage {
@@ -108,14 +108,20 @@ export class SharedReadings {
     await leaveScript(this.#store, [this.#key(feed, kind)], [token]);
   }
 
-  /** Shares a reading; false: it is too large, so each worker reads by itself for ten minutes. */
-  async share(feed: Feed, kind: ReadingKind, shared: SharedReading & { readonly token: string }): Promise<boolean> {
+  /**
+   * Shares a reading, unless it is too large: then each worker reads by itself for ten minutes.
+   * `unshared`: for how many polls in a row the list is or was too large.
+   */
+  async share(
+    feed: Feed,
+    kind: ReadingKind,
+    shared: SharedReading & { readonly token: string },
+  ): Promise<{ readonly isShared: boolean; readonly unshared: number }> {
     const { token, beganAtMs, count, pages } = shared;
     const packed = pages === undefined ? "" : await this.#pack(pages);
     const key = this.#key(feed, kind);
-    if (packed === undefined) await aloneScript(this.#store, [key], [token]);
-    else await shareScript(this.#store, [key], [token, beganAtMs, count, packed]);
-    return packed !== undefined;
+    if (packed === undefined) return { isShared: false, unshared: await aloneScript(this.#store, [key], [token]) };
+    return { isShared: true, unshared: await shareScript(this.#store, [key], [token, beganAtMs, count, packed]) };
   }
 
   /** Returns the whole list as a poll read it after this instant, if Redis still has it. */

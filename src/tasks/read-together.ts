@@ -78,9 +78,7 @@ export async function readAgain(first: ReadAnswer, wish: ListWish, deps: ReadDep
 async function readAlone(wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
   const beganAtMs = await deps.nowMs();
   const reading = { ...(await read(wish)), beganAtMs };
-  // Then the feed has its items from no poll.
-  if (isForWalk(wish, reading) && !(await share(wish, deps, { ...reading, token: "" })))
-    deps.log.warn("poll.unshared", { ...wish.feed, count: reading.count });
+  if (isForWalk(wish, reading)) await share(wish, deps, { ...reading, token: "" });
   return toAnswer(wish, deps, reading);
 }
 
@@ -90,11 +88,10 @@ async function readForAll(
   { token, beganAtMs }: { readonly token: string; readonly beganAtMs: number },
 ): Promise<SharedReading> {
   const { feed, kind } = wish;
-  const { sharedReadings, log } = deps;
+  const { sharedReadings } = deps;
   try {
     const reading = { ...(await read(wish, { onPage: () => sharedReadings.goOn(feed, kind, token) })), beganAtMs };
-    const isShared = await share(wish, deps, { ...reading, token });
-    if (!isShared) log.warn("poll.unshared", { ...feed, count: reading.count });
+    await share(wish, deps, { ...reading, token });
     return reading;
   } catch (error) {
     // The waiting polls read for themselves now, and meet their own failures.
@@ -103,15 +100,17 @@ async function readForAll(
   }
 }
 
-/** Shares a reading with the other polls and the feed's walk; false when it is too large. */
+/** Shares a reading with the other polls and the feed's walk, unless it is too large. */
 async function share(
   wish: ListWish,
-  deps: ReadDependencies,
+  { sharedReadings, requestWalk, log }: ReadDependencies,
   reading: SharedReading & { readonly token: string },
-): Promise<boolean> {
-  const isShared = await deps.sharedReadings.share(wish.feed, wish.kind, reading);
-  if (isShared && isForWalk(wish, reading)) await deps.requestWalk(wish.feed, { hurry: true });
-  return isShared;
+): Promise<void> {
+  const { feed, kind } = wish;
+  const { isShared, unshared } = await sharedReadings.share(feed, kind, reading);
+  if (!isShared && unshared === 1) log.warn("poll.unshared", { ...feed, count: reading.count });
+  if (isShared && unshared > 0) log.info("poll.shared", { ...feed, polls: unshared });
+  if (isShared && isForWalk(wish, reading)) await requestWalk(feed, { hurry: true });
 }
 
 function isForWalk({ kind }: ListWish, { pages }: Pick<SharedReading, "pages">): boolean {

@@ -26,8 +26,8 @@ function setUp(limits?: ReadingLimits) {
     if (turn.turn !== "read") throw new Error(turn.turn);
     const { token, beganAtMs } = turn;
     const pages = items === undefined ? undefined : [{ url: "https://x/1", items: [...items] }];
-    const isShared = await readings.share(feed, "items", { token, beganAtMs, count: items?.length ?? 0, pages });
-    return { beganAtMs, isShared };
+    const shared = await readings.share(feed, "items", { token, beganAtMs, count: items?.length ?? 0, pages });
+    return { beganAtMs, ...shared };
   };
   return { feed, readings, ask, shareNow };
 }

@@ -2,14 +2,16 @@
 // when two are at work at once.
 import { afterEach, describe, expect, it } from "vitest";
 import { createItemMapper } from "../../../src/feeds/mapping.ts";
+import { feedId } from "../../../src/model/feed.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import type { Task } from "../../../src/model/task.ts";
 import type { Verdict } from "../../../src/model/verdict.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
 import { PollStore } from "../../../src/store/poll-store.ts";
+import { SharedReadings } from "../../../src/store/shared-readings.ts";
 import { endAbandoned } from "../../../src/tasks/finish.ts";
-import { createProcessTask } from "../../../src/tasks/process-task.ts";
+import { createProcessTask, type ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createRecorder, type OutcomeHistory } from "../../../src/tasks/recorder.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
 import { testPolicy } from "../../support/policies.ts";
@@ -46,8 +48,8 @@ const task = (policy: string, number: number): Task => ({
   startByMs: 9_999_999_999_999,
 });
 
-/** A worker; `around` stands in for the history as it sees it. */
-function createWorker(around: Partial<OutcomeHistory> = {}) {
+/** A worker; `around` stands in for the history as it sees it, `more` for its tools. */
+function createWorker(around: Partial<OutcomeHistory> = {}, more: Partial<ProcessDependencies> = {}) {
   const deps = testDeps(store, {
     policy: (name) =>
       testPolicy({
@@ -61,6 +63,7 @@ function createWorker(around: Partial<OutcomeHistory> = {}) {
     service: () => service,
     itemMapper: () => createItemMapper("approvals"),
     log,
+    ...more,
   });
   const seen: OutcomeHistory = {
     record: (outcome, from, poll) => history.record(outcome, from, poll),
@@ -187,6 +190,33 @@ describe("two polls of one policy at once", () => {
     const outcomes = await Promise.all(numbers.map((number) => outcomeOf(task("many", number))));
     expect(outcomes.filter((outcome) => outcome?.status === "failed")).toHaveLength(1);
     expect(outcomes.filter((outcome) => outcome?.changed === true)).toHaveLength(2);
+  });
+});
+
+describe("a list that is too large to share", () => {
+  it.each([false, true])("is told once until it fits, then with its polls (together: %s)", async (isTogether) => {
+    await setUp();
+    const sharedReadings = new SharedReadings(store, { plainBytesMax: 300, packedBytesMax: 300 });
+    const worker = createWorker({}, { sharedReadings, isPolledTogether: () => isTogether });
+    const feed = { service: "main", repository: `large-${isTogether}`, list: "approvals" } as const;
+    let number = Date.now();
+    const poll = async (...ids: readonly number[]) => {
+      server.lists["approvals"] = approvals(...ids);
+      number += 1;
+      expect((await worker.work({ ...task("large", number), ...feed })).verdict).toBe("complete");
+    };
+    const told = () => log.events.filter(({ event }) => event.startsWith("poll."));
+    for (const _ of [1, 2, 3]) await poll(1, 2, 3, 4, 5, 6, 7);
+    expect(told()).toMatchObject([{ event: "poll.unshared", level: "warn", ...feed, count: 7 }]);
+    const tenMinutesPass = () => store.redis.hset(store.key("reading", feedId(feed), "items"), "aloneUntilMs", 1);
+    await tenMinutesPass();
+    await poll(1, 2, 3, 4, 5, 6, 7);
+    await tenMinutesPass();
+    await poll(1, 2);
+    await poll(1, 2);
+    expect(told().slice(1)).toMatchObject([{ event: "poll.shared", level: "info", ...feed, polls: 4 }]);
+    await poll(1, 2, 3, 4, 5, 6, 7);
+    expect(told().map(({ event }) => event)).toEqual(["poll.unshared", "poll.shared", "poll.unshared"]);
   });
 });
 

@@ -18,7 +18,10 @@ local began = tonumber(beganMs or 0)
 if endedMs and began >= since and began > tonumber(afterMs) and now - endedMs <= readingKeptMs then
   return { 'take', began, now }
 end
-if tonumber(aloneUntilMs or 0) > now then return { 'alone', now, now } end
+if tonumber(aloneUntilMs or 0) > now then
+  redis.call('HINCRBY', readingKey, 'unshared', 1)
+  return { 'alone', now, now }
+end
 if reader and tonumber(readerUntilMs) > now then return { 'wait', tonumber(readerBeganMs), now } end
 redis.call('HSET', readingKey, 'reader', token, 'readerBeganMs', now)
 prolongReader(readingKey)

@@ -1,10 +1,14 @@
 -- Shares a reading.
 -- KEYS: reading
 -- ARGV: token, beganMs, number of items, the packed pages ('' for a list that is too long)
+-- Answers for how many polls in a row the list was too large to share.
 local readingKey = KEYS[1]
 local token, beganMs, count, pages = unpack(ARGV)
 --- @include "reading"
 releaseReader(readingKey, token)
-if tonumber(redis.call('HGET', readingKey, 'beganMs') or 0) > tonumber(beganMs) then return end
+local unshared = tonumber(redis.call('HGET', readingKey, 'unshared') or 0)
+redis.call('HDEL', readingKey, 'unshared', 'aloneUntilMs')
+if tonumber(redis.call('HGET', readingKey, 'beganMs') or 0) > tonumber(beganMs) then return unshared end
 redis.call('HSET', readingKey, 'beganMs', beganMs, 'endedMs', now, 'count', count, 'pages', pages)
 redis.call('PEXPIRE', readingKey, readingKeptMs)
+return unshared
