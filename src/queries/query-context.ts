@@ -72,9 +72,9 @@ const toldNote =
 /** Notes that begin with another policy, or with a task of it. */
 const tellsOfOther = new Set(["predecessor", "followed", "after-within", "stale-input"]);
 
-/** A slot that was caught up after a quarantine has the note of that. */
+/** A slot that was caught up after a quarantine (`released`) has the note of that. */
 function seenNote(detail: string, note: string, view: View): string | undefined {
-  if (detail === "quarantine" || detail === "caught-up") return undefined;
+  if (detail === "quarantine" || detail === "released") return undefined;
   if (!tellsOfOther.has(detail)) return note;
   const [first = ""] = note.split(" ");
   return view.holds(parseTaskId(first)?.policy ?? first) ? withoutUnseenNote(note, view) : undefined;

@@ -15,9 +15,8 @@ export function describeRecord(policy: Policy, { state, detail, note }: SlotReco
   switch (state) {
     case "started":
       if (detail === "followed") return `started${because}`;
-      return detail === "caught-up"
-        ? `skipped by a pause at first, then started by resume --catch-up${because}`
-        : "started";
+      if (detail !== "caught-up" && detail !== "released") return "started";
+      return `skipped ${detail === "released" ? "in quarantine" : "by a pause"} at first, then started by resume --catch-up${because}`;
     case "coalesced":
       return `not started by itself: the newer slot ${detail} covers it (catchUp: ${policy.catchUp})`;
     case "missed":

@@ -48,9 +48,10 @@ function startedAs(policy: Policy): Pick<SlotRecord, "kind" | "targets"> {
   return { kind: policy.action.kind, targets: targetsOf(policy.action) ?? [targetFromMasks] };
 }
 
-/** The record of a slot that a pause had skipped and that a catch-up starts. */
+/** The record of a slot that a pause or quarantine had skipped and that a catch-up starts. */
 export function toCaughtUp(policy: Policy, skipped: SlotRecord, note: string): SlotRecord {
-  return { ...skipped, state: "started", detail: "caught-up", note, ...startedAs(policy) };
+  const detail = skipped.detail === "quarantine" ? "released" : "caught-up";
+  return { ...skipped, state: "started", detail, note, ...startedAs(policy) };
 }
 
 /** The tasks of the slots that start: one for each sync job, or one for the list. */

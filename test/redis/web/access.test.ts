@@ -3,7 +3,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import type { SlotRecord } from "../../../src/model/slot-record.ts";
 import { runByHand, taskId } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
-import { Quarantines } from "../../../src/store/pauses.ts";
+import { Pauses, Quarantines } from "../../../src/store/pauses.ts";
 import type { Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { WebSessions } from "../../../src/store/web-sessions.ts";
@@ -174,7 +174,7 @@ describe("with tokens", () => {
     const own = await webForTest({ story: {}, set, tokens });
     const note = "the last ended failed (refused): the service says: of main only";
     const skipped = { slotMs: atTwoMs, state: "skipped" } as const;
-    const caughtUp = { state: "started", detail: "caught-up", kind: "run" } as const;
+    const caughtUp = { state: "started", detail: "released", kind: "run" } as const;
     await recordSlots(own.store, policy, [
       { ...skipped, detail: "quarantine", note },
       { ...caughtUp, targets: ["42"], slotMs: atTwoMs + hourMs, note: `${note}; resumed by ana` },
@@ -196,6 +196,33 @@ describe("with tokens", () => {
     const resume = { method: "DELETE", ...bearer(operator.token) };
     const { ended } = JSON.parse(await (await own.ask(`/api/v1/pauses/policy:${policy}?reason=x`, resume)).text());
     expect(ended).toMatchObject([{ note: "it failed too often in a row" }]);
+  });
+
+  it.each([
+    ["paused", "moving house (ana)", true],
+    ["quarantine", "the last ended failed (refused): the service says: no", false],
+  ])("shows a team why its own slot was caught up, but no service's words: %s", async (detail, note, isSeen) => {
+    const root = { name: "payslips", schedule: everyHour };
+    const [policy, service] = ["payslips-mail", "other"];
+    const after = { policy: root.name, on: ["succeeded" as const], withinMs: 60_000, root };
+    const more = { schedule: undefined, after, service, catchUpWindowMs: 2 * hourMs };
+    const set = setOf([testPolicy({ ...root, service }), testPolicy({ name: policy, ...more })]);
+    const tokens = () => [ana, limited, operator].map(({ line }) => line).join("\n");
+    const own = await webForTest({ story: {}, set, tokens });
+    const slotMs = Math.floor(Date.now() / hourMs) * hourMs;
+    await recordSlots(own.store, policy, [{ slotMs, state: "skipped", detail, note }]);
+    if (detail === "paused")
+      await new Pauses(own.store).set({ scope: "policy", name: policy, note: "x", actor: "ana", untilMs: null });
+    else
+      await new Quarantines(own.store).count({ policy, slotMs, isSuccess: false, note }, { after: 1, forMs: hourMs });
+    const resume = { method: "DELETE", ...bearer(operator.token) };
+    await own.ask(`/api/v1/pauses/policy:${policy}?reason=x&catchUp=true`, resume);
+    const slot = new Date(slotMs).toISOString();
+    for (const path of [`/api/v1/slots/${policy}/${slot}`, `/policies/${policy}/slots/${slot}`]) {
+      const told = await Promise.all([ana, limited].map((by) => textFor(own, path, by)));
+      expect(told.map((text) => text.includes("then started by resume --catch-up"))).toEqual([true, true]);
+      expect(told.map((text) => text.includes(`${note}; resumed by op`))).toEqual([true, isSeen]);
+    }
   });
 
   it("tells a token of one service of a wrong file, not what stands in it", async () => {
