@@ -42,6 +42,7 @@ export async function readStatusAt(
     const outcomes = Map.groupBy(await readNewest(history, groupNames, span), ({ policy }) => policy);
     // After the records: what is dropped in between is not missed then.
     const [ledgerSince, begun] = [await ledger.keptSince(groupNames), await ledger.begun(groupNames)];
+    const dropped = await ledger.dropped(groupNames);
     const keptSince = new Map<string, number | undefined>();
     for (const batch of batchesOf(groupNames))
       for (const [index, since] of (await history.keptSinceOf(batch)).entries())
@@ -54,7 +55,7 @@ export async function readStatusAt(
       const named = targetsOf(policy.action) ?? (await namedInSpan(name, { ends, slot }, store));
       const slotsSinceMs = ledgerSince.get(name);
       const since = { outcomesSinceMs: keptSince.get(name), slotsSinceMs, begunMs: begun.get(name) ?? slotsSinceMs };
-      const facts = { span, slot, named, lastEnds: [], ...since };
+      const facts = { span, slot, named, lastEnds: [], ...since, droppedMs: dropped.get(name) ?? 0 };
       const known = { policy, span, ...judge(policy, ends, facts) };
       found.set(name, known);
       if (known.verdict === "not") open.push({ policy, facts });
@@ -149,6 +150,8 @@ interface Facts {
   /** Since when its slots have records, and since when it is planned here. */
   readonly slotsSinceMs: number | undefined;
   readonly begunMs: number | undefined;
+  /** The newest slot whose record was dropped, also of an earlier schedule; 0: none was. */
+  readonly droppedMs: number;
 }
 
 type VerdictAt = Pick<PolicyAt, "verdict" | "why">;
@@ -202,17 +205,18 @@ function sinceThen(
 /** A slot that no scheduler recorded, though the policy was planned at that time. */
 function judgeUnplanned(
   policy: Policy,
-  { span, slotsSinceMs, begunMs }: Facts,
+  { span, slotsSinceMs, begunMs = 0, droppedMs }: Facts,
   clock: (instantMs: number) => string,
 ): VerdictAt {
+  const unknown = (sinceMs: number) => not(`not known: its slots are kept only since ${clock(sinceMs)}`);
+  // What an earlier schedule made due is known by its records alone.
+  if (begunMs > span.fromMs && droppedMs >= span.fromMs) return unknown(droppedMs);
   const dueAfter = (atMs = 0) =>
     createChainSource(policy)?.next(Math.max(span.fromMs - 1, atMs)) ?? Number.POSITIVE_INFINITY;
   if (dueAfter() > span.toMs) return { verdict: "nothing-due", why: "" };
-  if (begunMs !== undefined && dueAfter(begunMs) > span.toMs)
-    return { verdict: "new", why: `planned since ${clock(begunMs)}` };
+  if (begunMs > 0 && dueAfter(begunMs) > span.toMs) return { verdict: "new", why: `planned since ${clock(begunMs)}` };
   const dueMs = dueAfter(slotsSinceMs);
-  if (slotsSinceMs !== undefined && dueMs > span.toMs)
-    return not(`not known: its slots are kept only since ${clock(slotsSinceMs)}`);
+  if (slotsSinceMs !== undefined && dueMs > span.toMs) return unknown(slotsSinceMs);
   const slot = `slot ${clock(dueMs)}`;
   if (slotsSinceMs === undefined) return not(`${slot} was due, and no scheduler knows the policy here`);
   return not(policy.after === undefined ? `${slot} was not planned` : `${slot} waits for ${policy.after.policy}`);

@@ -180,6 +180,15 @@ export class SlotLedger {
     return this.#instantsOf("kept-since", policies);
   }
 
+  /** Returns the newest slot of each of these policies whose record was dropped, if any was. */
+  async dropped(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const found = await this.#instantsOf(
+      "kept-since",
+      policies.map((policy) => `${policy}/dropped`),
+    );
+    return new Map([...found].map(([field, atMs]) => [field.slice(0, -"/dropped".length), atMs]));
+  }
+
   /** Returns where these policies began, or their schedule in force; older ones are left out. */
   begun(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
     return this.#instantsOf("begun", policies);

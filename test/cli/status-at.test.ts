@@ -267,6 +267,36 @@ describe("syncline status --at", () => {
     expect([code, JSON.parse(out)]).toMatchObject([1, { ok: false, policies: [{ verdict: "not", why }] }]);
   });
 
+  it("says of a time before a change of the schedule whether its records are dropped", async () => {
+    const begunMs = midnightMs + 12 * hourMs;
+    const change = async (name: string, schedule: Policy["schedule"], since: number) => {
+      await ledger.openWatermarks([{ policy: name, schedule: "old" }], midnightMs - 24 * hourMs);
+      const slot = (slotMs: number) => ({ slotMs, state: "missed", detail: "outside-window" }) as const;
+      const old = { policy: name, expectedWatermarkMs: midnightMs - 24 * hourMs, newWatermarkMs: begunMs, tasks: [] };
+      await ledger.record([{ ...old, records: [slot(midnightMs - hourMs), slot(midnightMs + 5 * hourMs)] }]);
+      await ledger.openWatermarks([{ policy: name, schedule: "new", from: "old" }], begunMs);
+      const records = Array.from({ length: since }, (_, minute) => slot(begunMs + (minute + 1) * 1_000));
+      const newWatermarkMs = begunMs + since * 1_000;
+      await ledger.record([{ policy: name, expectedWatermarkMs: begunMs, newWatermarkMs, records, tasks: [] }]);
+      return nightly(name, { schedule });
+    };
+    await keepSet(store, [
+      await change("kept", daily(2), 9),
+      await change("dropped", daily(2), 999),
+      await change("all-dropped", daily(2), 1_000),
+      await change("rarer", daily(20), 1_000),
+    ]);
+    const at = async (hour: number) => {
+      const { out } = await status("--at", new Date(midnightMs + hour * hourMs).toISOString(), "--json");
+      return JSON.parse(out).policies.map(({ verdict, why }: Record<string, string>) => `${verdict} ${why}`);
+    };
+    const none = expect.stringMatching(/^not not known: its slots are kept only since .*05:00 UTC$/);
+    const missed = "not slot 05:00 UTC missed (outside-window)";
+    expect(await at(6)).toEqual([missed, missed, none, none]);
+    const fresh = expect.stringMatching(/^new planned since .*12:00 UTC$/);
+    expect(await at(4)).toEqual([fresh, fresh, none, none]);
+  });
+
   it("remembers a success before any number of skipped runs", async () => {
     const skipped = { status: "skipped", reason: "overlap" } as const;
     const hours = [0, 1, 2, 3, 4, 5].map((hour) => ({ hour }));

@@ -15,7 +15,8 @@ local function notifyMissed(streamKey, policy, slot, record)
   if isMissed(record) then addEvent(streamKey, 'p', policy, 's', slot, 'r', record) end
 end
 
--- Drops old and surplus records. kept-since only moves forward.
+-- Drops old and surplus records. kept-since only moves forward; its field POLICY/dropped is the
+-- newest slot that was dropped, also of an earlier schedule.
 local function trimRecords(slotsKey, indexKey, keptSinceKey, policy, most, oldest)
   redis.call('PERSIST', slotsKey)
   redis.call('PERSIST', indexKey)
@@ -24,6 +25,9 @@ local function trimRecords(slotsKey, indexKey, keptSinceKey, policy, most, oldes
   if extra <= 0 then return end
   local old = redis.call('ZPOPMIN', indexKey, extra)
   for i = 1, #old, 2 do redis.call('HDEL', slotsKey, old[i]) end
-  local newest, since = old[#old - 1], redis.call('HGET', keptSinceKey, policy)
-  if not since or tonumber(since) < tonumber(newest) then redis.call('HSET', keptSinceKey, policy, newest) end
+  local newest = old[#old - 1]
+  for _, field in ipairs({ policy, policy .. '/dropped' }) do
+    local since = redis.call('HGET', keptSinceKey, field)
+    if not since or tonumber(since) < tonumber(newest) then redis.call('HSET', keptSinceKey, field, newest) end
+  end
 end
