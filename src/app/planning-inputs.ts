@@ -6,54 +6,32 @@ import { NewerVersionError } from "../core/newer-version.ts";
 import type { Pause } from "../model/pause.ts";
 import { namedByNewest } from "../queries/status-at.ts";
 import type { ReadInputs } from "../schedule/scheduler-ports.ts";
-import { History } from "../store/history.ts";
 import { readKeptNote, readReplicas } from "../store/kept-policies.ts";
 import { Pauses, Quarantines } from "../store/pauses.ts";
-import { oldestSuccessMs, type PolicyState, readPolicyStates } from "../store/policy-states.ts";
+import { oldestSuccessMs, readPolicyStates } from "../store/policy-states.ts";
+import { PollStore } from "../store/poll-store.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
-
-/** Outcomes of a poll that are read at a time, and in all: one a minute makes 1,440 a day. */
-const [pollsAtOnce, pollsMax] = [100, 3_000];
 
 /** Makes the reader of inputs; a policy that is not configured any more never had a success. */
 export function createInputReader(policyOf: (name: string) => Policy | undefined, store: Store): ReadInputs {
+  const polls = new PollStore(store);
   return async (names) => {
     const states = await readPolicyStates(store, names);
     const instants = new Map<string, number>();
     for (const name of names) {
       const [policy, state] = [policyOf(name), states.get(name)];
       if (policy === undefined || state === undefined) continue;
-      const { action } = policy;
+      const { action, service, repository = null } = policy;
       const newest = state.targets.map((target) => target.newest.taskId);
+      // A poll whose expectation is not met did its work, and has not ended well.
       const successMs =
         action.kind === "poll"
-          ? await lastMetMs(name, { list: action.list, state }, store)
+          ? await polls.lastMetMs(name, { service, repository, list: action.list })
           : oldestSuccessMs(state, targetsOf(action) ?? (await namedByNewest(newest, store)));
       if (successMs !== undefined) instants.set(name, successMs);
     }
     return instants;
   };
-}
-
-/**
- * When a poll last found its list as expected. The state of its policy cannot tell: one whose
- * expectation is not met did its work, and has not ended well.
- */
-async function lastMetMs(
-  policy: string,
-  { list, state }: { readonly list: string; readonly state: PolicyState },
-  store: Store,
-): Promise<number | undefined> {
-  const newest = state.targets.find(({ target }) => target === list)?.newest;
-  if (newest?.status === "succeeded") return newest.finishedMs;
-  const history = new History(store);
-  for (let from = 0; from < pollsMax; from += pollsAtOnce) {
-    const places = await history.places(policy, from, pollsAtOnce);
-    const met = (await history.read(places)).find(({ status, target }) => status === "succeeded" && target === list);
-    if (met !== undefined) return Date.parse(met.finishedAt);
-    if (places.length < pollsAtOnce) break;
-  }
-  return undefined;
 }
 
 /**

@@ -70,6 +70,12 @@ export class PollStore {
     };
   }
 
+  /** When a poll last found this list as its policy expects; undefined: none did. */
+  async lastMetMs(policy: string, feed: Feed): Promise<number | undefined> {
+    const [of, metMs] = await this.#store.redis.hmget(pollMemoryKey(this.#store, policy), "of", "metMs");
+    return of === feedId(feed) && metMs ? Number(metMs) : undefined;
+  }
+
   /** Tells whether this task has an outcome. */
   async isOver({ policy, id }: Pick<Task, "policy" | "id">): Promise<boolean> {
     return (await this.#store.redis.hexists(this.#store.key("outcomes", policy), id)) === 1;

@@ -5,6 +5,7 @@ import { silentLog } from "../../../src/core/event-log.ts";
 import { type TaskIdentity, taskId } from "../../../src/model/task.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { History } from "../../../src/store/history.ts";
+import { PollStore } from "../../../src/store/poll-store.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { testOutcome } from "../../support/outcomes.ts";
@@ -105,12 +106,18 @@ it("asks of masks for all sync jobs that their newest slot named, ended or not",
 it("is not made fresh by a poll whose expectation is not met", async () => {
   const watch = testPolicy({ name: "watch", action: { kind: "poll", list: "approvals", expect: "count == 0" } });
   const read = createInputReader(() => watch, store);
+  const polls = new PollStore(store);
+  const feed = { service: "main", repository: watch.repository ?? null, list: "approvals" } as const;
+  const history = new History(store, { limits: { count: 1, forMs: 86_400_000 } });
   const goodAfter = async (atMinute: number, changes: Parameters<typeof testOutcome>[0] = {}) => {
     const slotMs = start + atMinute * minute;
     const at = new Date(slotMs).toISOString();
     const named = { policy: "watch", kind: "poll", target: "approvals", origin: "schedule" } as const;
     const ended = { taskId: taskId({ ...named, slotMs }), ...named, slot: at, finishedAt: at, ...changes };
-    await new History(store).record(testOutcome(ended));
+    const outcome = testOutcome(ended);
+    const { revision } = await polls.read("watch", feed);
+    const state = outcome.status === "succeeded" ? "good" : outcome.status === "failed" ? "bad" : "unknown";
+    await history.record(outcome, undefined, { revision, feed, state, observation: undefined });
     return ((await read(["watch"])).get("watch") ?? Number.NaN) / minute - start / minute;
   };
   const unmet = { status: "failed", reason: "expectation-not-met" } as const;
@@ -119,4 +126,6 @@ it("is not made fresh by a poll whose expectation is not met", async () => {
   expect(await goodAfter(3, unmet)).toBe(2);
   expect(await goodAfter(4, { status: "unknown", reason: "server-error" })).toBe(2);
   expect(await goodAfter(5)).toBe(5);
+  // Redis no longer keeps the outcome that met it.
+  for (let atMinute = 6; atMinute < 40; atMinute += 1) expect(await goodAfter(atMinute, unmet)).toBe(5);
 });

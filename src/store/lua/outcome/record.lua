@@ -69,9 +69,10 @@ end
 
 -- Saves the note of a poll; another list begins anew.
 local function notePoll()
-  if redis.call('HGET', pollKey, 'of') ~= feed then redis.call('HDEL', pollKey, 'count', 'atMs', 'seen') end
+  if redis.call('HGET', pollKey, 'of') ~= feed then redis.call('HDEL', pollKey, 'count', 'atMs', 'seen', 'metMs') end
   redis.call('HINCRBY', pollKey, 'revision', 1)
   redis.call('HSET', pollKey, 'of', feed, 'state', pollState)
+  if pollState == 'good' then redis.call('HSET', pollKey, 'metMs', finishedMs) end
   if count ~= '' then
     redis.call('HSET', pollKey, 'count', count, 'atMs', readAtMs)
     if hasSeen == '1' then redis.call('HSET', pollKey, 'seen', seen) else redis.call('HDEL', pollKey, 'seen') end
