@@ -125,8 +125,11 @@ export class Chains implements ChainProgress {
       nowMs,
     );
     if (newWatermarkMs === undefined) return false;
-    await enqueue(tasks);
-    await ledger.confirmQueued([{ policy: slot.policy, newWatermarkMs }]);
+    // Without tasks this place in the outbox may be of another slot that ends its waiting just now.
+    if (tasks.length > 0) {
+      await enqueue(tasks);
+      await ledger.confirmQueued([{ policy: slot.policy, newWatermarkMs }]);
+    }
     this.#logPlan(slot, plan, nowMs);
     return true;
   }

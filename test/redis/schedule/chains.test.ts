@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import type { Pause } from "../../../src/model/pause.ts";
 import type { Task } from "../../../src/model/task.ts";
@@ -139,6 +139,27 @@ describe("a policy that follows another", () => {
     expect(fixture.tasksOf("second")).toEqual([]);
     await fixture.inspect(scheduler, 15.5);
     expect(fixture.tasksOf("second").map(({ slotMs }) => slotMs)).toEqual([chainStart + 5_000]);
+  });
+
+  it("is queued after all when a worker skips its older slot in the same millisecond", async () => {
+    const { fixture, scheduler } = await houseWith([first([1]), second()]);
+    await fixture.inspect(scheduler, 10);
+    const [older, newer] = fixture.tasksOf("first");
+    const crashed = async () => Promise.reject(new Error("killed"));
+    const endWaiting = fixture.book.endWaiting.bind(fixture.book);
+    vi.spyOn(fixture.book, "endWaiting").mockImplementationOnce(async (...given) => {
+      const watermarkMs = await endWaiting(...given);
+      await expect(fixture.end(newer as Task, "succeeded", fixture.chains(crashed))).rejects.toThrow("killed");
+      return watermarkMs;
+    });
+    await fixture.end(older as Task, "failed");
+    const states = (await fixture.records("second")).map(([slot, state]) => [slot, state]);
+    expect(states).toEqual([
+      [5, "skipped"],
+      [10, "started"],
+    ]);
+    await fixture.inspect(scheduler, 14, 600);
+    expect(fixture.tasksOf("second").filter(({ slotMs }) => slotMs === chainStart + 10_000)).toHaveLength(1);
   });
 
   it("is skipped with all its followers when one task ended otherwise; names that task", async () => {
