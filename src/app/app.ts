@@ -127,7 +127,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const guard = new RedisGuard({ store, log, roles: options.roles, owner: options.owner });
   const ledger = new SlotLedger(store);
   const newestSinceMs = () => readNewestSinceMs(store, current.set.contentHash);
-  const chains = createChains({ options, current, store, producer }, { ledger, newestSinceMs });
+  const chains = createChains({ options, current, store, producer, guard }, { ledger, newestSinceMs });
   const shared = { options, current, services, limiters, store, producer, connections, guard, chains };
   const deps = createTaskDependencies({ ...shared, stopping: stopping.signal });
   const sinks = new RunningSinks({ ...options, store, connections });
@@ -214,7 +214,7 @@ async function openUnlessStopped(options: AppOptions): Promise<Store | undefined
 }
 
 function createChains(
-  { options, current, store, producer }: Pick<AppParts, "options" | "current" | "store" | "producer">,
+  { options, current, store, producer, guard }: Pick<AppParts, "options" | "current" | "store" | "producer" | "guard">,
   { ledger, newestSinceMs }: Pick<ChainsOptions, "ledger" | "newestSinceMs">,
 ): Chains {
   return new Chains({
@@ -225,6 +225,7 @@ function createChains(
     enqueue: (tasks) => producer.enqueue(tasks),
     pauses: () => readPauses(store),
     inputs: createInputReader((name) => current.policy(name), store),
+    lossesSince: (sinceMs) => guard.watch.lossesSince(sinceMs),
     newestSinceMs,
     log: options.log,
   });

@@ -9,7 +9,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { Pause } from "../model/pause.ts";
-import type { Follower, PredecessorState, WaitingSlot, WaitingSlotEnd } from "../model/slot-record.ts";
+import type { Follower, Loss, PredecessorState, WaitingSlot, WaitingSlotEnd } from "../model/slot-record.ts";
 import type { Task } from "../model/task.ts";
 import type { ChainProgress, EnqueueTasks } from "../model/task-processing.ts";
 import { type FollowerPlan, planFollower } from "./plan-follower.ts";
@@ -38,6 +38,8 @@ export interface ChainsOptions {
   readonly pauses: () => Promise<readonly Pause[]>;
   /** How fresh the inputs of policies are; none is judged unless given. */
   readonly inputs?: ReadInputs;
+  /** What Redis may have lost since an instant; undefined: not known as yet. Default: nothing. */
+  readonly lossesSince?: (sinceMs: number) => Promise<readonly Loss[] | undefined>;
   /** Since when these policies are the newest; Infinity: another process has newer. */
   readonly newestSinceMs: () => Promise<number>;
   readonly log: EventLog;
@@ -76,9 +78,12 @@ export class Chains implements ChainProgress {
 
   async #resolve(waiting: readonly WaitingSlot[]): Promise<void> {
     if (waiting.length === 0) return;
-    const { chainStore, ledger, pauses, policy, followers } = this.#options;
+    const { chainStore, ledger, pauses, policy, followers, lossesSince = async () => [] } = this.#options;
+    const losses = await lossesSince(Math.min(...waiting.map(({ slotMs }) => slotMs)));
+    // The sweep repeats it.
+    if (losses === undefined) return;
     const nowMs = await ledger.nowMs();
-    const moment = { nowMs, pauses: await pauses() };
+    const moment = { nowMs, pauses: await pauses(), losses };
     // Ends: each round goes one policy further down the chain.
     let now = [...waiting];
     while (now.length > 0) {

@@ -37,6 +37,27 @@ const releasedWithinMs = 5_000;
 
 /** Plans a waiting slot; undefined while it waits. */
 export function planFollower(input: FollowerInput): FollowerPlan | undefined {
+  const plan = planKept(input);
+  // Its task ends as unknown (store/redis-watch.ts).
+  return plan !== undefined && mayHaveStarted(plan, input) ? { ...plan, state: "started", detail: "followed" } : plan;
+}
+
+/** Whether Redis may have lost its start: the predecessor had ended before the end of a loss. */
+function mayHaveStarted(
+  { state, detail }: FollowerPlan,
+  { slot: { slotMs }, predecessor, policy, losses = [] }: FollowerInput,
+): boolean {
+  if (state === "started" || predecessor.state !== "ended") return false;
+  const { endings, endedMs } = predecessor;
+  // Its good end may be lost, too.
+  const isUnknown = endings.some(({ status }) => status === "unknown");
+  const isLate = detail === "after-within" || detail === "stale-input";
+  if (!isLate && !(detail === "predecessor" && isUnknown)) return false;
+  const lateMs = slotMs + (policy?.after?.withinMs ?? 0);
+  return losses.some(({ fromMs, untilMs }) => fromMs <= lateMs && (isUnknown ? slotMs : endedMs) <= untilMs);
+}
+
+function planKept(input: FollowerInput): FollowerPlan | undefined {
   const { policy, slot, predecessor, newestSinceMs = 0, ...moment } = input;
   const { after, slotMs, openedMs, isLeftOut = false } = slot;
   const { nowMs } = moment;

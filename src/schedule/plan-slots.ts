@@ -66,36 +66,43 @@ export interface SlotMoment extends PlanningMoment {
  */
 export function planSlots(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
   const plans = planKept(policy, slots, moment);
-  const lost = mayHaveStarted(policy, slots, moment);
+  const lost = mayHaveStarted(policy, plans, moment);
   return lost.size === 0 ? plans : plans.map((plan) => planLost(plan, lost));
 }
 
 /**
- * The slots whose start Redis may have lost: they could have started in a loss. Not those of polls
- * and of declared objects, which may be repeated.
+ * The slots whose start Redis may have lost: those that could have started in a loss, the newest
+ * 100 of each. None of a poll or of declared objects: no journal would end them.
  */
 function mayHaveStarted(
   policy: Policy,
-  slots: readonly number[],
+  plans: readonly SlotPlan[],
   { losses = [], newer = [] }: SlotMoment,
 ): ReadonlySet<number> {
-  const { catchUp, action } = policy;
-  if (losses.length === 0 || action.kind === "poll" || action.kind === "apply") return new Set();
+  if (losses.length === 0 || policy.action.kind === "poll" || policy.action.kind === "apply") return new Set();
+  const { catchUp } = policy;
   const latenessMs = latenessMaxMs(policy);
-  const isIn = (slotMs: number, nextMs = Number.POSITIVE_INFINITY) =>
-    losses.some(({ fromMs, untilMs }) => {
-      if (slotMs > untilMs) return false;
-      const isNewest = catchUp !== "latest" || nextMs > fromMs;
-      return slotMs >= fromMs || (slotMs + latenessMs >= fromMs && isNewest);
-    });
-  return new Set(slots.filter((slotMs, index) => isIn(slotMs, slots[index + 1] ?? newer[0])));
+  const slotsMax = policyLimits.catchUpSlotsMax;
+  const open = plans.filter(isOpen).map(({ slotMs }) => slotMs);
+  const lost = losses.flatMap(({ fromMs, untilMs }) => {
+    const isBefore = (slotMs: number) => slotMs < fromMs && slotMs + latenessMs >= fromMs;
+    const beforeMax = Math.max(0, (catchUp === "latest" ? 1 : slotsMax) - newer.filter(isBefore).length);
+    const before = open.filter(isBefore);
+    const within = open.filter((slotMs) => slotMs >= fromMs && slotMs <= untilMs);
+    return [...before.slice(Math.max(0, before.length - beforeMax)), ...within].slice(-slotsMax);
+  });
+  return new Set(lost);
 }
 
 /** Such a slot is planned as started: its task ends as unknown (store/redis-watch.ts). */
 function planLost(plan: SlotPlan, lost: ReadonlySet<number>): SlotPlan {
   if (plan.state === "started") return { ...plan, covers: plan.covers.filter((slotMs) => !lost.has(slotMs)) };
-  const isKept = !lost.has(plan.slotMs) || (plan.state === "skipped" && plan.reason !== "stale-input");
-  return isKept ? plan : { slotMs: plan.slotMs, state: "started", covers: [] };
+  return lost.has(plan.slotMs) ? { slotMs: plan.slotMs, state: "started", covers: [] } : plan;
+}
+
+/** An input that is stale now may have been fresh before. */
+function isOpen(plan: SlotPlan): boolean {
+  return plan.state !== "skipped" || plan.reason === "stale-input";
 }
 
 function planKept(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {

@@ -129,7 +129,7 @@ export class Scheduler implements Component {
     if (losses !== this.#lossesKnown) await this.#renewWatermarks(nowMs);
     this.#lossesKnown = losses;
     await this.#takeBack(nowMs);
-    await this.#planDue(moment);
+    if (!(await this.#planDue(moment))) return;
     if (!this.#isAdopted) {
       if (this.#stopping.signal.aborted) return;
       await this.#adopt(this.#policies, moment);
@@ -252,14 +252,14 @@ export class Scheduler implements Component {
     return this.#agenda.due(nowMs).filter(({ policy }) => (this.#faulty.get(policy.name) ?? 0) <= nowMs);
   }
 
-  async #planDue(moment: PlanningMoment): Promise<void> {
+  /** Plans what is due; false: what Redis may have lost is known within seconds only. */
+  async #planDue(moment: PlanningMoment): Promise<boolean> {
     const { nowMs } = moment;
     const due = this.#due(nowMs);
-    if (due.length === 0) return;
+    if (due.length === 0) return true;
     const { lossesSince = async () => [] } = this.#options;
     const losses = await lossesSince(Math.min(...due.map(({ nextMs = nowMs }) => nextMs)));
-    // Known within seconds; nothing starts meanwhile.
-    if (losses === undefined) return;
+    if (losses === undefined) return false;
     const inputs = await readInputsOf(
       due.map(({ policy }) => policy),
       this.#options.inputs,
@@ -279,6 +279,7 @@ export class Scheduler implements Component {
     // Not before: thousands of lines would delay the slots of the last batches.
     await this.#logBatches(unlogged, nowMs);
     for (const result of results) if (result.status === "rejected") throw result.reason;
+    return true;
   }
 
   /** Records and queues a batch; adds what is still to be logged of it to `unlogged`. */

@@ -23,7 +23,7 @@ import { advanceChains, endCancelled, endCancelledStart, finish, toOutcome } fro
 import { stepPoll } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
 import { fanOut, releaseTask, stepRun } from "./run.ts";
-import { startFastPath, stepAgainSoon } from "./send-start.ts";
+import { endLostStart, startFastPath, stepAgainSoon } from "./send-start.ts";
 import { type Claim, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import type {
   ApplyTaskDependencies,
@@ -117,6 +117,12 @@ async function stepStart(
 ): Promise<StepResult> {
   const cancelled = await endCancelledStart(task, claim, deps);
   if (cancelled !== undefined) return cancelled;
+  if (claim.entry.state === "claimed") {
+    // First of all: what never starts must not hold the sync job, from which others start.
+    const fence = await deps.checkFence(task);
+    if (fence === "undecided") return stepAgainSoon(await deps.nowMs());
+    if (fence === "loss") return endLostStart(claim.claimant);
+  }
   if (task.kind === "activate") return stepActivate(task, deps, claim);
   if (task.kind === "delete") return stepDelete(task, deps, claim);
   if (!isFromMasks(task)) return stepRun(task, deps, claim);

@@ -159,7 +159,8 @@ export function createQuarantineCounter(
   return async (outcome) => {
     const rule = ruleOf(outcome.policy);
     const weight = weightOf(outcome);
-    if (rule === undefined || weight === "nothing") return;
+    // What Redis lost is no failure of the policy.
+    if (rule === undefined || weight === "nothing" || outcome.reason === "redis-loss") return;
     const { policy, taskId, status, reason, detail } = outcome;
     const isSuccess = weight === "success";
     const note = isSuccess ? `${endedBySuccess}: ${taskId}` : `the last ended ${status} (${reason}): ${detail}`;

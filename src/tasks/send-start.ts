@@ -83,7 +83,7 @@ export async function sendStart(task: Task, request: WantedStart & KnownBefore):
   const ask = () => deps.journal.beginSending(task, claimant, { ...intentOf(task), baseline, knownSeq });
   const result = await askAndSend(task, request, { service, sends: 1, ask });
   if (result === "too-late") return endTooLate(claimant);
-  return result === "loss" ? complete({ ...lostWithRedis, from: { state: "claimed", claimant } }) : result;
+  return result === "loss" ? endLostStart(claimant) : result;
 }
 
 /**
@@ -157,6 +157,11 @@ export const lostWithRedis: TaskEnding = {
   detail:
     "Redis lost what was written around the time this was due: it may have been started before; not started again",
 };
+
+/** Ends a claimed task whose start Redis may have lost. */
+export function endLostStart(claimant: string): StepResult {
+  return complete({ ...lostWithRedis, from: { state: "claimed", claimant } });
+}
 
 function intentOf({ startByMs, slotMs }: Task) {
   return { startByMs, slotMs };

@@ -161,6 +161,13 @@ describe("a Redis that lost the newest writes", () => {
     expect(second?.fromMs).toBe(first?.fromMs);
     expect(second?.untilMs).toBeGreaterThan(first?.untilMs ?? 0);
     expect((await one.watch.check()).losses).toEqual([]);
+    // What each of them remembers is one loss.
+    const span = { fromMs: first?.fromMs, untilMs: second?.untilMs };
+    const noted = await until(
+      async () => (await one.watch.check()) && one.watch.lossesSince(0),
+      (losses) => losses !== undefined,
+    );
+    expect(noted).toEqual([span]);
   });
 
   it("lost an unseen write when only the intent is gone and no tick", async () => {

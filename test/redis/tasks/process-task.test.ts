@@ -67,6 +67,17 @@ describe("a task", () => {
     expect(await outcome()).toMatchObject({ status: "unknown", reason: "redis-loss" });
   });
 
+  it("that Redis may have lost does not take its sync job, from which others start", async () => {
+    const { process, outcome, deps } = await fixture({
+      policy: { follow: testPolicy().follow },
+      deps: { checkFence: async () => "loss" },
+    });
+    const acquire = vi.spyOn(deps.leases, "acquire");
+    await process();
+    expect(await outcome()).toMatchObject({ status: "unknown", reason: "redis-loss" });
+    expect(acquire).not.toHaveBeenCalled();
+  });
+
   // One more request may be under way, which Redis has forgotten.
   it.each([
     ["failed", "direct", "still-there", "unknown"],

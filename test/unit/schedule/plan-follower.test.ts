@@ -113,3 +113,29 @@ describe("a slot that waits", () => {
     }
   });
 });
+
+describe("a waiting slot whose start Redis may have lost", () => {
+  const losses = [{ fromMs: slotMs + 5_000, untilMs: slotMs + 15_000 }];
+  const late = { nowMs: slotMs + minute + 1 };
+  const needing = { ...policy, needs: { policy: "orders", withinMs: minute } };
+  const ending = (status: "unknown" | "failed") => ended({ endings: [{ target: "42", status }] });
+
+  it("is planned as started, so that its task ends as unknown", () => {
+    expect(plan({ ...late, losses })?.state).toBe("started");
+    expect(plan({ policy: needing, inputs: new Map(), losses })?.state).toBe("started");
+    expect(plan({ predecessor: ending("unknown"), losses })?.state).toBe("started");
+  });
+
+  it("stays as it is where it could not have started in the loss", () => {
+    const before = [{ fromMs: slotMs - 5_000, untilMs: slotMs + 9_999 }];
+    expect(plan({ ...late, losses: before })?.state).toBe("missed");
+    expect(plan({ ...late, losses: [{ fromMs: slotMs + minute + 1, untilMs: slotMs + 9 * minute }] })?.state).toBe(
+      "missed",
+    );
+    expect(plan({ predecessor: ending("failed"), losses })?.state).toBe("skipped");
+    expect(plan({ predecessor: ending("unknown"), losses: [{ fromMs: 0, untilMs: slotMs - 1 }] })?.state).toBe(
+      "skipped",
+    );
+    expect(plan({ policy: closedAt("* * * * *"), losses })?.state).toBe("skipped");
+  });
+});

@@ -152,17 +152,25 @@ describe("planning due slots", () => {
   });
 
   it("says of no slot that could have started in a loss of Redis that it did not", () => {
-    const states = (changes: Parameters<typeof testPolicy>[0], due: readonly number[], fromMs: number) =>
+    const states = (
+      changes: Parameters<typeof testPolicy>[0],
+      due: readonly number[],
+      fromMs: number,
+      pauses = [none],
+    ) =>
       planSlots(testPolicy({ catchUpWindowMs: 60 * minute, ...changes }), due, {
         nowMs: 40 * minute,
-        pauses: [],
+        pauses,
         losses: [{ fromMs, untilMs: fromMs + 6 * minute }],
         inputs: new Map(),
       }).map((plan) => (plan.state === "started" ? plan.covers.map((slotMs) => slotMs / minute) : plan.state));
+    const none = pause({ untilMs: 0 });
     const due = [...slots, 25 * minute, 40 * minute];
     const needs = { policy: "orders", withinMs: minute };
     // The newest before the loss may have started in it, and each in it; no older and no later one.
     expect(states({}, due, 16 * minute)).toEqual(["coalesced", [], [], "coalesced", [10, 25]]);
+    const paused = [pause({ sinceMs: 15 * minute, untilMs: 16 * minute })];
+    expect(states({}, due, 16 * minute, paused)).toEqual([[], "skipped", [], "coalesced", [25]]);
     expect(states({ catchUp: "none" }, due, 15 * minute)).toEqual(["missed", [], [], "missed", []]);
     expect(states({ catchUp: "none" }, due, 15 * minute + onTimeMs + 1)).toEqual([
       "missed",
@@ -187,6 +195,38 @@ describe("planning due slots", () => {
       "coalesced",
       [10, 15, 20, 25],
     ]);
+    // No more than could have started at once.
+    const backlog = Array.from({ length: 300 }, (_, second) => second * 1_000);
+    const started = states({ catchUp: "all" }, backlog, 290_000).slice(0, 200).filter(Array.isArray);
+    expect(started).toEqual([]);
+  });
+
+  it("never contradicts a start that Redis lost, whatever was due then and is due now", () => {
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(fc.integer({ min: 1, max: 2_000 }), { minLength: 1, maxLength: 60 }),
+        fc.constantFrom("latest" as const, "none" as const, "all" as const),
+        fc.integer({ min: 0, max: 2_000 }),
+        fc.integer({ min: 0, max: 100 }),
+        fc.option(fc.integer({ min: 0, max: 2_000 })),
+        (seconds, catchUp, plannedAt, later, pausedFrom) => {
+          const due = seconds.map((second) => second * 1_000).sort((a, b) => a - b);
+          const policy = testPolicy({ catchUp, catchUpWindowMs: 300_000 });
+          const plannedMs = plannedAt * 1_000;
+          const sinceMs = (pausedFrom ?? 0) * 1_000;
+          const pauses = pausedFrom === null ? [] : [pause({ sinceMs, untilMs: sinceMs + 100_000 })];
+          const then = planSlots(
+            policy,
+            due.filter((slotMs) => slotMs <= plannedMs),
+            { nowMs: plannedMs, pauses },
+          );
+          const losses = [{ fromMs: plannedMs - 1_000, untilMs: plannedMs + 1_000 }];
+          const now = planSlots(policy, due, { nowMs: 2_000_000 + later * 1_000, pauses, losses });
+          const started = new Set(now.flatMap((plan) => (plan.state === "started" ? plan.slotMs : [])));
+          for (const { state, slotMs } of then) if (state === "started") expect(started).toContain(slotMs);
+        },
+      ),
+    );
   });
 
   // A coalesced slot names a started one. A skipped slot lies in a closed time or a pause.

@@ -35,6 +35,7 @@ describe("what an outcome says of its policy", () => {
     const watch = createQuarantineCounter(counts, ruleOf, silentLog);
     await watch(testOutcome({ policy: "other", status: "failed", reason: "run-failed" }));
     await watch(testOutcome({ status: "skipped", reason: "overlap" }));
+    await watch(testOutcome({ status: "unknown", reason: "redis-loss" }));
     await watch(testOutcome({ status: "failed", reason: "run-failed", detail: "activity 7 did not succeed" }));
     expect(counted).toEqual([
       {

@@ -1,12 +1,17 @@
--- Answers 'undecided' while Redis is not the one of the last check or its term permits nothing yet,
--- 'loss' when the task's intent may be lost, else nothing. Term '-': this process watches nothing.
+-- Term '-': this process watches nothing.
 --- @include "now"
 --- @include "server-run"
+-- Whether Redis is not the one of the last check, or its term permits nothing yet.
+local function isUndecided(watchKey, term, slot)
+  local watch = redis.call('HMGET', watchKey, 'runId', 'term', 'permits', 'since')
+  if watch[1] ~= serverRun() or watch[2] ~= term or watch[3] ~= '1' then return true end
+  return tonumber(slot) < tonumber(watch[4]) and now < tonumber(watch[4]) + holdMs
+end
+
+-- Answers 'undecided', 'loss' when the task's intent may be lost, or nothing.
 local function checkFence(watchKey, lossesKey, term, slot, startBy)
   if term == '-' then return end
-  local watch = redis.call('HMGET', watchKey, 'runId', 'term', 'permits', 'since')
-  if watch[1] ~= serverRun() or watch[2] ~= term or watch[3] ~= '1' then return 'undecided' end
-  if tonumber(slot) < tonumber(watch[4]) and now < tonumber(watch[4]) + holdMs then return 'undecided' end
+  if isUndecided(watchKey, term, slot) then return 'undecided' end
   for _, loss in ipairs(redis.call('ZRANGEBYSCORE', lossesKey, slot, '+inf')) do
     if tonumber(string.match(loss, '^(%d+):')) <= tonumber(startBy) then return 'loss' end
   end

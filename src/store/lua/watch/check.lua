@@ -48,13 +48,23 @@ if isChanged or not knownRun then
 end
 if seenTerm == '' then begun = redis.call('HINCRBY', watchKey, 'begun', 1) end
 
+-- Notes a loss. Those that touch are one: each process notes its own of the same gap.
+local function note(from, untilMs)
+  for _, known in ipairs(redis.call('ZRANGEBYSCORE', lossesKey, from, '+inf')) do
+    local knownFrom, knownUntil = string.match(known, '^(%d+):(%d+)$')
+    if tonumber(knownFrom) <= untilMs then
+      from, untilMs = math.min(from, knownFrom), math.max(untilMs, knownUntil)
+      redis.call('ZREM', lossesKey, known)
+    end
+  end
+  redis.call('ZADD', lossesKey, untilMs, string.format('%.0f:%.0f', from, untilMs))
+  redis.call('ZREMRANGEBYRANK', lossesKey, 0, -lossesMax - 1)
+end
+
 local losses = {}
 local function lose(from, untilMs, kind)
   from = math.max(0, from)
-  if kind ~= 'writes' then
-    redis.call('ZADD', lossesKey, untilMs, from .. ':' .. untilMs)
-    redis.call('ZREMRANGEBYRANK', lossesKey, 0, -lossesMax - 1)
-  end
+  if kind ~= 'writes' then note(from, untilMs) end
   for _, value in ipairs({ from, untilMs, kind }) do table.insert(losses, value) end
 end
 if seenTerm ~= '' and seenTerm ~= term then
