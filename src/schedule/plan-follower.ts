@@ -10,7 +10,7 @@ import { formatDuration } from "../core/duration.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import type { PredecessorState, SlotRecord, WaitingSlot } from "../model/slot-record.ts";
 import { taskId } from "../model/task.ts";
-import { type LeftOutPlan, type PlanningMoment, planLeftOut, planSkip, type SkipPlan } from "./plan-slots.ts";
+import { isFenced, type LeftOutPlan, type PlanningMoment, planLeftOut, planSkip, type SkipPlan } from "./plan-slots.ts";
 
 /** How a waiting slot ends. `note`: the state of the predecessor that led to it. */
 export type FollowerPlan = { readonly note: string } & (
@@ -42,19 +42,17 @@ export function planFollower(input: FollowerInput): FollowerPlan | undefined {
   return plan !== undefined && mayHaveStarted(plan, input) ? { ...plan, state: "started", detail: "followed" } : plan;
 }
 
-/** Whether Redis may have lost its start: the predecessor had ended before the end of a loss. */
+/** Whether Redis may have lost its start, perhaps with the good end of its predecessor. */
 function mayHaveStarted(
   { state, detail }: FollowerPlan,
   { slot: { slotMs }, predecessor, policy, losses = [] }: FollowerInput,
 ): boolean {
-  if (state === "started" || predecessor.state !== "ended") return false;
-  const { endings, endedMs } = predecessor;
-  // Its good end may be lost, too.
-  const isUnknown = endings.some(({ status }) => status === "unknown");
+  if (state === "started" || policy === undefined || !isFenced(policy)) return false;
   const isLate = detail === "after-within" || detail === "stale-input";
+  const isUnknown = predecessor.state === "ended" && predecessor.endings.some(({ status }) => status === "unknown");
   if (!isLate && !(detail === "predecessor" && isUnknown)) return false;
-  const lateMs = slotMs + (policy?.after?.withinMs ?? 0);
-  return losses.some(({ fromMs, untilMs }) => fromMs <= lateMs && (isUnknown ? slotMs : endedMs) <= untilMs);
+  const lateMs = slotMs + (policy.after?.withinMs ?? 0);
+  return losses.some(({ fromMs, untilMs }) => fromMs <= lateMs && slotMs <= untilMs);
 }
 
 function planKept(input: FollowerInput): FollowerPlan | undefined {

@@ -70,28 +70,28 @@ export function planSlots(policy: Policy, slots: readonly number[], moment: Slot
   return lost.size === 0 ? plans : plans.map((plan) => planLost(plan, lost));
 }
 
-/**
- * The slots whose start Redis may have lost: those that could have started in a loss, the newest
- * 100 of each. None of a poll or of declared objects: no journal would end them.
- */
-function mayHaveStarted(
-  policy: Policy,
-  plans: readonly SlotPlan[],
-  { losses = [], newer = [] }: SlotMoment,
-): ReadonlySet<number> {
-  if (losses.length === 0 || policy.action.kind === "poll" || policy.action.kind === "apply") return new Set();
-  const { catchUp } = policy;
+/** The slots whose start Redis may have lost: those that could have started in a loss. */
+function mayHaveStarted(policy: Policy, plans: readonly SlotPlan[], moment: SlotMoment): ReadonlySet<number> {
+  const { losses = [], newer = [] } = moment;
+  if (losses.length === 0 || !isFenced(policy)) return new Set();
+  const newerSkips = planSkips(policy, newer, { ...moment, inputs: undefined });
+  const newerOpen = newer.filter((slotMs) => !newerSkips.has(slotMs));
   const latenessMs = latenessMaxMs(policy);
-  const slotsMax = policyLimits.catchUpSlotsMax;
+  const startsMax = policy.catchUp === "latest" ? 1 : policyLimits.catchUpSlotsMax;
   const open = plans.filter(isOpen).map(({ slotMs }) => slotMs);
   const lost = losses.flatMap(({ fromMs, untilMs }) => {
     const isBefore = (slotMs: number) => slotMs < fromMs && slotMs + latenessMs >= fromMs;
-    const beforeMax = Math.max(0, (catchUp === "latest" ? 1 : slotsMax) - newer.filter(isBefore).length);
     const before = open.filter(isBefore);
+    const beforeMax = Math.max(0, startsMax - newerOpen.filter(isBefore).length);
     const within = open.filter((slotMs) => slotMs >= fromMs && slotMs <= untilMs);
-    return [...before.slice(Math.max(0, before.length - beforeMax)), ...within].slice(-slotsMax);
+    return [...before.slice(Math.max(0, before.length - beforeMax)), ...within];
   });
   return new Set(lost);
+}
+
+/** Whether the fence ends tasks of a policy whose start Redis may have lost. */
+export function isFenced({ action: { kind } }: Policy): boolean {
+  return kind !== "poll" && kind !== "apply";
 }
 
 /** Such a slot is planned as started: its task ends as unknown (store/redis-watch.ts). */

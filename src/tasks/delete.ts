@@ -114,9 +114,8 @@ async function checkGuard(
   }
 }
 
-/** 404 to the guard check: no DELETE was sent, or the service refused it. */
-const alreadyGone =
-  "there is no such sync job (404): deleted before, or the id or the repository is wrong; not by this task";
+/** 404 to the guard check: no DELETE was sent, or the service asked for patience. */
+const alreadyGone = "there is no such sync job (404): deleted before, or the id or the repository is wrong";
 
 function unreadEnding({ kind, message }: ServiceError, claimant: string): TaskEnding {
   // A missing sync job has no documented status here (service-interface §7): 400 may mean 404.
@@ -164,7 +163,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
     }
     case "none": {
       // The service asked for patience: the task waits for another turn, and reads its guard anew.
-      if (doubt.kind === "throttled") {
+      if (doubt.kind === "throttled" && entry.sends === 1) {
         await deps.journal.notSent(task, claimant, "answer");
         return stepAgainSoon(await deps.nowMs());
       }

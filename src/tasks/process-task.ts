@@ -58,6 +58,9 @@ const supersededSnoozeMs = 1_000;
 /** Between the attempts of a task. Full jitter spreads tasks that failed together. */
 const attemptBackoff = { baseMs: 2_000, capMs: 60_000 };
 
+/** A slot that is planned again after Redis lost its start is claimed later than this. */
+const punctualMs = 3_000;
+
 interface Work {
   readonly deps: ProcessDependencies;
   readonly recorder: Recorder;
@@ -117,8 +120,9 @@ async function stepStart(
 ): Promise<StepResult> {
   const cancelled = await endCancelledStart(task, claim, deps);
   if (cancelled !== undefined) return cancelled;
-  if (claim.entry.state === "claimed") {
-    // First of all: what never starts must not hold the sync job, from which others start.
+  const { state, claimedAtMs } = claim.entry;
+  if (state === "claimed" && claimedAtMs - task.slotMs > punctualMs && !isFromMasks(task)) {
+    // What never starts must not hold the sync job, from which others start.
     const fence = await deps.checkFence(task);
     if (fence === "undecided") return stepAgainSoon(await deps.nowMs());
     if (fence === "loss") return endLostStart(claim.claimant);

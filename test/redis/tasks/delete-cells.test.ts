@@ -279,6 +279,21 @@ describe("a deletion whose answer got lost", () => {
     expect(deletesOf(asked)).toBe(sent);
   });
 
+  it("is not taken back where a later request is answered 503 with Retry-After", async () => {
+    let requests = 0;
+    const busy: Answer = (response) => {
+      requests += 1;
+      status(503, "", { "retry-after": "1" })(response);
+    };
+    const read: Answer = (response) => (requests < 2 ? there : status(404))(response);
+    const policy = { onUnknown: "retry" } as const;
+    const { sentBy, through } = await fixture({ reads: [read], deletes: [busy], policy });
+    await sentBy("dead");
+    const step = await through();
+    expect(told(step)).toBe("succeeded direct deletion-confirmed");
+    expect("ending" in step && step.ending).toMatchObject({ sends: 3 });
+  });
+
   it("is not looked into with onUnknown: give-up", async () => {
     const { asked, through } = await fixture({ reads: [there], deletes: [reset], policy: { onUnknown: "give-up" } });
     expect(told(await through())).toBe("unknown none answer-lost");

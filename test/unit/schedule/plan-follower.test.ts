@@ -122,17 +122,20 @@ describe("a waiting slot whose start Redis may have lost", () => {
 
   it("is planned as started, so that its task ends as unknown", () => {
     expect(plan({ ...late, losses })?.state).toBe("started");
+    expect(plan({ ...late, predecessor: { state: "open" }, losses })?.state).toBe("started");
     expect(plan({ policy: needing, inputs: new Map(), losses })?.state).toBe("started");
     expect(plan({ predecessor: ending("unknown"), losses })?.state).toBe("started");
   });
 
   it("stays as it is where it could not have started in the loss", () => {
-    const before = [{ fromMs: slotMs - 5_000, untilMs: slotMs + 9_999 }];
+    const before = [{ fromMs: slotMs - 5_000, untilMs: slotMs - 1 }];
     expect(plan({ ...late, losses: before })?.state).toBe("missed");
     expect(plan({ ...late, losses: [{ fromMs: slotMs + minute + 1, untilMs: slotMs + 9 * minute }] })?.state).toBe(
       "missed",
     );
     expect(plan({ predecessor: ending("failed"), losses })?.state).toBe("skipped");
+    const applying = { ...policy, action: { kind: "apply", objects: [] } } as const;
+    expect(plan({ policy: applying, predecessor: ending("unknown"), losses })?.state).toBe("skipped");
     expect(plan({ predecessor: ending("unknown"), losses: [{ fromMs: 0, untilMs: slotMs - 1 }] })?.state).toBe(
       "skipped",
     );

@@ -195,9 +195,9 @@ describe("planning due slots", () => {
       "coalesced",
       [10, 15, 20, 25],
     ]);
-    // No more than could have started at once.
+    // No more of those before it than start at once.
     const backlog = Array.from({ length: 300 }, (_, second) => second * 1_000);
-    const started = states({ catchUp: "all" }, backlog, 290_000).slice(0, 200).filter(Array.isArray);
+    const started = states({ catchUp: "all" }, backlog, 290_000).slice(0, 190).filter(Array.isArray);
     expect(started).toEqual([]);
   });
 

@@ -13,6 +13,6 @@ local function takeBack(entryKey, inFlightKey, task)
   redis.call('HSET', entryKey, 'state', 'claimed')
   redis.call('HDEL', entryKey, 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'doubt')
   redis.call('HDEL', entryKey, 'deniedUntilMs', 'windowOverAtMs', 'confirmedAtMs', 'confirmedBy')
-  redis.call('HDEL', entryKey, 'finishSeenAtMs', 'finishSeenOf', 'longAtMs', 'overdueAtMs')
+  redis.call('HDEL', entryKey, 'finishSeenAtMs', 'finishSeenOf', 'longAtMs', 'longNotedAtMs', 'overdueAtMs')
   redis.call('HDEL', inFlightKey, task)
 end
