@@ -309,8 +309,9 @@ interface Counting {
 
 /**
  * The totals of a whole walk. Pages may shift meanwhile: the service's own count must agree. It
- * does, too, when one item is deleted and another slips over a page boundary: what is gone or back
- * counts when a second reading shows the same.
+ * does, too, when one item is deleted and another slips over a page boundary: a count that is not
+ * as expected needs a second reading that shows the same. Sums do not tell an item that slips while
+ * a known one comes back.
  */
 async function countOf(totals: RunningTotals, { list, expected, countAgain }: Counting): Promise<TotalsEnd> {
   const { pages, items } = totals.seen();
@@ -324,16 +325,19 @@ async function countOf(totals: RunningTotals, { list, expected, countAgain }: Co
   return isSure ? { counted, uncounted: null } : {};
 }
 
-/** Counts once more for a run that waits. What slipped past the first reading is taken in. */
+/**
+ * Counts once more for a run that waits, unless a poll gave the pages: then the walk did not wait
+ * for its turn to read. What slipped past the first reading is taken in.
+ */
 async function readAgain(
   feed: Feed,
   walk: WalkContext,
   takeIn: (page: FeedPage) => Promise<unknown>,
 ): Promise<ReadonlyMap<string, number> | undefined> {
-  if (!walk.isAwaited) return undefined;
+  if (!walk.isAwaited || walk.given !== undefined) return undefined;
   const totals = beginTotals(feed.list);
   try {
-    for await (const { items } of serviceList(feed, { ...walk, given: undefined }).pages(undefined)) {
+    for await (const { items } of serviceList(feed, walk).pages(undefined)) {
       await takeIn({ items, sinceSeq: walk.before.seq });
       totals?.add(items);
     }
