@@ -11,6 +11,9 @@ describe("what a record means", () => {
     expect(tell("started", "caught-up", "release; resumed by ada@desk")).toBe(
       "skipped by a pause at first, then started by resume --catch-up: release; resumed by ada@desk",
     );
+    expect(tell("started", "released", "resumed by ada@desk")).toBe(
+      "skipped in quarantine at first, then started by resume --catch-up: resumed by ada@desk",
+    );
     expect(tell("skipped", "holiday", "2026-12-25")).toBe("not started: it fell on a holiday (2026-12-25)");
     expect(tell("skipped", "paused", "release (ada@desk)")).toBe("not started: paused: release (ada@desk)");
     // The window of this policy is 5 s; a slot may be 30 s late in any case.
