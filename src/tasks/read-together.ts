@@ -108,9 +108,10 @@ async function share(
 ): Promise<void> {
   const { feed, kind } = wish;
   const { isShared, unshared } = await sharedReadings.share(feed, kind, reading);
+  if (!isForWalk(wish, reading)) return;
   if (!isShared && unshared === 1) log.warn("poll.unshared", { ...feed, count: reading.count });
   if (isShared && unshared > 0) log.info("poll.shared", { ...feed, polls: unshared });
-  if (isShared && isForWalk(wish, reading)) await requestWalk(feed, { hurry: true });
+  if (isShared) await requestWalk(feed, { hurry: true });
 }
 
 function isForWalk({ kind }: ListWish, { pages }: Pick<SharedReading, "pages">): boolean {

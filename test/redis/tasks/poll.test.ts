@@ -199,19 +199,29 @@ describe("a list that is too large to share", () => {
     const sharedReadings = new SharedReadings(store, { plainBytesMax: 300, packedBytesMax: 300 });
     const worker = createWorker({}, { sharedReadings, isPolledTogether: () => isTogether });
     const feed = { service: "main", repository: `large-${isTogether}`, list: "approvals" } as const;
+    const reading = store.key("reading", feedId(feed), "items");
     let number = Date.now();
     const poll = async (...ids: readonly number[]) => {
       server.lists["approvals"] = approvals(...ids);
-      number += 1;
+      number = Math.max(number + 1, Date.now());
       expect((await worker.work({ ...task("large", number), ...feed })).verdict).toBe("complete");
+    };
+    /** Others fail to read the list, and find it too long. */
+    const readInVain = async () => {
+      const [token, wish] = ["other", { sinceMs: 0, afterMs: 0, turnOf: undefined }];
+      expect((await sharedReadings.ask(feed, "items", { ...wish, token })).turn).toBe("read");
+      await sharedReadings.leave(feed, "items", token);
+      await poll(...Array.from({ length: 10_001 }, (_, index) => index));
+      expect(await store.redis.pttl(reading)).toBeGreaterThan(7 * 86_400_000);
     };
     const told = () => log.events.filter(({ event }) => event.startsWith("poll."));
     for (const _ of [1, 2, 3]) await poll(1, 2, 3, 4, 5, 6, 7);
     expect(told()).toMatchObject([{ event: "poll.unshared", level: "warn", ...feed, count: 7 }]);
-    const tenMinutesPass = () => store.redis.hset(store.key("reading", feedId(feed), "items"), "aloneUntilMs", 1);
+    const tenMinutesPass = () => store.redis.hset(reading, "aloneUntilMs", 1);
     await tenMinutesPass();
     await poll(1, 2, 3, 4, 5, 6, 7);
     await tenMinutesPass();
+    await readInVain();
     await poll(1, 2);
     await poll(1, 2);
     expect(told().slice(1)).toMatchObject([{ event: "poll.shared", level: "info", ...feed, polls: 4 }]);

@@ -2,9 +2,12 @@
 -- that long, it counts as dead.
 --- @include "now"
 local readingKeptMs, readerLeaseMs = 60000, 30000
+local function keepAtLeast(readingKey, forMs)
+  if redis.call('PTTL', readingKey) < forMs then redis.call('PEXPIRE', readingKey, forMs) end
+end
 local function prolongReader(readingKey)
   redis.call('HSET', readingKey, 'readerUntilMs', now + readerLeaseMs)
-  redis.call('PEXPIRE', readingKey, readingKeptMs)
+  keepAtLeast(readingKey, readingKeptMs)
 end
 local function releaseReader(readingKey, token)
   if redis.call('HGET', readingKey, 'reader') == token then redis.call('HDEL', readingKey, 'reader') end

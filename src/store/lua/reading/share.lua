@@ -7,8 +7,9 @@ local token, beganMs, count, pages = unpack(ARGV)
 --- @include "reading"
 releaseReader(readingKey, token)
 local unshared = tonumber(redis.call('HGET', readingKey, 'unshared') or 0)
-redis.call('HDEL', readingKey, 'unshared', 'aloneUntilMs')
+redis.call('HDEL', readingKey, 'aloneUntilMs')
+if pages ~= '' then redis.call('HDEL', readingKey, 'unshared') end
 if tonumber(redis.call('HGET', readingKey, 'beganMs') or 0) > tonumber(beganMs) then return unshared end
 redis.call('HSET', readingKey, 'beganMs', beganMs, 'endedMs', now, 'count', count, 'pages', pages)
-redis.call('PEXPIRE', readingKey, readingKeptMs)
+if pages ~= '' then redis.call('PEXPIRE', readingKey, readingKeptMs) else keepAtLeast(readingKey, readingKeptMs) end
 return unshared
