@@ -9,8 +9,8 @@ import { type Feed, feedId } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
 import { asList, asNothing, asNumber, asWord, createScript } from "./script.ts";
 
-/** What to read: the items of a list, or only their number. */
-export type ReadingKind = "items" | "count";
+/** What to read: the items of a list, the same `again`, or only their number. */
+export type ReadingKind = "items" | "again" | "count";
 
 const pagesSchema = z.array(
   z.object({ url: z.string(), nextLink: z.string().exactOptional(), items: z.array(z.unknown()) }),

@@ -133,10 +133,14 @@ const contentBytes = 4;
 const keyBytes = 4;
 const itemBytes = idBytes + contentBytes;
 
-/** Packs the items of a list for the note of a poll. `keyedBy` gives their ids. */
-export function packSeen(items: readonly PackedItem[], keyedBy: string): Buffer {
+/**
+ * Packs the items of a list for the note of a poll. `keyedBy` gives their ids; `slipped`: items
+ * packed before that the list lacks by chance.
+ */
+export function packSeen(items: readonly PackedItem[], keyedBy: string, slipped: Iterable<string> = []): Buffer {
   const packed = items.flatMap(({ id, fingerprint }) => [idDigest(id), contentDigest(fingerprint)]);
-  return Buffer.concat([...packed, keyDigest(keyedBy)]);
+  const kept = [...slipped].map((one) => Buffer.from(one, "latin1"));
+  return Buffer.concat([...packed, ...kept, keyDigest(keyedBy)]);
 }
 
 /**
@@ -153,10 +157,11 @@ export function createComparison(packed: Buffer | undefined, keyedBy: string): (
   };
 }
 
-/** Whether an item that was packed is not in the list. */
-export function isAnyGone(packed: Buffer | undefined, { items, keyedBy }: ListRead): boolean {
-  const listed = new Set(items.map(({ facts }) => idDigest(facts.id).toString("latin1")));
-  return [...(unpackSeen(packed, keyedBy)?.keys() ?? [])].some((id) => !listed.has(id));
+/** The packed items that are not in the list, each as it was packed. */
+export function missingFrom(packed: Buffer | undefined, { items, keyedBy }: ListRead): Set<string> {
+  const missing = new Map(unpackSeen(packed, keyedBy));
+  for (const { facts } of items) missing.delete(idDigest(facts.id).toString("latin1"));
+  return new Set([...missing].map(([id, content]) => id + content));
 }
 
 /** The contents by id; undefined: none are comparable. */

@@ -7,14 +7,14 @@ import { listNames } from "../model/feed.ts";
 import type { Outcome } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
 import type { Attempt } from "../model/task-processing.ts";
-import { complete, snooze } from "../model/verdict.ts";
-import type { ServiceError } from "../service/service-error.ts";
+import { complete, retry, snooze } from "../model/verdict.ts";
+import { ServiceError } from "../service/service-error.ts";
 import type { PollMemory, PollNote, PollObservation, PollState } from "../store/poll-store.ts";
 import { stepAfterFailure } from "./defer.ts";
 import { feedOf } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
-import { isAnyGone, judgeList, type ListRead, packSeen } from "./judge-list.ts";
-import { pollItemsMax, type Reading, readAgain, readTogether } from "./read-together.ts";
+import { judgeList, type ListRead, missingFrom, packSeen } from "./judge-list.ts";
+import { pollItemsMax, type ReadAnswer, type Reading, readAgain, readTogether } from "./read-together.ts";
 import { endRemoved, endTooLate, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import type { PollDependencies } from "./step-dependencies.ts";
 
@@ -38,34 +38,51 @@ export async function stepPoll(task: Task, deps: PollDependencies, attempt: Atte
     // The slot of a follower is older than its turn.
     turnOf: policy.after === undefined ? undefined : task.id,
   };
+  let isFirst = true;
   try {
-    const read = await readTogether(wish, deps);
-    if (read.answer === "wait") return snooze(nowMs + read.waitMs);
-    const ending = judgeRead(read, expectation, basis);
-    const isSure = read.answer === "too-long" || !read.isPaged || !tellsGone(ending, read.list, expectation, basis);
-    const sure = isSure ? ending : judgeRead(await readAgain(read, wish, deps), expectation, basis);
-    return complete({ ...sure, startedAtMs: nowMs });
+    const first = await readTogether(wish, deps);
+    if (first.answer === "wait") return snooze(nowMs + first.waitMs);
+    const ending = judgeRead(first, expectation, basis);
+    isFirst = first.answer === "too-long" || !first.isPaged || !tellsGone(ending, first.list, expectation, basis);
+    if (first.answer === "too-long" || isFirst) return complete({ ...ending, startedAtMs: nowMs });
+    const second = await readAgain(first, wish, deps);
+    if (second.answer === "wait") return snooze(nowMs);
+    return complete({ ...judgeBoth(first, second, expectation, basis), startedAtMs: nowMs });
   } catch (error) {
+    // An attempt is spent on a denied second reading: the next one may cost both.
+    if (!isFirst && error instanceof ServiceError && error.kind === "throttled")
+      return retry(error.retryAfterMs ?? 0, unread(error, nowMs));
     return stepAfterFailure(task, error, { nowMs, ending: (failure) => unread(failure, nowMs) });
   }
 }
 
 /** Whether something that an earlier poll saw seems gone, or the state changes as if it were. */
 function tellsGone(ending: TaskEnding, list: ListRead, expectation: PollExpectation, basis: PollMemory): boolean {
-  if (expectation.seesNew) return isAnyGone(basis.observation?.seen, list);
+  if (expectation.seesNew) return missingFrom(basis.observation?.seen, list).size > 0;
   const state = stateOf(ending);
   // What is absent does not offend.
   const mayLack = expectation.expect !== undefined || state === "good";
   return mayLack && basis.state !== undefined && state !== basis.state;
 }
 
-function judgeRead(read: Reading, expectation: PollExpectation, basis: PollMemory): TaskEnding {
+/** Judges the second of two readings. If it alone changes the state, the first. */
+function judgeBoth(first: ReadAnswer, second: Reading, expectation: PollExpectation, basis: PollMemory): TaskEnding {
+  const ending = judgeRead(second, expectation, basis, first.list);
+  if (second.answer === "too-long" || stateOf(ending) === basis.state) return ending;
+  const old = judgeRead(first, expectation, basis, second.list);
+  return stateOf(old) === basis.state ? old : ending;
+}
+
+/** `other`: another reading; what is in neither is gone. */
+function judgeRead(read: Reading, expectation: PollExpectation, basis: PollMemory, other?: ListRead): TaskEnding {
   if (read.answer === "too-long") return tooLong;
   const { list, beganAtMs } = read;
   const { seesNew, looksBack } = expectation;
   const ending = judgeList(expectation, list, looksBack ? basis.observation : undefined);
   const facts = list.items.map((one) => one.facts);
-  const seen = seesNew ? packSeen(facts, list.keyedBy) : undefined;
+  const missing = (from: ListRead) => missingFrom(basis.observation?.seen, from);
+  const slipped = seesNew && other !== undefined ? missing(list).difference(missing(other)) : undefined;
+  const seen = seesNew ? packSeen(facts, list.keyedBy, slipped) : undefined;
   const observation: PollObservation = { count: list.count, atMs: beganAtMs, seen };
   // An unjudged list leaves no observation: what is new in it is still new at the next poll.
   const poll = {

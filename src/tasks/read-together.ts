@@ -3,6 +3,7 @@
 // whole reading also serves the feed's walk, which finds what is new. Called by poll.ts. A poll
 // never gets a reading from before it was due, nor one that its policy has judged.
 import { randomUUID } from "node:crypto";
+import { systemClock } from "../core/clock.ts";
 import { createItemMapper } from "../feeds/mapping.ts";
 import { operationOf } from "../feeds/service-list.ts";
 import type { Feed } from "../model/feed.ts";
@@ -25,7 +26,7 @@ export interface ListWish extends ReadingWish {
 }
 
 /** A list that was read. `isPaged`: on several pages, past which an item may have slipped. */
-interface ReadAnswer {
+export interface ReadAnswer {
   readonly answer: "read";
   readonly list: ListRead;
   readonly beganAtMs: number;
@@ -62,16 +63,20 @@ export async function readTogether(wish: ListWish, deps: ReadDependencies): Prom
 }
 
 /**
- * Reads the list once more, and adds what only the first reading shows: while an item is deleted,
- * another slips over a page boundary. What two readings lack is gone. @throws ServiceError
+ * Reads the list once more, once for all polls: while an item is deleted, another slips over a page
+ * boundary. Waits in place, since the first reading is not kept for long. `wait`: the task stops.
+ * @throws ServiceError
  */
-export async function readAgain(first: ReadAnswer, wish: ListWish, deps: ReadDependencies): Promise<Reading> {
-  const again = toAnswer(wish, deps, { ...(await read(wish, { isFollowUp: true })), beganAtMs: first.beganAtMs });
-  if (again.answer !== "read") return again;
-  const { list } = again;
-  const ids = new Set(list.items.map(({ facts }) => facts.id));
-  const items = [...list.items, ...first.list.items.filter(({ facts }) => !ids.has(facts.id))];
-  return { ...again, list: { ...list, items, count: items.length } };
+export async function readAgain(
+  { beganAtMs: afterMs }: ReadAnswer,
+  wish: ListWish,
+  deps: ReadDependencies,
+): Promise<ListAnswer> {
+  for (;;) {
+    const answer = await readTogether({ ...wish, kind: "again", afterMs }, deps);
+    if (answer.answer !== "wait" || wish.signal.aborted) return answer;
+    await systemClock.sleep(answer.waitMs, wish.signal);
+  }
 }
 
 /** Reads a list that no other policy polls; only the feed's walk shares the reading. */
@@ -90,7 +95,7 @@ async function readForAll(
   const { feed, kind } = wish;
   const { sharedReadings } = deps;
   try {
-    const reading = { ...(await read(wish, { onPage: () => sharedReadings.goOn(feed, kind, token) })), beganAtMs };
+    const reading = { ...(await read(wish, () => sharedReadings.goOn(feed, kind, token))), beganAtMs };
     await share(wish, deps, { ...reading, token });
     return reading;
   } catch (error) {
@@ -121,17 +126,17 @@ function isForWalk({ kind }: ListWish, { pages }: Pick<SharedReading, "pages">):
 /** Reads from the service; `onPage` is called before each next request. */
 async function read(
   { feed, kind, service, signal }: ListWish,
-  { onPage, isFollowUp }: { readonly onPage?: () => Promise<void>; readonly isFollowUp?: true } = {},
+  onPage: () => Promise<void> = async () => {},
 ): Promise<Pick<SharedReading, "count" | "pages">> {
   const operation = operationOf[feed.list];
   const query = inRepository(feed);
   if (kind === "count") return { count: await service.count(operation, query, { signal }), pages: [] };
   const pages: ReadPage[] = [];
   try {
-    const options = { signal, itemsMax: pollItemsMax, isFollowUp };
+    const options = { signal, itemsMax: pollItemsMax, isFollowUp: kind === "again" };
     for await (const { items, url, nextLink } of service.pages(operation, query, options)) {
       pages.push({ url, ...(nextLink === undefined ? {} : { nextLink }), items: [...items] });
-      await onPage?.();
+      await onPage();
     }
   } catch (error) {
     if (error instanceof ServiceError && error.reason === "items-max") return { count: 0, pages: undefined };

@@ -40,13 +40,8 @@ describe("a poll of a list of two pages, of which one item is deleted between th
 
   /** Polls over and over; `slip`: meanwhile 1 is deleted, and 3 slips over the page boundary. */
   async function startPolls(poll: string) {
-    const server = await startListServer({ approvals: approvals(1, 2, 3, 4) }, 2);
-    onTestFinished(() => server.stop());
-    const policies = `  - { name: story, service: lists, poll: { list: approvals, ${poll} } }`;
-    const world = await worldForTest({ policies, moreServices: { lists: server.url } });
+    const { server, world, pages } = await startLists(poll, ["story"]);
     const run = async () => {
-      // The feed's walk asks for the count.
-      const pages = () => server.asked.filter((one) => one === "approvals").length;
       const before = pages();
       const { status, changed, count, offendingItems } = await world.run("story");
       return { status, changed, count, offendingItems, requests: pages() - before };
@@ -57,7 +52,26 @@ describe("a poll of a list of two pages, of which one item is deleted between th
       };
       return run();
     };
-    return { server, run, slip };
+    /** Sets the list, and changes it after the first page of the first and the second reading. */
+    const change = (...[now, ...later]: readonly (readonly number[])[]) => {
+      server.lists["approvals"] = approvals(...(now ?? []));
+      if (later.length > 0) server.afterFirst = () => change(...later);
+    };
+    return { server, run, slip, change };
+  }
+
+  async function startLists(poll: string, names: readonly string[]) {
+    const server = await startListServer({ approvals: approvals(1, 2, 3, 4) }, 2);
+    onTestFinished(() => server.stop());
+    const policies = names.map((name) => `  - { name: ${name}, service: lists, poll: { list: approvals, ${poll} } }`);
+    const world = await worldForTest({
+      policies: policies.join("\n"),
+      moreServices: { lists: server.url },
+      replicas: names.length > 1 ? 2 : 1,
+    });
+    // The feed's walk asks for the count.
+    const pages = () => server.asked.filter((one) => one === "approvals").length;
+    return { server, world, pages };
   }
 
   it("does not tell a living one as gone: by an expectation", async () => {
@@ -87,5 +101,68 @@ describe("a poll of a list of two pages, of which one item is deleted between th
     expect(await run()).toMatchObject({ status: "succeeded", changed: false });
     server.lists["approvals"] = approvals(2, 3, 4, 5);
     expect(await run()).toMatchObject({ status: "failed", offendingItems: ["x (5)"], requests: 2 });
+  });
+
+  it("costs two readings at most, of however many policies", async () => {
+    const names = ["a", "b", "c", "d", "e"];
+    const { server, world, pages } = await startLists('expect: "items.exists(i, i.approvalId == 3)"', names);
+    const pollAll = async () => {
+      const before = { pages: pages(), outcomes: names.map((name) => world.log.outcomesOf(name).length) };
+      const slotMs = Date.now();
+      await Promise.all(names.map((name) => world.enqueue(name, slotMs)));
+      await world.log.until(() =>
+        names.every((name, index) => world.log.outcomesOf(name).length > (before.outcomes[index] ?? 0)),
+      );
+      const statuses = new Set(names.map((name) => world.log.outcomesOf(name).at(-1)?.status));
+      return { statuses: [...statuses], requests: pages() - before.pages };
+    };
+    expect(await pollAll()).toEqual({ statuses: ["succeeded"], requests: 2 });
+    server.lists["approvals"] = approvals(2, 4, 5);
+    expect(await pollAll()).toEqual({ statuses: ["failed"], requests: 4 });
+    expect(await pollAll()).toEqual({ statuses: ["failed"], requests: 2 });
+  });
+
+  it("judges the second reading alone, not a list that never was", async () => {
+    const { run, change } = await startPolls('expect: "size(items) <= 4"');
+    change([1, 2, 3, 4, 5]);
+    expect(await run()).toMatchObject({ status: "failed", count: 5 });
+    change([1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 3, 6]);
+    expect(await run()).toMatchObject({ status: "succeeded", changed: true, count: 4, requests: 4 });
+  });
+
+  it("remembers what slipped past the second reading, and forgets what is in neither", async () => {
+    const { run, change } = await startPolls('expect: "size(new) == 0"');
+    await run();
+    change([2, 3, 4], [2, 3, 4], [3, 4]);
+    expect(await run()).toMatchObject({ status: "succeeded", count: 2, requests: 4 });
+    change([3, 4]);
+    expect(await run()).toMatchObject({ status: "succeeded", count: 2 });
+    change([3, 4, 1]);
+    expect(await run()).toMatchObject({ status: "failed", offendingItems: ["x (1)"] });
+  });
+
+  it.each([
+    [
+      "first",
+      [
+        [2, 3, 9],
+        [2, 3, 9],
+        [3, 9],
+      ],
+    ],
+    [
+      "second",
+      [
+        [2, 3, 4],
+        [2, 3, 4],
+        [2, 3, 4, 9],
+      ],
+    ],
+  ])("finds what only the %s reading shows at the next poll", async (_, lists) => {
+    const { run, change } = await startPolls('expect: "size(new) == 0"');
+    await run();
+    change(...lists);
+    expect(await run()).toMatchObject({ status: "succeeded", changed: false, requests: 4 });
+    expect(await run()).toMatchObject({ status: "failed", offendingItems: ["x (9)"] });
   });
 });

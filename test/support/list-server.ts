@@ -15,7 +15,7 @@ export interface ListServer {
   readonly asked: readonly string[];
   /** What every request is answered with instead, unless 200. */
   status: number;
-  /** Called once, after the next first page of several. */
+  /** Called once, after the next first page of several; may set another. */
   afterFirst?: (() => void) | undefined;
   /**
    * Keeps the next request waiting until `release`; answers when it has arrived. What it is told
@@ -45,8 +45,9 @@ export async function startListServer(
       const page = { "@odata.context": `$metadata#${name}`, value: items.slice(from, end), ...next };
       response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(page));
       if (from > 0 || items.length <= pageSize) return;
-      one.afterFirst?.();
+      const then = one.afterFirst;
       one.afterFirst = undefined;
+      then?.();
     };
     const answer = () => {
       if (one.status !== 200) response.writeHead(one.status).end("{}");

@@ -81,9 +81,9 @@ function createWorker(around: Partial<OutcomeHistory> = {}, more: Partial<Proces
   };
 }
 
-async function setUp(): Promise<void> {
+async function setUp(pageSize?: number): Promise<void> {
   log = new TestLog();
-  server = await startListServer({ approvals: approvals(1, 2) });
+  server = await startListServer({ approvals: approvals(1, 2) }, pageSize);
   service = new SyncService({ baseUrl: server.url, token: staticToken("secret") });
 }
 
@@ -190,6 +190,40 @@ describe("two polls of one policy at once", () => {
     const outcomes = await Promise.all(numbers.map((number) => outcomeOf(task("many", number))));
     expect(outcomes.filter((outcome) => outcome?.status === "failed")).toHaveLength(1);
     expect(outcomes.filter((outcome) => outcome?.changed === true)).toHaveLength(2);
+  });
+});
+
+describe("a second reading", () => {
+  /** Polls once; of the next poll, the second reading meets this after its first page. */
+  async function startSecond(policy: string, meet: () => void) {
+    await setUp(6_000);
+    server.lists["approvals"] = approvals(...Array.from({ length: 6_001 }, (_, index) => index));
+    await createWorker().work(task(policy, 1));
+    server.afterFirst = () => {
+      server.lists["approvals"] = server.lists["approvals"]?.slice(1) ?? [];
+      server.lists["approvals"] = [...server.lists["approvals"], ...approvals(9_000)];
+      server.afterFirst = meet;
+    };
+  }
+
+  it.each([429, 500])("that fails (%d) costs an attempt, and tells nothing", async (status) => {
+    const policy = `second-${status}`;
+    await startSecond(policy, () => {
+      server.status = status;
+    });
+    expect((await createWorker().work(task(policy, 2))).verdict).toBe("retry");
+    expect(await outcomeOf(task(policy, 2))).toBeUndefined();
+  });
+
+  it("of a list that has become too long is unknown, and forgets nothing", async () => {
+    await startSecond("second-long", () => {
+      server.lists["approvals"] = approvals(...Array.from({ length: 12_000 }, (_, index) => index));
+    });
+    await createWorker().work(task("second-long", 2));
+    expect(await outcomeOf(task("second-long", 2))).toMatchObject({ status: "unknown" });
+    server.lists["approvals"] = approvals(0, 1, 6_000);
+    await createWorker().work(task("second-long", 3));
+    expect(await outcomeOf(task("second-long", 3))).toMatchObject({ status: "succeeded", count: 3 });
   });
 });
 
