@@ -229,7 +229,7 @@ describe("a second reading", () => {
 
 describe("a list that is too large to share", () => {
   it.each([false, true])("is told once until it fits, then with its polls (together: %s)", async (isTogether) => {
-    await setUp();
+    await setUp(6_000);
     const sharedReadings = new SharedReadings(store, { plainBytesMax: 300, packedBytesMax: 300 });
     const worker = createWorker({}, { sharedReadings, isPolledTogether: () => isTogether });
     const feed = { service: "main", repository: `large-${isTogether}`, list: "approvals" } as const;
