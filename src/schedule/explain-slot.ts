@@ -24,6 +24,7 @@ export function describeRecord(policy: Policy, { state, detail, note }: SlotReco
         return `not started: catchUp is all, and ${policyLimits.catchUpSlotsMax} newer slots were late as well`;
       if (detail === "after-within")
         return `not started: later than ${formatDuration(policy.catchUpWindowMs)} after its slot (after.within)${because}`;
+      if (detail === "redis-loss") return "may have started: Redis lost what was written then; not started again";
       if (detail === "left-out") return "not started: its predecessor's slot was planned without it";
       return detail === "catch-up-none"
         ? `not started: noticed more than ${formatDuration(onTimeMs)} late, and catchUp is none`

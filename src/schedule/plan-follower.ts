@@ -49,7 +49,10 @@ function mayHaveStarted(
 ): boolean {
   if (state === "started" || policy === undefined || !isFenced(policy)) return false;
   const isLate = detail === "after-within" || detail === "stale-input";
-  const isUnknown = predecessor.state === "ended" && predecessor.endings.some(({ status }) => status === "unknown");
+  // A poll or apply task may have ended otherwise before.
+  const isUnknown =
+    predecessor.state === "ended" &&
+    (["poll", "apply"].includes(predecessor.kind) || predecessor.endings.some(({ status }) => status === "unknown"));
   if (!isLate && !(detail === "predecessor" && isUnknown)) return false;
   const lateMs = slotMs + (policy.after?.withinMs ?? 0);
   return losses.some(({ fromMs, untilMs }) => fromMs <= lateMs && slotMs <= untilMs);

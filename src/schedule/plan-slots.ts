@@ -19,7 +19,7 @@ export type SlotPlan =
   | {
       readonly slotMs: number;
       readonly state: "missed";
-      readonly reason: "catch-up-none" | "outside-window" | "catch-up-cap";
+      readonly reason: "catch-up-none" | "outside-window" | "catch-up-cap" | "redis-loss";
     }
   | SkipPlan;
 
@@ -67,7 +67,9 @@ export interface SlotMoment extends PlanningMoment {
 export function planSlots(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
   const plans = planKept(policy, slots, moment);
   const lost = mayHaveStarted(policy, plans, moment);
-  return lost.size === 0 ? plans : plans.map((plan) => planLost(plan, lost));
+  if (lost.size === 0) return plans;
+  const [firstMs = 0] = slots.filter((slotMs) => lost.has(slotMs)).slice(-policyLimits.catchUpSlotsMax);
+  return plans.map((plan) => planLost(plan, lost, firstMs));
 }
 
 /** The slots whose start Redis may have lost: those that could have started in a loss. */
@@ -94,10 +96,17 @@ export function isFenced({ action: { kind } }: Policy): boolean {
   return kind !== "poll" && kind !== "apply";
 }
 
-/** Such a slot is planned as started: its task ends as unknown (store/redis-watch.ts). */
-function planLost(plan: SlotPlan, lost: ReadonlySet<number>): SlotPlan {
-  if (plan.state === "started") return { ...plan, covers: plan.covers.filter((slotMs) => !lost.has(slotMs)) };
-  return lost.has(plan.slotMs) ? { slotMs: plan.slotMs, state: "started", covers: [] } : plan;
+/**
+ * The newest 100 are planned as started: their tasks end as unknown (store/redis-watch.ts). An
+ * older one's record says that it may have started.
+ */
+function planLost(plan: SlotPlan, lost: ReadonlySet<number>, firstMs: number): SlotPlan {
+  const { slotMs } = plan;
+  if (plan.state === "started") return { ...plan, covers: plan.covers.filter((older) => !lost.has(older)) };
+  if (!lost.has(slotMs)) return plan;
+  return slotMs < firstMs
+    ? { slotMs, state: "missed", reason: "redis-loss" }
+    : { slotMs, state: "started", covers: [] };
 }
 
 /** An input that is stale now may have been fresh before. */

@@ -11,7 +11,7 @@ import type { SimulatedPlan, SimulationEvent } from "./events.ts";
 import type { VirtualTime } from "./virtual-ticks.ts";
 
 type Skip = Extract<SimulatedPlan, { readonly state: "skipped" }>["reason"];
-type Miss = Extract<SimulatedPlan, { readonly state: "missed" }>["reason"];
+type Miss = Exclude<Extract<SimulatedPlan, { readonly state: "missed" }>["reason"], "redis-loss">;
 
 /** The counts of one policy, or of all: slots with their endings, then tasks. */
 export type Counts = ReturnType<typeof noCounts>;
@@ -117,8 +117,8 @@ function addPlan(counts: Counts, plan: SimulatedPlan, { nowMs, policy }: { nowMs
   counts.slots += 1;
   if (plan.state === "started" && policy.after === undefined && nowMs - plan.slotMs > onTimeMs) counts.late += 1;
   if (plan.state === "skipped") counts.skipped[plan.reason] += 1;
-  else if (plan.state === "missed") counts.missed[plan.reason] += 1;
-  else counts[plan.state] += 1;
+  else if (plan.state !== "missed") counts[plan.state] += 1;
+  else if (plan.reason !== "redis-loss") counts.missed[plan.reason] += 1;
 }
 
 type Problem = Pick<SimulatedProblem, "problem" | "why">;

@@ -59,6 +59,7 @@ export async function stepPoll(task: Task, deps: PollDependencies, attempt: Atte
 /** Whether something that an earlier poll saw seems gone, or the state changes as if it were. */
 function tellsGone(ending: TaskEnding, list: ListRead, expectation: PollExpectation, basis: PollMemory): boolean {
   if (expectation.seesNew) return missingFrom(basis.observation?.seen, list).size > 0;
+  if (expectation.looksBack && list.count < (basis.observation?.count ?? 0)) return true;
   const state = stateOf(ending);
   // What is absent does not offend.
   const mayLack = expectation.expect !== undefined || state === "good";

@@ -41,6 +41,8 @@ export type ListAnswer = Reading | { readonly answer: "wait"; readonly waitMs: n
 
 /** A waiting poll asks again after as long as the reader has been reading, within these bounds. */
 const waitMs = { least: 100, most: 5_000 };
+/** How long a poll waits for the second reading of another one. */
+const againWithinMs = 60_000;
 
 /** Reads the list, or takes what another poll has read. @throws ServiceError */
 export async function readTogether(wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
@@ -64,7 +66,7 @@ export async function readTogether(wish: ListWish, deps: ReadDependencies): Prom
 
 /**
  * Reads the list once more, once for all polls: while an item is deleted, another slips over a page
- * boundary. Waits in place, since the first reading is not kept for long. `wait`: the task stops.
+ * boundary. Waits in place for a minute, since the first reading is not kept for longer.
  * @throws ServiceError
  */
 export async function readAgain(
@@ -72,9 +74,11 @@ export async function readAgain(
   wish: ListWish,
   deps: ReadDependencies,
 ): Promise<ListAnswer> {
+  const untilMs = systemClock.monotonicMs() + againWithinMs;
   for (;;) {
     const answer = await readTogether({ ...wish, kind: "again", afterMs }, deps);
-    if (answer.answer !== "wait" || wish.signal.aborted) return answer;
+    const isOver = wish.signal.aborted || systemClock.monotonicMs() >= untilMs;
+    if (answer.answer !== "wait" || isOver) return answer;
     await systemClock.sleep(answer.waitMs, wish.signal);
   }
 }

@@ -103,6 +103,13 @@ describe("a poll of a list of two pages, of which one item is deleted between th
     expect(await run()).toMatchObject({ status: "failed", offendingItems: ["x (5)"], requests: 2 });
   });
 
+  it("does not find that the list grew when it is back", async () => {
+    const { run, slip } = await startPolls('expect: "previous == null || items.size() <= previous.count"');
+    await run();
+    expect(await slip()).toMatchObject({ status: "succeeded", count: 3, requests: 4 });
+    expect(await run()).toMatchObject({ status: "succeeded", count: 3, requests: 2 });
+  });
+
   it("costs two readings at most, of however many policies", async () => {
     const names = ["a", "b", "c", "d", "e"];
     const { server, world, pages } = await startLists('expect: "items.exists(i, i.approvalId == 3)"', names);

@@ -20,6 +20,7 @@ describe("what a record means", () => {
     expect(tell("missed", "outside-window")).toBe(
       "not started: noticed later than its catch-up window allows (now 30s)",
     );
+    expect(tell("missed", "redis-loss")).toBe("may have started: Redis lost what was written then; not started again");
     expect(tell("missed", "left-out")).toBe("not started: its predecessor's slot was planned without it");
   });
 });

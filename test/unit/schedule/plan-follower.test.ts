@@ -125,6 +125,8 @@ describe("a waiting slot whose start Redis may have lost", () => {
     expect(plan({ ...late, predecessor: { state: "open" }, losses })?.state).toBe("started");
     expect(plan({ policy: needing, inputs: new Map(), losses })?.state).toBe("started");
     expect(plan({ predecessor: ending("unknown"), losses })?.state).toBe("started");
+    const polled = ended({ kind: "poll", endings: [{ target: "triggers", status: "failed" }] });
+    expect(plan({ predecessor: polled, losses })?.state).toBe("started");
   });
 
   it("stays as it is where it could not have started in the loss", () => {

@@ -201,6 +201,14 @@ describe("planning due slots", () => {
     expect(started).toEqual([]);
   });
 
+  it("says of older ones in a long loss, without a task, that they may have started", () => {
+    const minutes = Array.from({ length: 150 }, (_, index) => index * minute);
+    const losses = [{ fromMs: 0, untilMs: 149 * minute }];
+    const plans = planSlots(testPolicy({ catchUp: "none" }), minutes, { ...at(600 * minute), losses });
+    const told = plans.map((plan) => (plan.state === "missed" ? plan.reason : plan.state));
+    expect(told).toEqual([...Array(50).fill("redis-loss"), ...Array(100).fill("started")]);
+  });
+
   it("never contradicts a start that Redis lost, whatever was due then and is due now", () => {
     fc.assert(
       fc.property(
