@@ -254,9 +254,9 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   // A walk that continued another one has not seen the pages before.
   const sawAll = whole && (known.underway === null || known.underway.next === null);
   const expected = known.items + fresh - unpublished.length;
-  const countAgain = () => readAgain(feed, walk, takeIn);
+  const isSeenAgain = (counts: Counts) => readAgain(feed, walk, { takeIn, counts });
   const { counted, uncounted } =
-    sawAll && totals !== undefined ? await countOf(totals, { list, expected, countAgain }) : {};
+    sawAll && totals !== undefined ? await countOf(totals, { list, expected, isSeenAgain }) : {};
   if (uncounted !== undefined && uncounted !== known.uncounted) {
     await save({ ...report.known, uncounted });
     if (uncounted !== null) log.warn("feed.not-counted", { ...feed, reason: uncounted });
@@ -294,9 +294,11 @@ async function limitsFor(feed: Feed, known: ListKnowledge, walk: WalkContext): P
   return { ...limits, auditEveryMs: auditPeriodsMax * limits.auditEveryMs };
 }
 
+type Counts = ReadonlyMap<string, number>;
+
 /** `uncounted`: why removed items cannot be counted; null: they can; undefined: not known. */
 interface TotalsEnd {
-  readonly counted?: ReadonlyMap<string, number>;
+  readonly counted?: Counts;
   readonly uncounted?: "too-long" | "count-unreadable" | null;
 }
 
@@ -304,7 +306,7 @@ interface Counting {
   readonly list: PagedList;
   /** How many items there are if none of the known ones is gone, or back. */
   readonly expected: number;
-  readonly countAgain: () => Promise<ReadonlyMap<string, number> | undefined>;
+  readonly isSeenAgain: (counts: Counts) => Promise<boolean>;
 }
 
 /**
@@ -313,28 +315,40 @@ interface Counting {
  * as expected needs a second reading that shows the same. Sums do not tell an item that slips while
  * a known one comes back.
  */
-async function countOf(totals: RunningTotals, { list, expected, countAgain }: Counting): Promise<TotalsEnd> {
+async function countOf(totals: RunningTotals, { list, expected, isSeenAgain }: Counting): Promise<TotalsEnd> {
   const { pages, items } = totals.seen();
   const counted = totals.counts();
   if (counted === undefined) return { uncounted: "too-long" };
   if (pages <= 1) return { counted, uncounted: null };
   const count = await list.count();
   if (count === undefined) return { uncounted: "count-unreadable" };
-  const isSure = count === items && (count === expected || isDeepStrictEqual(await countAgain(), counted));
+  const isSure = count === items && (count === expected || (await isSeenAgain(counted)));
   // A list that changed during the walk is no failure.
   return isSure ? { counted, uncounted: null } : {};
 }
 
 /**
- * Counts once more for a run that waits, unless a poll gave the pages: then the walk did not wait
- * for its turn to read. What slipped past the first reading is taken in.
+ * Whether a second reading counts the same, for a run that waits. None where a poll gave the pages:
+ * then the walk did not wait for its turn to read. What slipped past the first one is taken in.
  */
 async function readAgain(
   feed: Feed,
   walk: WalkContext,
+  { takeIn, counts }: { readonly takeIn: (page: FeedPage) => Promise<unknown>; readonly counts: Counts },
+): Promise<boolean> {
+  if (!walk.isAwaited || walk.given !== undefined) return false;
+  const again = await countAgain(feed, walk, takeIn);
+  const result = again === undefined ? "unknown" : isDeepStrictEqual(again, counts) ? "same" : "other";
+  walk.log.info("list.read-again", { ...feed, reader: "walk", result });
+  return result === "same";
+}
+
+/** Undefined: the list could not be read, or has become too long. */
+async function countAgain(
+  feed: Feed,
+  walk: WalkContext,
   takeIn: (page: FeedPage) => Promise<unknown>,
-): Promise<ReadonlyMap<string, number> | undefined> {
-  if (!walk.isAwaited || walk.given !== undefined) return undefined;
+): Promise<Counts | undefined> {
   const totals = beginTotals(feed.list);
   try {
     for await (const { items } of serviceList(feed, walk).pages(undefined)) {

@@ -65,6 +65,10 @@ export const countedEvents: Readonly<Record<string, Count>> = {
       { service: field("service"), list: field("list") },
       number("failures"),
     ),
+  "list.read-again": (metrics, field) => {
+    const [service, reader, againResult] = [field("service"), field("reader"), field("result")];
+    metrics.add("syncline_lists_read_again_total", { service, reader, againResult });
+  },
   "service.throttled": (metrics, field) => metrics.add("syncline_throttles_total", { service: field("service") }),
   "breaker.opened": (metrics, field) => metrics.add("syncline_breaker_openings_total", { service: field("service") }),
   "request.stuck": (metrics, field) =>

@@ -31,10 +31,12 @@ export interface ReadAnswer {
   readonly list: ListRead;
   readonly beganAtMs: number;
   readonly isPaged: boolean;
+  /** Whether this poll read it, not another one. */
+  readonly isOwn: boolean;
 }
 
 /** `too-long`: more items than a poll reads. */
-export type Reading = ReadAnswer | { readonly answer: "too-long" };
+export type Reading = ReadAnswer | { readonly answer: "too-long"; readonly isOwn: boolean };
 
 /** `wait`: another poll reads the list, ask again. */
 export type ListAnswer = Reading | { readonly answer: "wait"; readonly waitMs: number };
@@ -56,7 +58,7 @@ export async function readTogether(wish: ListWish, deps: ReadDependencies): Prom
       return { answer: "wait", waitMs: Math.min(Math.max(elapsedMs, waitMs.least), waitMs.most) };
     }
     case "take":
-      return toAnswer(wish, deps, turn.reading);
+      return { ...toAnswer(wish, deps, turn.reading), isOwn: false };
     case "alone":
       return toAnswer(wish, deps, { ...(await read(wish)), beganAtMs: turn.beganAtMs });
     case "read":
@@ -69,18 +71,24 @@ export async function readTogether(wish: ListWish, deps: ReadDependencies): Prom
  * boundary. Waits in place for a minute, since the first reading is not kept for longer.
  * @throws ServiceError
  */
-export async function readAgain(
-  { beganAtMs: afterMs }: ReadAnswer,
-  wish: ListWish,
-  deps: ReadDependencies,
-): Promise<ListAnswer> {
+export async function readAgain(first: ReadAnswer, wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
+  const afterMs = first.beganAtMs;
   const untilMs = systemClock.monotonicMs() + againWithinMs;
   for (;;) {
     const answer = await readTogether({ ...wish, kind: "again", afterMs }, deps);
-    const isOver = wish.signal.aborted || systemClock.monotonicMs() >= untilMs;
-    if (answer.answer !== "wait" || isOver) return answer;
+    if (answer.answer !== "wait") {
+      const result = answer.answer === "read" && hasSameIds(first.list, answer.list) ? "same" : "other";
+      if (answer.isOwn) deps.log.info("list.read-again", { ...wish.feed, reader: "poll", result });
+      return answer;
+    }
+    if (wish.signal.aborted || systemClock.monotonicMs() >= untilMs) return answer;
     await systemClock.sleep(answer.waitMs, wish.signal);
   }
+}
+
+function hasSameIds(one: ListRead, other: ListRead): boolean {
+  const [ids, others] = [one, other].map(({ items }) => new Set(items.map(({ facts }) => facts.id)));
+  return ids !== undefined && others !== undefined && ids.symmetricDifference(others).size === 0;
 }
 
 /** Reads a list that no other policy polls; only the feed's walk shares the reading. */
@@ -151,11 +159,11 @@ async function read(
 
 function toAnswer({ feed, kind }: ListWish, deps: ReadDependencies, reading: SharedReading): Reading {
   const { beganAtMs, count, pages } = reading;
-  if (pages === undefined) return { answer: "too-long" };
+  if (pages === undefined) return { answer: "too-long", isOwn: true };
   const list = kind === "count" ? { count, items: [], keyedBy: "" } : listOf(feed, deps, pages);
   // Without ids, what changes between two readings would count twice.
   const isPaged = pages.length > 1 && deps.itemMapper(feed)?.knows("id") === true;
-  return { answer: "read", list, beganAtMs, isPaged };
+  return { answer: "read", list, beganAtMs, isPaged, isOwn: true };
 }
 
 function listOf(

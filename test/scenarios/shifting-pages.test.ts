@@ -40,7 +40,7 @@ describe("a poll of a list of two pages, of which one item is deleted between th
 
   /** Polls over and over; `slip`: meanwhile 1 is deleted, and 3 slips over the page boundary. */
   async function startPolls(poll: string) {
-    const { server, world, pages } = await startLists(poll, ["story"]);
+    const { server, world, pages, again } = await startLists(poll, ["story"]);
     const run = async () => {
       const before = pages();
       const { status, changed, count, offendingItems } = await world.run("story");
@@ -57,7 +57,7 @@ describe("a poll of a list of two pages, of which one item is deleted between th
       server.lists["approvals"] = approvals(...(now ?? []));
       if (later.length > 0) server.afterFirst = () => change(...later);
     };
-    return { server, run, slip, change };
+    return { server, run, slip, change, again };
   }
 
   async function startLists(poll: string, names: readonly string[]) {
@@ -71,17 +71,20 @@ describe("a poll of a list of two pages, of which one item is deleted between th
     });
     // The feed's walk asks for the count.
     const pages = () => server.asked.filter((one) => one === "approvals").length;
-    return { server, world, pages };
+    /** How the second readings of the polls ended. */
+    const again = () => world.log.named("list.read-again").filter(({ reader }) => reader === "poll");
+    return { server, world, pages, again };
   }
 
   it("does not tell a living one as gone: by an expectation", async () => {
-    const { server, run, slip } = await startPolls('expect: "items.exists(i, i.approvalId == 3)"');
+    const { server, run, slip, again } = await startPolls('expect: "items.exists(i, i.approvalId == 3)"');
     expect(await run()).toMatchObject({ status: "succeeded", requests: 2 });
     expect(await slip()).toMatchObject({ status: "succeeded", changed: false });
     expect(await run()).toMatchObject({ status: "succeeded", count: 3, requests: 2 });
     server.lists["approvals"] = approvals(2, 4, 5);
     expect(await run()).toMatchObject({ status: "failed", changed: true, count: 3, requests: 4 });
     expect(await run()).toMatchObject({ status: "failed", changed: false, requests: 2 });
+    expect(again()).toMatchObject([{ result: "other" }, { result: "same" }]);
   });
 
   it("does not tell a living one as gone: by what offends", async () => {
@@ -112,7 +115,7 @@ describe("a poll of a list of two pages, of which one item is deleted between th
 
   it("costs two readings at most, of however many policies", async () => {
     const names = ["a", "b", "c", "d", "e"];
-    const { server, world, pages } = await startLists('expect: "items.exists(i, i.approvalId == 3)"', names);
+    const { server, world, pages, again } = await startLists('expect: "items.exists(i, i.approvalId == 3)"', names);
     /** Polls with all but the last policy at once, and with that one after them. */
     const pollAll = async () => {
       const before = pages();
@@ -130,6 +133,7 @@ describe("a poll of a list of two pages, of which one item is deleted between th
     server.lists["approvals"] = approvals(2, 4, 5);
     expect(await pollAll()).toEqual({ statuses: ["failed"], requests: 4 });
     expect(await pollAll()).toEqual({ statuses: ["failed"], requests: 2 });
+    expect(again()).toMatchObject([{ service: "lists", list: "approvals", result: "same" }]);
   });
 
   it("judges the second reading alone, not a list that never was", async () => {

@@ -174,6 +174,7 @@ describe("conflicts from before a run, on two pages that shift while they are re
     const { service: name, repository } = task;
     await book.addWaiter(feedOf(task, "conflictDetails"), "run", { nowMs: 1, untilMs: 9e15 });
     let walks = 0;
+    const log = new TestLog();
     /**
      * Answers how many requests it took. `slips`: 1 is deleted between the pages, and 4 slips;
      * `given`: the same befell a poll, whose pages it takes.
@@ -200,7 +201,7 @@ describe("conflicts from before a run, on two pages that shift while they are re
           itemMapper: () => createItemMapper("conflictDetails", { id: "item.conflictId", syncJobId: "item.syncJobId" }),
           pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
           readings: { newerThan: async () => given },
-          log: new TestLog(),
+          log,
         },
         new AbortController().signal,
       );
@@ -214,14 +215,16 @@ describe("conflicts from before a run, on two pages that shift while they are re
     const change = async (entry: StartEntry) =>
       conflictChange(task, partsFor(), { ...(await evidenceOf(entry)), ending: over });
     const returned = async (entry: StartEntry) => returnedConflicts(task, partsFor(), await evidenceOf(entry));
-    return { server, read, start, change, returned };
+    /** How the second readings ended. */
+    const again = () => log.named("list.read-again").map(({ reader, result }) => [reader, result].join(" "));
+    return { server, read, start, change, returned, again };
   }
 
   it.each([
-    ["slips", 5],
-    ["given", 1],
-  ] as const)("are not gone when they slip over the boundary: %s", async (how, requests) => {
-    const { read, start, change } = await startConflicts(taskOf(how));
+    ["slips", 5, ["walk other"]],
+    ["given", 1, []],
+  ] as const)("are not gone when they slip over the boundary: %s", async (how, requests, told) => {
+    const { read, start, change, again } = await startConflicts(taskOf(how));
     await read();
     expect(await read()).toBe(3);
     const entry = await start();
@@ -229,6 +232,7 @@ describe("conflicts from before a run, on two pages that shift while they are re
     expect(await change(entry)).toEqual({});
     expect(await read()).toBe(3);
     expect(await change(entry)).toEqual({ goneConflicts: 0, stillConflicts: 1 });
+    expect(again()).toEqual(told);
   });
 
   it("are not back afterwards when they slipped right before its start", async () => {
@@ -241,7 +245,7 @@ describe("conflicts from before a run, on two pages that shift while they are re
   });
 
   it("are gone, or back, where a second reading shows the same", async () => {
-    const { server, read, start, change, returned } = await startConflicts(taskOf("gone twice"));
+    const { server, read, start, change, returned, again } = await startConflicts(taskOf("gone twice"));
     await read();
     const entry = await start();
     server.lists["syncconflictdetails"] = conflicts(1, 2, 3, 5);
@@ -251,6 +255,7 @@ describe("conflicts from before a run, on two pages that shift while they are re
     server.lists["syncconflictdetails"] = conflicts(1, 2, 3, 4, 5);
     expect(await read()).toBe(5);
     expect(await returned(later)).toBe(1);
+    expect(again()).toEqual(["walk same", "walk same"]);
   });
 
   it("and new ones cost no second reading", async () => {

@@ -107,6 +107,7 @@ describe("helm/syncline/files/dashboard.json", () => {
       "syncline_config_policies_unnamed",
       "syncline_feed_mapping_failures_total",
       "syncline_feed_whole_walks_total",
+      "syncline_lists_read_again_total",
       "syncline_feed_walk_duration_seconds",
       "syncline_http_tries_total",
       "syncline_http_exchanges_stuck_total",
