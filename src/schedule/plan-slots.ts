@@ -64,7 +64,8 @@ export interface SlotMoment extends PlanningMoment {
  * and none covers it. Of those inside the catch-up window, `latest` starts the newest, which covers
  * all older ones; `all` starts the newest 100; `none` only a slot on time. Others are missed.
  */
-export function planSlots(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
+export function planSlots(policy: Policy, slots: readonly number[], given: SlotMoment): SlotPlan[] {
+  const moment = { ...given, newer: openNewer(policy, given) };
   const plans = planKept(policy, slots, moment);
   const lost = mayHaveStarted(policy, plans, moment);
   if (lost.size === 0) return plans;
@@ -72,19 +73,26 @@ export function planSlots(policy: Policy, slots: readonly number[], moment: Slot
   return plans.map((plan) => planLost(plan, lost, firstMs));
 }
 
+/**
+ * The newer slots that are neither closed nor paused. No input counts: a stale one skips all slots
+ * to plan, whatever is newer, and may have been fresh in a loss.
+ */
+function openNewer(policy: Policy, { newer = [], ...moment }: SlotMoment): readonly number[] {
+  const skips = planSkips(policy, newer, { ...moment, inputs: undefined });
+  return newer.filter((slotMs) => !skips.has(slotMs));
+}
+
 /** The slots whose start Redis may have lost: those that could have started in a loss. */
 function mayHaveStarted(policy: Policy, plans: readonly SlotPlan[], moment: SlotMoment): ReadonlySet<number> {
   const { losses = [], newer = [] } = moment;
   if (losses.length === 0 || !isFenced(policy)) return new Set();
-  const newerSkips = planSkips(policy, newer, { ...moment, inputs: undefined });
-  const newerOpen = newer.filter((slotMs) => !newerSkips.has(slotMs));
   const latenessMs = latenessMaxMs(policy);
   const startsMax = policy.catchUp === "latest" ? 1 : policyLimits.catchUpSlotsMax;
   const open = plans.filter(isOpen).map(({ slotMs }) => slotMs);
   const lost = losses.flatMap(({ fromMs, untilMs }) => {
     const isBefore = (slotMs: number) => slotMs < fromMs && slotMs + latenessMs >= fromMs;
     const before = open.filter(isBefore);
-    const beforeMax = Math.max(0, startsMax - newerOpen.filter(isBefore).length);
+    const beforeMax = Math.max(0, startsMax - newer.filter(isBefore).length);
     const within = open.filter((slotMs) => slotMs >= fromMs && slotMs <= untilMs);
     return [...before.slice(Math.max(0, before.length - beforeMax)), ...within];
   });
@@ -117,11 +125,9 @@ function isOpen(plan: SlotPlan): boolean {
 function planKept(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
   const { nowMs, newer = [] } = moment;
   const skips = planSkips(policy, slots, moment);
-  if (skips.size === 0 && newer.length === 0) return planOpen(policy, slots, { nowMs, newer });
+  if (skips.size === 0) return planOpen(policy, slots, { nowMs, newer });
   const open = slots.filter((slotMs) => !skips.has(slotMs));
-  const newerSkips = planSkips(policy, newer, moment);
-  const newerOpen = newer.filter((slotMs) => !newerSkips.has(slotMs));
-  const planned = planOpen(policy, open, { nowMs, newer: newerOpen });
+  const planned = planOpen(policy, open, { nowMs, newer });
   const plans = new Map(planned.map((plan) => [plan.slotMs, plan]));
   return slots.flatMap((slotMs) => skips.get(slotMs) ?? plans.get(slotMs) ?? []);
 }
