@@ -37,13 +37,13 @@ const releasedWithinMs = 5_000;
 
 /** Plans a waiting slot; undefined while it waits. */
 export function planFollower(input: FollowerInput): FollowerPlan | undefined {
-  const plan = planKept(input);
+  const plan = planByPredecessor(input);
   // Its task ends as unknown (store/redis-watch.ts).
-  return plan !== undefined && mayHaveStarted(plan, input) ? { ...plan, state: "started", detail: "followed" } : plan;
+  return plan !== undefined && mayHaveFollowed(plan, input) ? { ...plan, state: "started", detail: "followed" } : plan;
 }
 
 /** Whether Redis may have lost its start, perhaps with the good end of its predecessor. */
-function mayHaveStarted(
+function mayHaveFollowed(
   { state, detail }: FollowerPlan,
   { slot: { slotMs }, predecessor, policy, losses = [] }: FollowerInput,
 ): boolean {
@@ -58,7 +58,7 @@ function mayHaveStarted(
   return losses.some(({ fromMs, untilMs }) => fromMs <= lateMs && slotMs <= untilMs);
 }
 
-function planKept(input: FollowerInput): FollowerPlan | undefined {
+function planByPredecessor(input: FollowerInput): FollowerPlan | undefined {
   const { policy, slot, predecessor, newestSinceMs = 0, ...moment } = input;
   const { after, slotMs, openedMs, isLeftOut = false } = slot;
   const { nowMs } = moment;

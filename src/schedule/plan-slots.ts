@@ -66,8 +66,8 @@ export interface SlotMoment extends PlanningMoment {
  */
 export function planSlots(policy: Policy, slots: readonly number[], given: SlotMoment): SlotPlan[] {
   const moment = { ...given, newer: openNewer(policy, given) };
-  const plans = planKept(policy, slots, moment);
-  const lost = mayHaveStarted(policy, plans, moment);
+  const plans = planWithoutLosses(policy, slots, moment);
+  const lost = possiblyLostSlots(policy, plans, moment);
   if (lost.size === 0) return plans;
   const [firstMs = 0] = slots.filter((slotMs) => lost.has(slotMs)).slice(-policyLimits.catchUpSlotsMax);
   return plans.map((plan) => planLost(plan, lost, firstMs));
@@ -83,7 +83,7 @@ function openNewer(policy: Policy, { newer = [], ...moment }: SlotMoment): reado
 }
 
 /** The slots whose start Redis may have lost: those that could have started in a loss. */
-function mayHaveStarted(policy: Policy, plans: readonly SlotPlan[], moment: SlotMoment): ReadonlySet<number> {
+function possiblyLostSlots(policy: Policy, plans: readonly SlotPlan[], moment: SlotMoment): ReadonlySet<number> {
   const { losses = [], newer = [] } = moment;
   if (losses.length === 0 || !isFenced(policy)) return new Set();
   const latenessMs = latenessMaxMs(policy);
@@ -122,7 +122,7 @@ function isOpen(plan: SlotPlan): boolean {
   return plan.state !== "skipped" || plan.reason === "stale-input";
 }
 
-function planKept(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
+function planWithoutLosses(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
   const { nowMs, newer = [] } = moment;
   const skips = planSkips(policy, slots, moment);
   if (skips.size === 0) return planOpen(policy, slots, { nowMs, newer });
