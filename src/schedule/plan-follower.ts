@@ -47,12 +47,12 @@ function mayHaveFollowed(
   { state, detail }: FollowerPlan,
   { slot: { slotMs }, predecessor, policy, losses = [] }: FollowerInput,
 ): boolean {
-  if (state === "started" || policy === undefined || !isFenced(policy)) return false;
+  if (state === "started" || policy === undefined || !isFenced(policy.action.kind)) return false;
   const isLate = detail === "after-within" || detail === "stale-input";
-  // A poll or apply task may have ended otherwise before.
+  // A task without a fence may have ended otherwise before.
   const isUnknown =
     predecessor.state === "ended" &&
-    (["poll", "apply"].includes(predecessor.kind) || predecessor.endings.some(({ status }) => status === "unknown"));
+    (!isFenced(predecessor.kind) || predecessor.endings.some(({ status }) => status === "unknown"));
   if (!isLate && !(detail === "predecessor" && isUnknown)) return false;
   const lateMs = slotMs + (policy.after?.withinMs ?? 0);
   return losses.some(({ fromMs, untilMs }) => fromMs <= lateMs && slotMs <= untilMs);

@@ -6,6 +6,7 @@ import { formatDuration } from "../core/duration.ts";
 import { showInstant } from "../core/instant.ts";
 import { isAbout, isInForce, type Pause, subjectKey } from "../model/pause.ts";
 import type { Loss, SlotRecord } from "../model/slot-record.ts";
+import type { TaskKind } from "../model/task.ts";
 import { createClosedTimes, isNeverClosed } from "./closed-times.ts";
 import { createSlotSource } from "./slots.ts";
 
@@ -85,7 +86,7 @@ function openNewer(policy: Policy, { newer = [], ...moment }: SlotMoment): reado
 /** The slots whose start Redis may have lost: those that could have started in a loss. */
 function possiblyLostSlots(policy: Policy, plans: readonly SlotPlan[], moment: SlotMoment): ReadonlySet<number> {
   const { losses = [], newer = [] } = moment;
-  if (losses.length === 0 || !isFenced(policy)) return new Set();
+  if (losses.length === 0 || !isFenced(policy.action.kind)) return new Set();
   const latenessMs = latenessMaxMs(policy);
   const startsMax = policy.catchUp === "latest" ? 1 : policyLimits.catchUpSlotsMax;
   const open = plans.filter(isOpen).map(({ slotMs }) => slotMs);
@@ -99,8 +100,8 @@ function possiblyLostSlots(policy: Policy, plans: readonly SlotPlan[], moment: S
   return new Set(lost);
 }
 
-/** Whether the fence ends tasks of a policy whose start Redis may have lost. */
-export function isFenced({ action: { kind } }: Policy): boolean {
+/** Whether the fence ends tasks of this kind whose start Redis may have lost. */
+export function isFenced(kind: TaskKind): boolean {
   return kind !== "poll" && kind !== "apply";
 }
 
