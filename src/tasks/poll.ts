@@ -14,7 +14,14 @@ import { stepAfterFailure } from "./defer.ts";
 import { feedOf } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
 import { judgeList, type ListRead, missingFrom, packSeen } from "./judge-list.ts";
-import { pollItemsMax, type ReadAnswer, type Reading, readAgain, readTogether } from "./read-together.ts";
+import {
+  type ListWish,
+  pollItemsMax,
+  type ReadAnswer,
+  type Reading,
+  readAgain,
+  readTogether,
+} from "./read-together.ts";
 import { endRemoved, endTooLate, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import type { PollDependencies } from "./step-dependencies.ts";
 
@@ -38,21 +45,39 @@ export async function stepPoll(task: Task, deps: PollDependencies, attempt: Atte
     // The slot of a follower is older than its turn.
     turnOf: policy.after === undefined ? undefined : task.id,
   };
-  let isFirst = true;
   try {
     const first = await readTogether(wish, deps);
     if (first.answer === "wait") return snooze(nowMs + first.waitMs);
     const ending = judgeRead(first, expectation, basis);
-    isFirst = first.answer === "too-long" || !first.isPaged || !tellsGone(ending, first.list, expectation, basis);
-    if (first.answer === "too-long" || isFirst) return complete({ ...ending, startedAtMs: nowMs });
+    if (first.answer === "too-long" || !first.isPaged || !tellsGone(ending, first.list, expectation, basis))
+      return complete({ ...ending, startedAtMs: nowMs });
+    return await stepAgain(first, { wish, expectation, basis, nowMs }, deps);
+  } catch (error) {
+    return stepAfterFailure(task, error, { nowMs, ending: (failure) => unread(failure, nowMs) });
+  }
+}
+
+interface PollStep {
+  readonly wish: ListWish;
+  readonly expectation: PollExpectation;
+  readonly basis: PollMemory;
+  readonly nowMs: number;
+}
+
+/** Reads the list once more, and judges both readings. @throws what a first reading throws. */
+async function stepAgain(
+  first: ReadAnswer,
+  { wish, expectation, basis, nowMs }: PollStep,
+  deps: PollDependencies,
+): Promise<StepResult> {
+  try {
     const second = await readAgain(first, wish, deps);
     if (second.answer === "wait") return snooze(nowMs);
     return complete({ ...judgeBoth(first, second, expectation, basis), startedAtMs: nowMs });
   } catch (error) {
-    // An attempt is spent on a denied second reading: the next one may cost both.
-    if (!isFirst && error instanceof ServiceError && error.kind === "throttled")
-      return retry(error.retryAfterMs ?? 0, unread(error, nowMs));
-    return stepAfterFailure(task, error, { nowMs, ending: (failure) => unread(failure, nowMs) });
+    if (!(error instanceof ServiceError) || error.kind !== "throttled") throw error;
+    // Spends an attempt: the next one may cost both readings.
+    return retry(error.retryAfterMs ?? 0, unread(error, nowMs));
   }
 }
 
