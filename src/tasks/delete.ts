@@ -1,8 +1,9 @@
 // A delete task: the worker reads its guard (the sync job's name) right before each request, and
 // sends one DELETE.
 //
-//   claimed ─▶ lease ─▶ guard: its name now ─▶ permission (intent written) ─▶ DELETE once ─▶ true | false | 204 | 404 ─▶ outcome
-//                                                   └─ no answer, or a 503 ─▶ verifyDeletion: read it again
+//   claimed ─▶ lease ─▶ guard: its name now ─▶ permission (intent written) ─▶ DELETE once
+//   DELETE ─┬─▶ true | false | 204 | 404 ─▶ outcome
+//           └─▶ no answer, or a 503 ─▶ verifyDeletion: read it again
 //
 // A sync job that a run of Syncline holds is not deleted: the task is skipped, or waits with
 // `overlap: queue`. Called by process-task.ts.
