@@ -29,13 +29,15 @@ const noAccess = { ...all("give-up"), reason: "no-access" } as const;
 const verified = { start: "verify", delete: "verify", repeatable: "give-up" } as const;
 const ambiguous = { start: "verify", delete: "verify", repeatable: "retry" } as const;
 
-const table: Readonly<Record<ErrorKind, Meaning>> = {
+const table: Readonly<Record<ErrorKind | "throttled-503", Meaning>> = {
   "bad-request": refused,
   // Documented for a deletion only. A start may have met a proxy, or failed after its effect.
   "not-found": { ...refused, start: "verify" },
   unauthorized: noAccess,
   forbidden: noAccess,
   throttled: { ...all("defer"), reason: "throttled" },
+  // A gateway may say so of a deletion that happened; reading the sync job shows it.
+  "throttled-503": { ...all("defer"), delete: "verify", reason: "throttled" },
   undocumented: { ...verified, reason: "refused" },
   server: { ...ambiguous, reason: "server-error" },
   unreachable: { ...all("retry"), reason: "unreachable" },
@@ -64,8 +66,6 @@ type Failure = Pick<ServiceError, "kind" | "sent"> & Partial<Pick<ServiceError, 
 /** Judges a failure. What this process cut off is as unknown as what the network cut off. */
 export function judge({ kind, sent, status }: Failure, task: TaskKind): FailureStep {
   const column = columns[task];
-  // A gateway may say so of a deletion that happened; reading the sync job shows it.
-  if (status === 503 && column === "delete") return "verify";
-  const action = table[kind][column];
+  const action = table[kind === "throttled" && status === 503 ? "throttled-503" : kind][column];
   return action === "resume" && sent === "maybe" && column !== "repeatable" ? "verify" : action;
 }
