@@ -179,6 +179,9 @@ describe("the metered log", () => {
     expect(sumOf(await counted("run.long", { policy: "nightly" }), "syncline_unusual_runs_total")).toBe(1);
     const link = await counted("link.refused", { service: "main", operation: "GetApprovals", leftOut: 4 });
     expect(sumOf(link, "syncline_links_total", { service: "main", outcome: "refused" })).toBe(5);
+    const again = await counted("list.read-again", { service: "main", reader: "walk", result: "other" });
+    const labels = { service: "main", reader: "walk", result: "other" };
+    expect(sumOf(again, "syncline_lists_read_again_total", labels)).toBe(1);
     const lagging = await counted("redis.not-replicated", { leftOut: 4 });
     expect(sumOf(lagging, "syncline_redis_unreplicated_total")).toBe(5);
     const renewal = await counted("token.renewal-failed", { service: "main", leftOut: 4 });
