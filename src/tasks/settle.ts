@@ -213,8 +213,12 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
   const walkMs = Math.max(...lists.flatMap(({ walkTookMs = 0, ownWalkTookMs = 0 }) => [walkTookMs, ownWalkTookMs]));
   const patientFromMs = Math.max(deadlineMs, evidence.overdueSinceMs ?? 0);
   if (nowMs < patientFromMs + follow.unreadableForMs + walkMs * walksUntilRead) return undefined;
-  const since = readUntilMs > 0 ? `not been read since ${new Date(readUntilMs).toISOString()}` : "never been read";
-  const detail = `not settled within its deadline, and the feeds have ${since}`;
+  // Walks that leave pages out do not count.
+  const read =
+    readUntilMs > 0
+      ? `not been read completely since ${new Date(readUntilMs).toISOString()}`
+      : "never been read completely";
+  const detail = `not settled within its deadline, and the feeds have ${read}`;
   return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { readKnowledge } from "../../../src/feeds/strategy/choose-walk.ts";
 import type { SeenItem } from "../../../src/store/feed-mirror.ts";
 import type { FeedStatus } from "../../../src/store/feed-store.ts";
 import { finishedActivities, type RunEvidence, settleRun } from "../../../src/tasks/settle.ts";
@@ -296,11 +297,16 @@ describe("a run whose deadline has passed", () => {
       status: "unknown",
       evidence: "none",
       reason: "no-evidence",
-      detail: "not settled within its deadline, and the feeds have not been read since 1970-01-01T00:00:31.000Z",
+      detail:
+        "not settled within its deadline, and the feeds have not been read completely since 1970-01-01T00:00:31.000Z",
     });
     expect(settled({ ...readAt(undefined), nowMs: 361_000 })?.detail).toBe(
-      "not settled within its deadline, and the feeds have never been read",
+      "not settled within its deadline, and the feeds have never been read completely",
     );
+    // A walk that left open items out has read less.
+    const knowledge = JSON.stringify({ ...readKnowledge(undefined), order: "tail", openToEnd: 11 });
+    const partly = { ...readAt(360_000, { wholeWalkBeganAtMs: 31_000, knowledge }), nowMs: 361_000 };
+    expect(settled(partly)?.detail).toContain("have not been read completely since 1970-01-01T00:00:31.000Z");
   });
 
   it("is looked for as long from its first check on, where all were away before", () => {
