@@ -343,7 +343,7 @@ async function readAgain(
   return result === "same";
 }
 
-/** Undefined: the list could not be read, or has become too long. */
+/** Undefined: the list could not be read. Empty: it has become too long. */
 async function countAgain(
   feed: Feed,
   walk: WalkContext,
@@ -355,7 +355,7 @@ async function countAgain(
       await takeIn({ items, sinceSeq: walk.before.seq });
       totals?.add(items);
     }
-    return totals?.counts();
+    return totals?.counts() ?? new Map();
   } catch (error) {
     return noCount(error instanceof LinkExpired ? error.cause : error);
   }

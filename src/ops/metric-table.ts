@@ -118,7 +118,7 @@ export const metricTable = {
   ),
   syncline_lists_read_again_total: counter(
     ["service", "reader", "againResult"],
-    "Second readings of lists where an item seemed gone.",
+    "Second readings of lists, to be sure.",
   ),
   syncline_feed_walk_duration_seconds: histogram(["list"], "How long a walk took, from its first page.", walkBuckets),
   syncline_feed_lag_seconds: histogram(["list"], "How old news can be when a walk brings it.", walkBuckets),
@@ -224,7 +224,7 @@ Made by \`syncline schema --metrics\`. \`serve --health-port\` answers them unde
 - The first ${namesMax.policy} policies, ${namesMax.service} services and ${namesMax.sink} sinks have series of their own until the process ends. The others share \`${otherValue}\` in counters and have no gauges; \`syncline_policies_in_trouble\` counts all policies.
 - A replica asks Redis once in 5 s at most, and a scrape waits 2 s for it.
 - \`_total\` is a counter, all else a gauge, unless it says (histogram). A label's values stand where it comes first; \`labels\` are sorted: \`stage=prod,team=hr\`.
-- Node's own (\`syncline_nodejs_…\`) come on top.
+- Node's own (\`syncline_nodejs_…\`, \`syncline_process_…\`) come on top.
 
 | metric{labels} | what it says |
 |---|---|

@@ -66,7 +66,7 @@ export interface SlotMoment extends PlanningMoment {
  * all older ones; `all` starts the newest 100; `none` only a slot on time. Others are missed.
  */
 export function planSlots(policy: Policy, slots: readonly number[], given: SlotMoment): SlotPlan[] {
-  const moment = { ...given, newer: openNewer(policy, given) };
+  const moment = { ...given, newer: newerOpenSlots(policy, given) };
   const plans = planWithoutLosses(policy, slots, moment);
   const lost = possiblyLostSlots(policy, plans, moment);
   if (lost.size === 0) return plans;
@@ -78,7 +78,7 @@ export function planSlots(policy: Policy, slots: readonly number[], given: SlotM
  * The newer slots that are neither closed nor paused. No input counts: a stale one skips all slots
  * to plan, whatever is newer, and may have been fresh in a loss.
  */
-function openNewer(policy: Policy, { newer = [], ...moment }: SlotMoment): readonly number[] {
+function newerOpenSlots(policy: Policy, { newer = [], ...moment }: SlotMoment): readonly number[] {
   const skips = planSkips(policy, newer, { ...moment, inputs: undefined });
   return newer.filter((slotMs) => !skips.has(slotMs));
 }

@@ -72,23 +72,32 @@ export async function readTogether(wish: ListWish, deps: ReadDependencies): Prom
  * @throws ServiceError
  */
 export async function readAgain(first: ReadAnswer, wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
-  const afterMs = first.beganAtMs;
+  const tell = (result: "same" | "other" | "unknown") =>
+    deps.log.info("list.read-again", { ...wish.feed, reader: "poll", result });
+  try {
+    const answer = await waitForReading({ ...wish, kind: "again", afterMs: first.beganAtMs }, deps);
+    if (answer.answer !== "wait" && answer.isOwn)
+      tell(answer.answer === "read" && hasSameIds(first.list, answer.list) ? "same" : "other");
+    return answer;
+  } catch (error) {
+    if (error instanceof ServiceError && error.kind !== "cancelled") tell("unknown");
+    throw error;
+  }
+}
+
+async function waitForReading(wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
   const untilMs = systemClock.monotonicMs() + againWithinMs;
   for (;;) {
-    const answer = await readTogether({ ...wish, kind: "again", afterMs }, deps);
-    if (answer.answer !== "wait") {
-      const result = answer.answer === "read" && hasSameIds(first.list, answer.list) ? "same" : "other";
-      if (answer.isOwn) deps.log.info("list.read-again", { ...wish.feed, reader: "poll", result });
-      return answer;
-    }
-    if (wish.signal.aborted || systemClock.monotonicMs() >= untilMs) return answer;
+    const answer = await readTogether(wish, deps);
+    const isOver = wish.signal.aborted || systemClock.monotonicMs() >= untilMs;
+    if (answer.answer !== "wait" || isOver) return answer;
     await systemClock.sleep(answer.waitMs, wish.signal);
   }
 }
 
 function hasSameIds(one: ListRead, other: ListRead): boolean {
-  const [ids, others] = [one, other].map(({ items }) => new Set(items.map(({ facts }) => facts.id)));
-  return ids !== undefined && others !== undefined && ids.symmetricDifference(others).size === 0;
+  const idsOf = ({ items }: ListRead) => new Set(items.map(({ facts }) => facts.id));
+  return idsOf(one).symmetricDifference(idsOf(other)).size === 0;
 }
 
 /** Reads a list that no other policy polls; only the feed's walk shares the reading. */

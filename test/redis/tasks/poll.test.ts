@@ -213,6 +213,7 @@ describe("a second reading", () => {
     });
     expect((await createWorker().work(task(policy, 2))).verdict).toBe("retry");
     expect(await outcomeOf(task(policy, 2))).toBeUndefined();
+    expect(log.named("list.read-again").map(({ result }) => result)).toEqual(["unknown"]);
   });
 
   it("of a list that has become too long is unknown, and forgets nothing", async () => {
