@@ -1,5 +1,5 @@
-// Replays and discards entries of the failed list. Called by `syncline failed` and
-// web/.
+// Replays and discards entries of the failed list: a replay is a new task; what may still be at work
+// is replayed only with `force`. Called by `syncline failed` and web/.
 import type { PolicySet } from "../config/policy-set.ts";
 import { mayRunBeside, type Outcome } from "../model/outcome.ts";
 import { deletionByHand, isFromMasks, runByHand, type Task, taskId } from "../model/task.ts";
@@ -40,34 +40,28 @@ export interface ActionResult {
 type TaskItem = Extract<FailedItem, { type: "task" }>;
 
 /** What is meant to become of an entry. `task`: what replays it. */
-type Plan = ActionResult & { readonly task?: Task };
+type Chosen = ActionResult & { readonly task?: Task };
 
 /** Replays entries. One task replays several failed tasks of one policy and target. */
 export async function replay(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
   const { store, producer, queues } = parts;
   const atMs = parts.atMs ?? (await redisTimeMs(store));
   const failed = new FailedTasks(store);
-  const plans: Plan[] = [];
-  const instants = new Map<string, number>();
-  const instantOf = async ({ policy, service, repository }: Outcome) => {
-    if (policy !== runByHand) return atMs;
-    const place = JSON.stringify([service, repository]);
-    const instantMs = instants.get(place) ?? (await instantByHand({ service, repository }, { store, atMs }));
-    instants.set(place, instantMs);
-    return instantMs;
-  };
+  const chosen: Chosen[] = [];
+  const instantOf = async ({ policy, service, repository }: Outcome) =>
+    policy === runByHand ? instantByHand({ service, repository }, { store, atMs }) : atMs;
   // The oldest first: notices keep their order.
   for (const item of items.toReversed()) {
-    if (parts.signal?.aborted === true) plans.push({ item, why: stopped });
-    else if (item.type !== "task") plans.push({ item });
-    else plans.push(await planReplay(item, failed, { ...parts, atMs: await instantOf(item.outcome) }));
+    if (parts.signal?.aborted === true) chosen.push({ item, why: stopped });
+    else if (item.type !== "task") chosen.push({ item });
+    else chosen.push(await chooseReplay(item, failed, { ...parts, atMs: await instantOf(item.outcome) }));
   }
-  return deal("replay", plans, parts, async ({ item, into = "", task }) => {
+  return carryOut("replay", chosen, parts, async ({ item, into = "", task }) => {
     // It stays on the list until its task is queued; queued twice, the task is the same.
     if (task !== undefined) await producer.enqueue([task]);
     await parts.note?.(item.id, into);
     if (item.type !== "task") return queues.replay(item.sink, item.id);
-    await failed.claim(item.outcome);
+    await failed.takeOff(item.outcome);
     return true;
   });
 }
@@ -75,63 +69,63 @@ export async function replay(items: readonly FailedItem[], parts: ActionParts): 
 /** Removes entries from the list. Outcomes stay in the history. */
 export async function discard(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
   const failed = new FailedTasks(parts.store);
-  const plans = items.map((item) => ({ item }));
-  return deal("discard", plans, parts, async ({ item }) =>
-    item.type === "task" ? failed.claim(item.outcome) : parts.queues.discard(item.sink, item.id),
+  const chosen = items.map((item) => ({ item }));
+  return carryOut("discard", chosen, parts, async ({ item }) =>
+    item.type === "task" ? failed.takeOff(item.outcome) : parts.queues.discard(item.sink, item.id),
   );
 }
 
-/** Does what is planned, one after the other. Its record names all first, then what was done. */
-async function deal(
+/** Does what was chosen, one after the other. Its record names all first, then what was done. */
+async function carryOut(
   name: string,
-  plans: readonly Plan[],
+  chosen: readonly Chosen[],
   { store, by, signal }: Pick<ActionParts, "store" | "by" | "signal">,
-  act: (plan: Plan) => Promise<boolean>,
+  act: (one: Chosen) => Promise<boolean>,
 ): Promise<readonly ActionResult[]> {
-  const planned = plans.filter(({ why }) => why === undefined);
-  if (planned.length === 0) return plans;
-  const change = await beginChange(store, by, describe(name, planned));
-  const [done, left] = [new Set<Plan>(), new Set<Plan>()];
-  for (const plan of planned) {
-    if (signal?.aborted === true) left.add(plan);
-    else if (await act(plan)) done.add(plan);
+  const wanted = chosen.filter(({ why }) => why === undefined);
+  if (wanted.length === 0) return chosen;
+  const change = await beginChange(store, by, describe(name, wanted));
+  const [done, left] = [new Set<Chosen>(), new Set<Chosen>()];
+  for (const one of wanted) {
+    if (signal?.aborted === true) left.add(one);
+    else if (await act(one)) done.add(one);
   }
   await (done.size === 0 ? change.drop() : change.end(describe(name, [...done])));
-  return plans.map((plan) => {
-    const { item, into, why } = plan;
+  return chosen.map((one) => {
+    const { item, into, why } = one;
     if (why !== undefined) return { item, why };
-    if (done.has(plan)) return { item, ...(into !== undefined && { into }) };
-    return { item, why: left.has(plan) ? stopped : dealtWith };
+    if (done.has(one)) return { item, ...(into !== undefined && { into }) };
+    return { item, why: left.has(one) ? stopped : takenByOther };
   });
 }
 
-const dealtWith = "another command has dealt with it meanwhile";
+const takenByOther = "another command has dealt with it meanwhile";
 const stopped = "stopped before its turn: it stays on the list";
 
-function describe(name: string, plans: readonly Plan[]) {
-  const recorded = plans.slice(0, recordedMax);
+function describe(name: string, chosen: readonly Chosen[]) {
+  const recorded = chosen.slice(0, recordedMax);
   const [first] = recorded;
-  const isOneTask = plans.length === 1 && first?.item.type === "task";
+  const isOneTask = chosen.length === 1 && first?.item.type === "task";
   return {
     what: name,
-    subject: isOneTask ? `task ${first.item.id}` : `${plans.length} of the failed list`,
+    subject: isOneTask ? `task ${first.item.id}` : `${chosen.length} of the failed list`,
     before: recorded.map(({ item }) => describeFailed(item)),
     // New tasks only: by their ids the change is found that made them.
     after: { tasks: recorded.flatMap(({ into }) => into ?? []) },
   };
 }
 
-async function planReplay(
+async function chooseReplay(
   item: TaskItem,
   failed: FailedTasks,
   { set, force, atMs }: Pick<ActionParts, "set" | "force"> & { readonly atMs: number },
-): Promise<Plan> {
+): Promise<Chosen> {
   if (mayRunBeside(item.outcome) && !force)
     return { item, why: `it ended as ${item.outcome.status}, so it may be at work still: look, then force it` };
   const task = toTask(item, set, atMs);
   if (typeof task === "string") return { item, why: task };
   const slotMs = await failed.beginReplay(item.outcome, atMs);
-  if (slotMs === undefined) return { item, why: dealtWith };
+  if (slotMs === undefined) return { item, why: takenByOther };
   const id = taskId({ ...task, slotMs });
   return { item, into: id, task: { ...task, slotMs, id } };
 }

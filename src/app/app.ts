@@ -25,7 +25,8 @@ import { wholeView } from "../queries/query-context.ts";
 import { Producer } from "../queue/producer.ts";
 import { WorkerConnections } from "../queue/worker-connections.ts";
 import { Chains, type ChainsOptions } from "../schedule/chains.ts";
-import { createPauseReader, Scheduler } from "../schedule/scheduler.ts";
+import { createPauseReader } from "../schedule/pause-reader.ts";
+import { Scheduler } from "../schedule/scheduler.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { ConsumedServices } from "../store/consumed-services.ts";
 import { DeclaredMemory } from "../store/declared-memory.ts";
@@ -250,7 +251,7 @@ function createScheduler(
     pauses: createPauseReader(() => liftDroppedQuarantines(store, policy, newestSinceMs), log),
     mayPlan: () => guard.isSafe(),
     inputs: createInputReader(policy, store),
-    losses: () => guard.losses,
+    redisChanges: () => guard.changes,
     lossesSince: (sinceMs) => guard.watch.lossesSince(sinceMs),
     newestSinceMs,
     chains,

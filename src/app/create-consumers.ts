@@ -103,7 +103,7 @@ export function createConsumers(options: ServiceConsumersOptions): Consuming["cr
     wake: (service, taskIds) => producer.wake(service, taskIds),
   });
   const step = async (item: unknown, attempt: Attempt): Promise<Verdict> => {
-    // Here its policy is unknown: its start would end as of a removed one.
+    // It may be another owner's: this process would end it as if its policy were removed.
     if (guard.mayBeForeign) return snooze(systemClock.nowMs() - deps.clockAheadMs() + foreignPauseMs);
     if (!isFeedWalk(item)) return processTask(parseTask(item), attempt);
     const walk = parseFeedWalk(item);

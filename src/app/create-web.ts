@@ -39,7 +39,7 @@ export interface WebOptions {
 interface WebSurroundings extends Pick<WebParts, "log">, Pick<LoadOptions, "variables"> {
   /** Where to look now. */
   readonly context: () => Omit<QueryContext, "readStates" | "failedTasks">;
-  readonly guard: Pick<RedisGuard, "losses">;
+  readonly guard: Pick<RedisGuard, "changes">;
   readonly metrics?: Metrics | undefined;
 }
 
@@ -51,7 +51,7 @@ export function createWeb(
   { context: given, guard, variables, log, metrics }: WebSurroundings,
 ): Component {
   const { store } = given();
-  const readStates = rememberStates(store, () => guard.losses);
+  const readStates = rememberStates(store, () => guard.changes);
   const failedTasks = new FailedTasks(store, readStates);
   const context = () => ({ ...given(), readStates, failedTasks });
   const load = { variables, checks };

@@ -74,7 +74,7 @@ export class RedisGuard implements Component {
   /** Whether Redis has named the holder of the prefix; without an owner it is not asked. */
   #isHolderKnown: boolean;
   #others: readonly string[] = [];
-  #losses = 0;
+  #changes = 0;
   #endTicks: (() => void) | undefined;
   #onAnother: (lastSeenMs: number) => Promise<void> = async () => {};
 
@@ -109,8 +109,8 @@ export class RedisGuard implements Component {
   }
 
   /** How often Redis was found to be another one, or to have lost keys. */
-  get losses(): number {
-    return this.#losses;
+  get changes(): number {
+    return this.#changes;
   }
 
   /** What Redis reported at the last check; undefined before the first. */
@@ -180,11 +180,11 @@ export class RedisGuard implements Component {
       const lastSeenMs = this.#tickedAtMs;
       this.#tickedAtMs = systemClock.monotonicMs();
       this.#failure = noAnswer;
-      if (tick.isNewHere && tick.losses.every(({ kind }) => kind !== "flushed")) void this.#onAnother(lastSeenMs);
-      if (tick.isAnother || tick.isNewHere || tick.losses.length > 0) this.#losses += 1;
+      if (tick.isOtherTerm && tick.losses.every(({ kind }) => kind !== "flushed")) void this.#onAnother(lastSeenMs);
+      if (tick.beganTerm || tick.isOtherTerm || tick.losses.length > 0) this.#changes += 1;
       // Logged before the next steps, which may fail.
       this.#logTick(tick);
-      if (tick.isAnother || tick.isNewHere) {
+      if (tick.beganTerm || tick.isOtherTerm) {
         // Another Redis may be configured differently. Until its first check succeeds, the former
         // rules hold.
         this.#isNew = true;
@@ -278,9 +278,9 @@ export class RedisGuard implements Component {
     this.#skewed = isSkewed;
   }
 
-  #logTick({ isAnother, losses }: RedisCheck): void {
+  #logTick({ beganTerm, losses }: RedisCheck): void {
     const { log } = this.#options;
-    if (isAnother) log.warn("redis.changed");
+    if (beganTerm) log.warn("redis.changed");
     for (const { kind, fromMs, untilMs } of losses) {
       const from = fromMs === 0 ? null : new Date(fromMs).toISOString();
       const until = new Date(untilMs).toISOString();

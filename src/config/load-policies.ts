@@ -1,5 +1,6 @@
-// Loads the policies of a file or a folder: read, parse, check, normalise. It reports every problem
-// at once, in the order of the files, and never throws for the content of a file.
+// Loads the policies of a file or a folder: read, parse, check, normalise. It reports all problems
+// at once, in the order of the files; deadlines only once there are no others. Never throws for the
+// content of a file. Called by commands, watch-policies.ts and web/.
 import { nextTurn } from "../core/clock.ts";
 import { readCalendars } from "./calendars.ts";
 import { checkSamples } from "./mapping-samples.ts";
@@ -68,9 +69,9 @@ export async function checkPolicyFiles(path: string, read: FileTexts, options: L
 }
 
 /** Deadlines depend on the slots, and so on whole policies and the start of their chain. */
-async function checkDeadlines(files: readonly CheckedFile[], set: PolicySet, checks: PolicyChecks): Promise<void> {
+async function checkDeadlines(checked: readonly CheckedFile[], set: PolicySet, checks: PolicyChecks): Promise<void> {
   const policies = new Map(set.policies.map((policy) => [policy.name, policy]));
-  for (const { draft, report } of files) {
+  for (const { draft, report } of checked) {
     await nextTurn();
     for (const [index, { name = "" }] of (draft.policies ?? []).entries()) {
       const policy = policies.get(name);

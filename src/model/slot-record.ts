@@ -42,9 +42,9 @@ export interface PlannedSlots {
   readonly newWatermarkMs: number;
   readonly records: readonly SlotRecord[];
   readonly tasks: readonly Task[];
-  /** The policies that follow this one, directly or not: each gets a record for each slot. */
+  /** The policies that follow this one, directly or not: each gets a slot that waits. */
   readonly followers?: readonly Follower[];
-  /** Whether the policy's sinks hear of a missed slot. */
+  /** Whether a missed slot becomes an event for the notifier. */
   readonly isNotified?: true;
   /** The schedule that has these slots; nothing is recorded while another is in force. */
   readonly schedule?: string;

@@ -19,7 +19,7 @@ export interface AlertEvent {
   readonly slotMs: number;
   readonly atMs: number;
   /** Whether it may be the service's fault: `while-down` only while it is down or suspected. */
-  readonly outage: "yes" | "while-down" | "no";
+  readonly servicesFault: "yes" | "while-down" | "no";
   /** Whether it shows that the service is alive. */
   readonly isSignOfLife: boolean;
   /** The whole outcome, for sinks with `every`. */
@@ -88,7 +88,7 @@ export function toAlertEvent(event: EndingEvent, isBreakerOpen: boolean, notifyO
     stillConflicts: outcome.stillConflicts ?? 0,
     slotMs: Date.parse(slot),
     atMs: Date.parse(at),
-    outage: !isBad ? "no" : isSure || isOfBreaker ? "yes" : whileDown,
+    servicesFault: !isBad ? "no" : isSure || isOfBreaker ? "yes" : whileDown,
     isSignOfLife: aliveReasons.has(reason),
     outcome,
     news: notifyOn === "always" ? "each" : notifyOn === "change" && outcome.changed === true ? "changed" : undefined,
@@ -102,7 +102,7 @@ function toMissed({ policy, slotMs, detail: reason, id }: Extract<NotifyEvent, {
   const brief = { key, at: atOf(id), status: "missed", reason, detail, target: "", slot, newConflicts: null };
   return {
     ...{ brief, health: "missed", conflicts: 0, stillConflicts: 0, slotMs, atMs: Date.parse(brief.at) },
-    ...{ isSuccess: false, outage: "no", isSignOfLife: false, outcome: undefined, news: undefined },
+    ...{ isSuccess: false, servicesFault: "no", isSignOfLife: false, outcome: undefined, news: undefined },
   };
 }
 

@@ -46,21 +46,21 @@ export interface PolicyDecision {
   readonly notices: readonly AddressedNotice[];
 }
 
-/** So many policies that an outage hid are told one by one when they fail again in the same way. */
-const toldMax = 20;
+/** Only an outage of fewer policies notifies each that fails again in the same way after it. */
+const toldSinglyMax = 20;
 
 /** Decides at the end of a task or slot. The same event and states give the same notices. */
 export function decideEvent(policy: Policy, before: AlertStates, event: AlertEvent): AlertStates & PolicyDecision {
   const each = [...everyNotices(policy, event), ...driftNotices(policy, event), ...unusualNotices(policy, event)];
   const { brief, health, isSuccess, atMs, news } = event;
   if (health === undefined) return { ...before, notices: each };
-  const mayBeOutage = event.outage === "yes" || (event.outage === "while-down" && before.service.phase !== "calm");
+  const mayBeOutage = event.servicesFault === "yes" || (event.servicesFault === "while-down" && before.service.phase !== "calm");
   let { service } = before;
   if (mayBeOutage) {
     const isNew = !isPartOf(policy.name, before.policy, service);
     const known = before.policy.targets[brief.target];
     // What an outage hid is told now: one by one, unless there is much of it.
-    const isRepeated = known?.brief.reason === brief.reason && (known.outage === undefined || service.count < toldMax);
+    const isRepeated = known?.brief.reason === brief.reason && (known.outage === undefined || service.count < toldSinglyMax);
     const isStill = known !== undefined && !didWork(known.health);
     service = withFailure(service, { policy: policy.name, event, isNew, isRepeated, isStill });
   } else if (event.isSignOfLife) service = withSignOfLife(service, atMs);
@@ -69,7 +69,7 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
     conflictsMax,
     outage: mayBeOutage ? service.sinceMs : undefined,
   });
-  const updated = updateSinks(policy, after, { key: brief.key, ending: brief });
+  const updated = notifySinks(policy, after, { key: brief.key, ending: brief });
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
   if (isSuccess)
@@ -85,7 +85,7 @@ export function releaseOwnFailures(policy: Policy, before: PolicyAlertState, sin
   const released = ({ outage, ...target }: TargetAlertState): TargetAlertState =>
     outage === undefined || outage === sinceMs ? target : { ...target, outage };
   const targets = Object.entries(before.targets).map(([name, target]) => [name, released(target)]);
-  return updateSinks(policy, { ...before, targets: Object.fromEntries(targets) }, { key: `released/${sinceMs}` });
+  return notifySinks(policy, { ...before, targets: Object.fromEntries(targets) }, { key: `released/${sinceMs}` });
 }
 
 /** Notes the sync jobs that the masks name. That they could be read ends their own failure. */
@@ -114,13 +114,13 @@ export function removeUnnamed(
 ): PolicyDecision {
   const masks = targetsOf(policy.action) === undefined ? before.masks : null;
   const named = namedBy(policy, before);
-  const isGone = ([name]: readonly [string, unknown]) => named !== undefined && !named.has(name);
+  const isUnnamed = ([name]: readonly [string, unknown]) => named !== undefined && !named.has(name);
   const all = Object.entries(before.targets);
-  const removed = new Map(all.filter(isGone));
+  const removed = new Map(all.filter(isUnnamed));
   if (removed.size === 0 && cause.ending === undefined) return { policy: { ...before, masks }, notices: [] };
   const key = [cause.key, ...[...removed.values()].map(({ brief }) => brief.key)].join("/");
-  const targets = Object.fromEntries(all.filter((one) => !isGone(one)));
-  return updateSinks(policy, { ...before, targets, masks }, { ...cause, key, removed });
+  const targets = Object.fromEntries(all.filter((one) => !isUnnamed(one)));
+  return notifySinks(policy, { ...before, targets, masks }, { ...cause, key, removed });
 }
 
 /** The targets of a policy, and '' for its slots; undefined while the masks are not read yet. */
@@ -195,24 +195,24 @@ interface Cause {
 }
 
 /** Notifies each sink that was last notified of something else, or of a removed target. */
-function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): PolicyDecision {
+function notifySinks(policy: Policy, state: PolicyAlertState, cause: Cause): PolicyDecision {
   const notified: Record<string, NotifiedHealth> = {};
   const notices: AddressedNotice[] = [];
   for (const rule of policy.notify ?? []) {
     const { sink } = rule;
     const before = Object.hasOwn(state.notified, sink) ? state.notified[sink] : undefined;
-    const isGone = before !== undefined && cause.removed?.has(before.target) === true;
+    const wasRemoved = before !== undefined && cause.removed?.has(before.target) === true;
     const { wanted, isHidden } = badTargets(rule, state);
     const worst = worstOf(wanted, cause.ending?.target);
     // No notice: the same health stands, or a target that the rule does not want is still bad.
-    if (before !== undefined && !isGone && (worst?.health === before.health || (worst === undefined && isHidden))) {
+    if (before !== undefined && !wasRemoved && (worst?.health === before.health || (worst === undefined && isHidden))) {
       notified[sink] = before;
     } else if (worst !== undefined) {
       const { health, alert } = worst;
       notified[sink] = {
         health,
         target: alert.brief.target,
-        sinceMs: isGone || !before ? alert.sinceMs : before.sinceMs,
+        sinceMs: wasRemoved || !before ? alert.sinceMs : before.sinceMs,
       };
       if (wantsRecoveryOnly(rule)) continue;
       const bad = wanted.map((one) => one.alert.brief.target);
@@ -223,7 +223,7 @@ function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): Pol
       if (notice !== undefined) notices.push({ sink, notice });
     }
   }
-  const former = updateFormerSinks(policy, state, cause);
+  const former = notifyFormerSinks(policy, state, cause);
   return {
     policy: { ...state, notified: { ...former.notified, ...notified } },
     notices: [...notices, ...former.notices],
@@ -231,13 +231,13 @@ function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): Pol
 }
 
 /** A sink that no rule names any more is notified of the end of what it heard, and no more. */
-function updateFormerSinks(
+function notifyFormerSinks(
   policy: Policy,
   { notified, targets }: PolicyAlertState,
   cause: Cause,
 ): Pick<PolicyAlertState, "notified"> & Pick<PolicyDecision, "notices"> {
-  const named = new Set((policy.notify ?? []).map(({ sink }) => sink));
-  const former = Object.entries(notified).filter(([sink]) => !named.has(sink));
+  const sinksNamed = new Set((policy.notify ?? []).map(({ sink }) => sink));
+  const former = Object.entries(notified).filter(([sink]) => !sinksNamed.has(sink));
   if (Object.values(targets).some(({ health }) => health !== "good"))
     return { notified: Object.fromEntries(former), notices: [] };
   const notices = former.flatMap(([sink, before]) => {

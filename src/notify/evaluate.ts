@@ -60,13 +60,13 @@ export class Evaluation {
       if (event.kind === "run-long") return { policy: before, notices: longRunNotices(policy, event) };
       if (event.kind === "masks-read") return decideMasks(policy, before, toMasksRead(event));
       const notifyOn = policy.action.kind === "poll" ? policy.action.notifyOn : undefined;
-      const ranAt = event.kind === "outcome" ? event.outcome.service : policy.service;
+      const ranOn = event.kind === "outcome" ? event.outcome.service : policy.service;
       const found = toAlertEvent(event, this.world.breakers.get(policy.service) !== undefined, notifyOn);
       // A task that ran before its policy moved says nothing of the new service.
-      const alertEvent = ranAt === policy.service ? found : ({ ...found, outage: "no", isSignOfLife: false } as const);
-      const decision = decideEvent({ ...policy, service: ranAt }, { policy: before, service }, alertEvent);
+      const alertEvent = ranOn === policy.service ? found : ({ ...found, servicesFault: "no", isSignOfLife: false } as const);
+      const decision = decideEvent({ ...policy, service: ranOn }, { policy: before, service }, alertEvent);
       this.world.services.set(policy.service, decision.service);
-      // One that ends well feeds no watch over another one that fails.
+      // A success of one target sends no heartbeat while another one of the policy fails.
       const isWell = Object.values(decision.policy.targets).every(({ health }) => didWork(health));
       if (policy.heartbeat !== undefined && didWork(alertEvent.health) && isWell)
         this.heartbeats.set(policy.name, event.id.split("-")[0] ?? "");

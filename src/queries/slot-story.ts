@@ -31,6 +31,7 @@ export interface SlotStory {
   readonly owner: string | null;
   readonly origin: Outcome["origin"];
   readonly asked: string | null;
+  /** False: no slot is at `asked`; `previous` and `next` lie around it. */
   readonly isSlot: boolean;
   readonly reasons: readonly string[];
   readonly previous: string | null;

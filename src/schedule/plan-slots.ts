@@ -200,7 +200,7 @@ function staleInputOf(
   return { reason: "stale-input", note: `${policy} has not ended well within ${formatDuration(withinMs)}: ${last}` };
 }
 
-/** How late a slot may start. */
+/** How late a slot may be planned as started; when its task must start: slot-tasks.ts. */
 export function latenessMaxMs(policy: Policy): number {
   return policy.catchUp === "none" ? onTimeMs : Math.max(policy.catchUpWindowMs, onTimeMs);
 }
@@ -252,7 +252,7 @@ export function newestPaused(
   );
   if (newest === undefined || newest.state !== "skipped" || !wasPausedSince(policy, newest.slotMs, moment))
     return undefined;
-  return moment.nowMs - newest.slotMs <= windowOf(policy) ? newest : undefined;
+  return moment.nowMs - newest.slotMs <= resumeWindowMs(policy) ? newest : undefined;
 }
 
 /**
@@ -279,7 +279,7 @@ export function newestDuePaused(
 ): number | undefined {
   if (watermarkMs === undefined) return undefined;
   const { nowMs } = moment;
-  const fromMs = Math.max(watermarkMs, nowMs - windowOf(policy) - 1);
+  const fromMs = Math.max(watermarkMs, nowMs - resumeWindowMs(policy) - 1);
   const slots = createSlotSource(policy)?.due(fromMs, nowMs) ?? [];
   const skips = planSkips(policy, slots, moment);
   const records = slots.map((slotMs): SlotRecord => {
@@ -289,6 +289,6 @@ export function newestDuePaused(
   return newestPaused(policy, records, moment)?.slotMs;
 }
 
-function windowOf({ catchUpWindowMs }: Policy): number {
+function resumeWindowMs({ catchUpWindowMs }: Policy): number {
   return Math.max(catchUpWindowMs, onTimeMs);
 }

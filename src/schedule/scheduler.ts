@@ -12,11 +12,11 @@ import { errorText, stackOf } from "../core/errors.ts";
 import type { EventFields, EventLog } from "../core/event-log.ts";
 import { defined } from "../core/json.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
-import { endedBySuccess, isInForce, type Pause, pauseId } from "../model/pause.ts";
 import type { Loss, Watermark } from "../model/slot-record.ts";
 import type { EnqueueTasks } from "../model/task-processing.ts";
 import { Agenda, type Entry } from "./agenda.ts";
 import type { Chains } from "./chains.ts";
+import type { ReadPauses } from "./pause-reader.ts";
 import { type PlannedEntry, planBatches } from "./plan-batches.ts";
 import { goneAfterMs } from "./plan-follower.ts";
 import type { PlanningMoment, ScheduledPlan } from "./plan-slots.ts";
@@ -35,8 +35,8 @@ export interface SchedulerOptions {
   readonly inputs?: ReadInputs;
   /** Whether slots may be planned now; slots due meanwhile are planned later. Default: always. */
   readonly mayPlan?: () => boolean;
-  /** How often Redis has lost writes; each loss renews all watermarks. Default: 0. */
-  readonly losses?: () => number;
+  /** How often Redis was another one or lost writes; then all watermarks are renewed. Default: 0. */
+  readonly redisChanges?: () => number;
   /** What Redis may have lost since an instant; undefined: not known as yet. Default: nothing. */
   readonly lossesSince?: (sinceMs: number) => Promise<readonly Loss[] | undefined>;
   /** When this replica's policies became the newest; Infinity, the default: others may be newer. */
@@ -58,8 +58,8 @@ const unqueuedForMs = 5_000;
 const tidyEveryMs = 600_000;
 /** Parts of a backlog that one round plans while changed policies wait for it. */
 const backlogPartsMax = 20;
-/** A policy that cannot be recorded here is tried again after this. */
-const leftOutForMs = 60_000;
+/** After this a policy is tried again that could not be recorded, or that another replica planned. */
+const againAfterMs = 60_000;
 /** The most batches in flight: while Redis records one, the next is planned. */
 const batchesAtOnce = 3;
 /** The most batches that are not logged yet: those of 10,000 policies with one slot each. */
@@ -73,7 +73,7 @@ export class Scheduler implements Component {
   #policies: readonly Policy[];
   /** Whether each policy is on the agenda by its own schedule. */
   #isAdopted = false;
-  /** The list that is on the agenda; some of its policies by another schedule, or left. */
+  /** The list that is on the agenda; some of its policies may stand there by an older schedule. */
   #listOnAgenda: readonly Policy[] | undefined;
   #tick: Ticker | undefined;
   #busy: Promise<void> | undefined;
@@ -86,10 +86,10 @@ export class Scheduler implements Component {
   /** Policies that another replica plans by another schedule. */
   readonly #superseded = new Set<string>();
   /** Policies that are in no file any more: it may be away for a moment only. */
-  readonly #left = new Map<string, { readonly atMs: number; readonly schedule: string }>();
+  readonly #gone = new Map<string, { readonly atMs: number; readonly schedule: string }>();
   #takeBackAtMs = 0;
-  /** The losses of Redis before the watermarks were read. */
-  #lossesKnown = 0;
+  /** The changes of Redis before the watermarks were read. */
+  #redisChangesKnown = 0;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -125,9 +125,9 @@ export class Scheduler implements Component {
     const nowMs = await this.#options.ledger.nowMs();
     // Read after the time, so that no pause that holds at a due slot is missed.
     const moment = { nowMs, pauses: (await this.#options.pauses?.(nowMs)) ?? [] };
-    const losses = this.#options.losses?.() ?? 0;
-    if (losses !== this.#lossesKnown) await this.#renewWatermarks(nowMs);
-    this.#lossesKnown = losses;
+    const redisChanges = this.#options.redisChanges?.() ?? 0;
+    if (redisChanges !== this.#redisChangesKnown) await this.#renewWatermarks(nowMs);
+    this.#redisChangesKnown = redisChanges;
     await this.#takeBack(nowMs);
     if (!(await this.#planDue(moment))) return;
     if (!this.#isAdopted) {
@@ -135,17 +135,20 @@ export class Scheduler implements Component {
       await this.#adopt(this.#policies, moment);
     }
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
-    if (nowMs - this.#tidiedAtMs >= tidyEveryMs) {
-      // Replicas reload at different times: what the newest set has not named for a while is gone.
-      const sinceMs = await this.#newestSinceMs();
-      // After a reload the agenda is still that of the set before, which may know less.
-      const isNewest = () => this.#isAdopted && nowMs - sinceMs >= goneAfterMs;
-      const known = () => new Set([...this.#agenda.names(), ...this.#superseded, ...this.#left.keys()]);
-      if (isNewest()) await this.#options.ledger.tidy(known());
-      await this.#options.alsoTidy?.({ nowMs, isNewest: isNewest() });
-      this.#tidiedAtMs = nowMs;
-    }
+    if (nowMs - this.#tidiedAtMs >= tidyEveryMs) await this.#tidy(nowMs);
     this.#options.onRound?.();
+  }
+
+  /** Deletes the records of policies that are gone. */
+  async #tidy(nowMs: number): Promise<void> {
+    // Replicas reload at different times: what the newest set has not named for a while is gone.
+    const sinceMs = await this.#newestSinceMs();
+    // After a reload the agenda is still that of the set before, which may know less.
+    const isNewest = () => this.#isAdopted && nowMs - sinceMs >= goneAfterMs;
+    const known = () => new Set([...this.#agenda.names(), ...this.#superseded, ...this.#gone.keys()]);
+    if (isNewest()) await this.#options.ledger.tidy(known());
+    await this.#options.alsoTidy?.({ nowMs, isNewest: isNewest() });
+    this.#tidiedAtMs = nowMs;
   }
 
   #onTick(): void {
@@ -190,7 +193,7 @@ export class Scheduler implements Component {
     // Back with another schedule it was edited, not away: it begins anew.
     const newOrChanged = wantedSchedules()
       .filter(({ policy, schedule }) => this.#agenda.scheduleOf(policy) !== schedule)
-      .map((one) => ({ ...one, ...defined({ from: this.#left.get(one.policy)?.schedule }) }));
+      .map((one) => ({ ...one, ...defined({ from: this.#gone.get(one.policy)?.schedule }) }));
     const begun = await ledger.openWatermarks(newOrChanged, nowMs);
     await this.#putOnAgenda({ policies, wanted }, begun, nowMs);
     this.#listOnAgenda = policies;
@@ -219,30 +222,30 @@ export class Scheduler implements Component {
     const removed = [...this.#agenda.names()].filter((name) => !wanted.has(name));
     const owing = removed.flatMap((name) => (this.#agenda.owes(name, nowMs) ? (this.#agenda.find(name) ?? []) : []));
     const kept = new Set(owing.map(({ name }) => name));
-    for (const name of wanted.keys()) this.#left.delete(name);
+    for (const name of wanted.keys()) this.#gone.delete(name);
     for (const name of removed)
-      if (!kept.has(name)) this.#left.set(name, { atMs: nowMs, schedule: this.#agenda.scheduleOf(name) ?? "" });
+      if (!kept.has(name)) this.#gone.set(name, { atMs: nowMs, schedule: this.#agenda.scheduleOf(name) ?? "" });
     // Still in a file, without a schedule: on purpose.
-    const bare = policies.flatMap(({ name }) => (this.#left.has(name) && !wanted.has(name) ? [name] : []));
+    const bare = policies.flatMap(({ name }) => (this.#gone.has(name) && !wanted.has(name) ? [name] : []));
     await this.#options.ledger.drop(bare);
-    for (const name of bare) this.#left.delete(name);
+    for (const name of bare) this.#gone.delete(name);
     this.#agenda.adopt([...wanted.values(), ...owing], watermarks, nowMs);
   }
 
   /** Forgets policies that left ten minutes ago. */
   async #forgetGone(nowMs: number): Promise<void> {
-    const gone = [...this.#left].flatMap(([name, { atMs }]) => (nowMs - atMs < goneAfterMs ? [] : [name]));
+    const gone = [...this.#gone].flatMap(([name, { atMs }]) => (nowMs - atMs < goneAfterMs ? [] : [name]));
     if (gone.length === 0 || (await this.#newestSinceMs()) > nowMs) return;
     // A list that has come meanwhile may have them again, and so may that of a newer replica.
     if (!this.#isAdopted) return;
     await this.#options.ledger.drop(gone);
-    for (const name of gone) this.#left.delete(name);
+    for (const name of gone) this.#gone.delete(name);
   }
 
   /** If no replica has newer policies, plans again, after a minute, what it had left to another. */
   async #takeBack(nowMs: number): Promise<void> {
     if (this.#superseded.size === 0 || nowMs < this.#takeBackAtMs) return;
-    this.#takeBackAtMs = nowMs + leftOutForMs;
+    this.#takeBackAtMs = nowMs + againAfterMs;
     if ((await this.#newestSinceMs()) > nowMs) return;
     this.#superseded.clear();
     this.#isAdopted = false;
@@ -252,7 +255,10 @@ export class Scheduler implements Component {
     return this.#agenda.due(nowMs).filter(({ policy }) => (this.#faulty.get(policy.name) ?? 0) <= nowMs);
   }
 
-  /** Plans what is due; false: what Redis may have lost is known within seconds only. */
+  /**
+   * Plans, records and queues what is due. False: it did nothing, since it does not know yet what
+   * Redis may have lost.
+   */
   async #planDue(moment: PlanningMoment): Promise<boolean> {
     const { nowMs } = moment;
     const due = this.#due(nowMs);
@@ -295,11 +301,11 @@ export class Scheduler implements Component {
       superseded.push(...supersededFollowers);
       if (fault === undefined) this.#faulty.delete(name);
       else {
-        this.#faulty.set(name, nowMs + leftOutForMs);
+        this.#faulty.set(name, nowMs + againAfterMs);
         log.error("bug.caught", { policy: name, stack: `its slots cannot be recorded: ${fault}` });
       }
     }
-    this.#leave(superseded, nowMs);
+    this.#supersede(superseded, nowMs);
     if (answers.some(({ watermarkMs }) => watermarkMs === undefined)) await this.#renewWatermarks(nowMs);
     const recorded = batch.filter((_, index) => answers[index]?.recorded === true);
     if (recorded.length === 0) return;
@@ -326,9 +332,9 @@ export class Scheduler implements Component {
   }
 
   /** Leaves policies and their followers to the replica that put other schedules into force. */
-  #leave(names: readonly string[], nowMs: number): void {
+  #supersede(names: readonly string[], nowMs: number): void {
     if (names.length === 0) return;
-    if (this.#superseded.size === 0) this.#takeBackAtMs = nowMs + leftOutForMs;
+    if (this.#superseded.size === 0) this.#takeBackAtMs = nowMs + againAfterMs;
     for (const policy of this.#agenda.remove(names)) {
       this.#superseded.add(policy);
       this.#options.log.warn("schedule.superseded", { policy });
@@ -340,7 +346,7 @@ export class Scheduler implements Component {
   }
 
   /**
-   * After Redis lost writes, a policy without a watermark gets the one that this process knows.
+   * After Redis changed or lost writes, a policy without a watermark gets the one that this process knows.
    * Slots that may have been started since then end as unknown (store/redis-watch.ts).
    */
   async #renewWatermarks(nowMs: number): Promise<void> {
@@ -396,44 +402,4 @@ export class Scheduler implements Component {
       if (!isRedisOutage(error)) this.#options.log.error("bug.caught", { stack: stackOf(error) });
     }
   }
-}
-
-/** Reads all pauses that may still touch a slot. `nowMs`: the time that decides what is due. */
-export type ReadPauses = (nowMs: number) => Promise<readonly Pause[]>;
-
-/** Creates a reader that logs `pause.set` and `pause.cleared`, except for what ended earlier. */
-export function createPauseReader(readAll: () => Promise<readonly Pause[]>, log: EventLog): ReadPauses {
-  const logged = new Map<string, "set" | "cleared">();
-  let isFirst = true;
-  return async (nowMs) => {
-    const pauses = await readAll();
-    for (const pause of pauses) {
-      const id = pauseId(pause);
-      const isOver = pause.untilMs !== null && !isInForce(pause, Math.max(nowMs, pause.sinceMs));
-      if (isFirst && isOver) logged.set(id, "cleared");
-      // The worker that sets a quarantine logs it, and its end by a success too; the other ends are
-      // logged here only.
-      if (pause.cause === undefined) {
-        if (!logged.has(id)) log.info("pause.set", fieldsOf(pause));
-        if (isOver && logged.get(id) !== "cleared")
-          log.info("pause.cleared", { ...fieldsOf(pause), by: pause.endedBy });
-      } else if (isOver && logged.get(id) !== "cleared" && !isBySuccess(pause)) {
-        log.info("policy.released", { policy: pause.name, by: pause.endedBy });
-      }
-      logged.set(id, isOver ? "cleared" : "set");
-    }
-    const kept = new Set(pauses.map(pauseId));
-    for (const id of logged.keys()) if (!kept.has(id)) logged.delete(id);
-    isFirst = false;
-    return pauses;
-  };
-}
-
-function isBySuccess({ endedBy }: Pause): boolean {
-  return endedBy?.startsWith(endedBySuccess) ?? false;
-}
-
-function fieldsOf({ scope, name, note, actor, sinceMs, untilMs }: Pause) {
-  const until = untilMs === null ? null : new Date(untilMs).toISOString();
-  return { scope, name, note, actor, since: new Date(sinceMs).toISOString(), until };
 }

@@ -54,7 +54,7 @@ export function toCaughtUp(policy: Policy, skipped: SlotRecord, note: string): S
   return { ...skipped, state: "started", detail, note, ...startedAs(policy) };
 }
 
-/** The tasks of the slots that start: one for each sync job, or one for the list. */
+/** The tasks of the slots that start: one for each target, or one for all masks. */
 export function toTasks(policy: Policy, plans: readonly ScheduledPlan[]): Task[] {
   return plans.flatMap((plan) => tasksOfPlan(policy, plan));
 }

@@ -1,6 +1,6 @@
 // One call of an operation: token, limiter, exchange, renewal after a 401, retries of reads only.
-// Every failure becomes a ServiceError. The token is attached here, per request, after the check of
-// the final URL.
+// Called by client.ts. Every failure of service, token or limiter becomes a ServiceError; any other
+// error is a bug. The token is attached here, per request, after the check of the final URL.
 
 import { backoffMs, type Clock } from "../core/clock.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
@@ -170,7 +170,7 @@ export class CallExecutor {
         sent = await this.#send(progress, token);
       }
     }
-    return judged(sent, this.#failure(progress, token), read);
+    return readAndRelease(sent, this.#failure(progress, token), read);
   }
 
   async #token(progress: Progress): Promise<string> {
@@ -181,7 +181,7 @@ export class CallExecutor {
     } catch (error) {
       const { permit } = progress;
       progress.permit = undefined;
-      throw await this.#countedFailure(this.#unusable(progress, signal, error), progress, permit);
+      throw await this.#countedFailure(this.#toTokenError(progress, signal, error), progress, permit);
     }
     if (token.length < notedLengthMin && !this.#hasWarnedOfShortToken) {
       this.#hasWarnedOfShortToken = true;
@@ -196,7 +196,7 @@ export class CallExecutor {
     try {
       return await this.#options.token.renew(refused, signal);
     } catch (error) {
-      throw this.#failure(progress).noToken(this.#unusable(progress, signal, error), progress.status);
+      throw this.#failure(progress).noToken(this.#toTokenError(progress, signal, error), progress.status);
     }
   }
 
@@ -211,7 +211,7 @@ export class CallExecutor {
     return known;
   }
 
-  #unusable(progress: Progress, signal: AbortSignal, error: unknown): TokenError {
+  #toTokenError(progress: Progress, signal: AbortSignal, error: unknown): TokenError {
     if (signal.aborted) throw this.#failure(progress).cancelled("no");
     if (!(error instanceof TokenError)) throw error;
     this.#tokenLog.warn("token.unusable", { message: error.message });
@@ -232,13 +232,13 @@ export class CallExecutor {
     }
     // Set before the limiter answers: other calls with the same error ask it at the same time.
     this.#counted.add(error);
-    const answer = permit ?? (await limiter?.acquire({ isRead: progress.isRead, resource: progress.call.resource() }));
-    if (answer !== undefined && isDenied(answer)) {
+    const grant = permit ?? (await limiter?.acquire({ isRead: progress.isRead, resource: progress.call.resource() }));
+    if (grant !== undefined && isDenied(grant)) {
       this.#counted.delete(error);
-      return failure.denied(answer);
+      return failure.denied(grant);
     }
     const noToken = failure.noToken(error, undefined);
-    await answer?.release(noToken);
+    await grant?.release(noToken);
     return noToken;
   }
 
@@ -259,12 +259,12 @@ export class CallExecutor {
     progress.permit = undefined;
     if (limiter === undefined || permit !== undefined) return permit;
     for (let waitedMs = 0; ; ) {
-      const answer = await limiter.acquire({ isRead, resource: call.resource() });
-      if (!isDenied(answer)) return answer;
-      const waitMs = Math.max(answer.waitMs, 1);
+      const grant = await limiter.acquire({ isRead, resource: call.resource() });
+      if (!isDenied(grant)) return grant;
+      const waitMs = Math.max(grant.waitMs, 1);
       waitedMs += waitMs;
-      if (waitedMs > waitForLimiterMsMax({ isRead, isFollowUp: call.isFollowUp === true }, answer.deniedBy))
-        throw this.#failure(progress).denied(answer);
+      if (waitedMs > waitForLimiterMsMax({ isRead, isFollowUp: call.isFollowUp === true }, grant.deniedBy))
+        throw this.#failure(progress).denied(grant);
       await clock.sleep(waitMs, signal);
       if (signal.aborted) throw this.#failure(progress).cancelled("no");
     }
@@ -296,7 +296,7 @@ export class CallExecutor {
 }
 
 /** Reads the answer, and tells the limiter what the exchange says about the service. */
-async function judged<T>(
+async function readAndRelease<T>(
   { permit, result }: SentRequest,
   failure: CallFailure,
   read: (answer: Answer) => T,

@@ -37,7 +37,7 @@ export type ConnectionUse = "commands" | "worker";
 const commandTimeoutMs = 5_000;
 const timedOut = "Command timed out";
 const connectTimeoutMs = 5_000;
-/** Longer than a command's deadline, so that `notSent` goes out behind a lost answer. */
+/** Longer than a command's deadline, so that `takeBack` goes out behind a lost answer. */
 const commandSilenceMs = 6_000;
 /** Longer than any blocking read of the queue (5 s). */
 const workerSilenceMs = 15_000;

@@ -91,7 +91,7 @@ export class FailedTasks {
   }
 
   /** Takes a task off the list; false when another operator has done so. */
-  async claim({ policy, taskId }: Outcome): Promise<boolean> {
+  async takeOff({ policy, taskId }: Outcome): Promise<boolean> {
     const { redis, key } = this.#store;
     const taken = redis.zrem(failedKey(this.#store), taskId);
     return (await Promise.all([taken, redis.hdel(key("failed-replays", policy), taskId)]))[0] === 1;

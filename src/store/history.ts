@@ -1,6 +1,6 @@
 // The history: one outcome a task; of each policy the newest are kept. Each policy has a hash of
-// outcomes and an index by time; one index has the failed ones of all. `outcomes-kept` tells since
-// when they are complete.
+// outcomes and an index by time; one index has those of all policies that may be done over (the
+// failed list). `outcomes-kept` tells since when they are complete.
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
 import { isReplayable, type Outcome, parseOutcome, weightOf } from "../model/outcome.ts";
 import { isByHand, parseTaskId, type Task } from "../model/task.ts";

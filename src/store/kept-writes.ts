@@ -1,5 +1,5 @@
 // Writes about starts that Redis did not take: what this process alone knows of a request (its
-// answer, or that it was not sent). They are kept through an outage for two minutes, or until the
+// answer, or that it started nothing). They are kept through an outage for two minutes, or until the
 // process ends, and written when Redis is back, the oldest first. What is given up, or comes too
 // late, is told (`start.unwritten`). The journal writes through it, tasks/ the outcomes that are
 // answers.
@@ -19,7 +19,7 @@ const lastTryMs = 500;
 /** What a write says of which task. */
 interface WriteSubject {
   readonly taskId: string;
-  readonly what: "answer" | "doubt" | "not sent";
+  readonly what: "answer" | "doubt" | "taken back";
 }
 
 interface KeptWrite {

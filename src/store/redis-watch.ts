@@ -1,5 +1,5 @@
 // Compares what this process remembers with what Redis has. app/redis-guard.ts checks once a
-// second; the start journal asks before each request.
+// second; the start journal asks before each start; scheduler, chains and tasks/ ask what was lost.
 
 import { Batcher } from "../core/batcher.ts";
 import { systemClock } from "../core/clock.ts";
@@ -10,8 +10,8 @@ import { asList, asNumber, asOptional, asText, asTexts, asWord, batchesOf, creat
 const checkScript = createScript("watch/check", (answer) => {
   const [term, stamp, intents, begun, changed, losses] = asList(answer);
   const numbers = { stamp: asNumber(stamp), intents: asNumber(intents), begun: asNumber(begun) };
-  const isAnother = asWord("changed", "")(changed) === "changed";
-  return { term: asText(term), ...numbers, isAnother, losses: [...batchesOf(asTexts(losses), 3)].map(toLoss) };
+  const beganTerm = asWord("changed", "")(changed) === "changed";
+  return { term: asText(term), ...numbers, beganTerm, losses: [...batchesOf(asTexts(losses), 3)].map(toLoss) };
 });
 const fenceScript = createScript("watch/fence", asWord("undecided", "loss", ""));
 const lossesScript = createScript("watch/losses", (answer) =>
@@ -22,13 +22,13 @@ const replicatedLua = loadLua("watch/replicated");
 
 /** The result of a check. Instants are milliseconds UTC by Redis. */
 export interface RedisCheck {
-  /** Redis is another process or machine than at the last check of any process. */
-  readonly isAnother: boolean;
-  /** The same, compared with the last check of this process; false at its first one. */
-  readonly isNewHere: boolean;
+  /** This check began a new term (watch/check.lua); false where Redis was empty. */
+  readonly beganTerm: boolean;
+  /** The term is not that of this process's last check; false at its first one. */
+  readonly isOtherTerm: boolean;
   /**
-   * What Redis may have lost: tasks that could have started then are not started. `flushed`: it is
-   * empty. `went-back`: it forgot what this process remembers. `unwitnessed`: restarted, and a
+   * Spans in which Redis may have lost a start; a task that could have started in one is not
+   * started. `flushed`: Redis is empty. `went-back`: it forgot what this process remembers. `unwitnessed`: restarted, and a
    * process that knew its memory is gone. `writes`: it surely forgot no start.
    */
   readonly losses: readonly (Loss & { readonly kind: string })[];
@@ -53,10 +53,11 @@ export class RedisWatch {
   readonly #store: Store;
   readonly #notReplicated: (replicas: { readonly wanted: number; readonly reached: number }) => void;
   readonly #process: string;
+  /** What this process remembers of the term and of three growing numbers (watch/check.lua). */
   #term = "";
   #stamp = 0;
   #intents = 0;
-  #begun = 0;
+  #processesBegun = 0;
   /** Whether a replica had every intent on which this process has relied since its last check. */
   #isReplicated = false;
   #pausedUntilMs = 0;
@@ -64,7 +65,7 @@ export class RedisWatch {
   readonly #replicaWaits = new Batcher<number>((intents) => this.#awaitReplicas(Math.max(...intents)));
   /** Replicas in step at the last WAIT, and how many are enough for a while. */
   #replicas = 0;
-  #fewer = { replicas: 0, untilMs: 0 };
+  #fewerEnough = { replicas: 0, untilMs: 0 };
   /** Whether starts are allowed; set by the guard. */
   mayStart = false;
   /** Whether an intent must reach the replicas before its request goes out. Set by the guard. */
@@ -86,20 +87,20 @@ export class RedisWatch {
     const answer = await checkScript(
       this.#store,
       [key("watch"), key("processes"), key("losses")],
-      [this.#process, this.#term, this.#stamp, this.#intents, this.#begun, lossWindowMs, this.#isReplicated ? 1 : 0],
+      [this.#process, this.#term, this.#stamp, this.#intents, this.#processesBegun, lossWindowMs, this.#isReplicated ? 1 : 0],
     );
-    const { term, stamp, intents, begun, isAnother, losses } = answer;
-    const isNewHere = this.#term !== "" && this.#term !== term;
+    const { term, stamp, intents, begun, beganTerm, losses } = answer;
+    const isOtherTerm = this.#term !== "" && this.#term !== term;
     this.#term = term;
     this.#stamp = stamp;
-    this.#begun = begun;
+    this.#processesBegun = begun;
     // With replicas, the count may hold intents that no replica has: each process remembers its
     // own.
     if (!this.needsReplica) this.#intents = intents;
-    else if (isNewHere) this.#intents = Math.min(this.#intents, intents);
+    else if (isOtherTerm) this.#intents = Math.min(this.#intents, intents);
     this.#isReplicated = this.needsReplica;
-    if (isNewHere) [this.#replicas, this.#fewer] = [0, { replicas: 0, untilMs: 0 }];
-    return { isAnother, isNewHere, losses };
+    if (isOtherTerm) [this.#replicas, this.#fewerEnough] = [0, { replicas: 0, untilMs: 0 }];
+    return { beganTerm, isOtherTerm, losses };
   }
 
   /** Notes that this process ends with nothing under way: a later loss cannot touch its starts. */
@@ -167,7 +168,7 @@ export class RedisWatch {
    * forgotten it; then nothing is asked for two seconds, and for a minute the other replicas are
    * enough.
    */
-  async reachReplica(intents: number): Promise<boolean> {
+  async reachReplicas(intents: number): Promise<boolean> {
     if (!this.needsReplica) return true;
     return (await this.#replicaWaits.add(intents)) === true;
   }
@@ -175,23 +176,23 @@ export class RedisWatch {
   async #awaitReplicas(intents: number): Promise<boolean> {
     // It was refused to an earlier caller in the meantime.
     if (!this.mayAsk()) return false;
-    const isPatched = systemClock.monotonicMs() < this.#fewer.untilMs;
-    let wanted = Math.max(1, isPatched ? this.#fewer.replicas : this.#replicas);
-    let { kept, inStep, reached } = await this.#wait(wanted);
-    if (!isPatched && reached >= wanted && inStep > reached) {
+    const fewerAreEnough = systemClock.monotonicMs() < this.#fewerEnough.untilMs;
+    let wanted = Math.max(1, fewerAreEnough ? this.#fewerEnough.replicas : this.#replicas);
+    let { kept, inStep, reached } = await this.#askReplicas(wanted);
+    if (!fewerAreEnough && reached >= wanted && inStep > reached) {
       // New replicas are in step.
       wanted = inStep;
-      ({ kept, inStep, reached } = await this.#wait(wanted));
+      ({ kept, inStep, reached } = await this.#askReplicas(wanted));
     }
     this.#replicas = inStep;
     if (kept >= intents && reached >= wanted) return true;
     this.#pausedUntilMs = systemClock.monotonicMs() + replicaPauseMs;
-    if (reached >= 1) this.#fewer = { replicas: reached, untilMs: this.#pausedUntilMs + fewerReplicasMs };
+    if (reached >= 1) this.#fewerEnough = { replicas: reached, untilMs: this.#pausedUntilMs + fewerReplicasMs };
     this.#notReplicated({ wanted, reached });
     return false;
   }
 
-  async #wait(replicas: number): Promise<{ kept: number; inStep: number; reached: number }> {
+  async #askReplicas(replicas: number): Promise<{ kept: number; inStep: number; reached: number }> {
     const { redis, key } = this.#store;
     // One pipeline: a new connection may lead to a Redis whose replicas lack the intent.
     const waits = redis.pipeline().eval(replicatedLua, 1, key("watch")).wait(replicas, replicaWithinMs);

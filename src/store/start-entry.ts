@@ -43,9 +43,12 @@ export interface StartEntry {
   readonly baseline: string | undefined;
   /** How far the feed had been read before a request that waited for no walk. */
   readonly knownSeq: number | undefined;
-  /** Why the start is in doubt (lua/start/note-doubt.lua); undefined when it is not. */
+  /**
+   * The doubt that a worker noted (lua/start/note-doubt.lua); undefined: none noted, though a silent
+   * sender may be in doubt. It stays after an activity has confirmed the start.
+   */
   readonly doubt: StartDoubt | undefined;
-  /** Since when nothing but its baseline stands before the request. */
+  /** Since when nothing but the baseline stands before the request. */
   readonly readyAtMs: number | undefined;
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
@@ -123,7 +126,7 @@ export function toTexts(text: string | null | undefined): readonly string[] | un
   return Array.isArray(texts) ? texts.map(String) : undefined;
 }
 
-/** Reads why an answer is missing. */
+/** Reads a noted doubt. */
 export function toDoubt(text: unknown): StartDoubt {
   const doubt: unknown = JSON.parse(String(text));
   if (!isJsonObject(doubt)) return { kind: "answer-lost", detail: "" };

@@ -6,8 +6,9 @@
 //   claimed              beginSending                              sending
 //   (none), claimed      tryBeginSending: with lease and permit    sending
 //   sending              beginSendingAgain, if tasks/ decides so   sending
-//   sending              notSent, by the claimant                  claimed; sending, if sent before
-//   confirmed            notSent, if an activity confirmed it      claimed
+//   sending              takeBack, by the claimant                 claimed; sending, if sent before
+//   confirmed            takeBack: by an activity, and the sender  claimed
+//                        says that it never left
 //   sending              noteConfirmed: by answer or evidence      confirmed
 //   claimed, over masks  planFanOut by claimant; noteFannedOut     claimed; then settled
 //   any but settled      cancel, by a person                       the same; nothing may be sent
@@ -16,7 +17,7 @@
 //
 // Only the step to `sending` permits the request: for the newest claimant, and not after the
 // start-by time; that of an activation before a run also needs the claim of the run. One permission
-// stands at a time. A second one needs `notSent` (the request surely started nothing) or
+// stands at a time. A second one needs `takeBack` (the request surely started nothing) or
 // `beginSendingAgain` (under `onUnknown: retry`, or once the run is absent).
 import { randomUUID } from "node:crypto";
 import { silentLog } from "../core/event-log.ts";
@@ -71,7 +72,7 @@ const claimScript = createScript("start/claim", (answer) => toEntry(asTexts(answ
 const beginSendingScript = createScript("start/begin-sending", asPermission);
 const beginSendingAgainScript = createScript("start/begin-sending-again", asPermission);
 const tryBeginSendingScript = createScript("start/try-begin-sending", asFastPath);
-const notSentScript = createScript("start/not-sent", asFlag);
+const takeBackScript = createScript("start/take-back", asFlag);
 const confirmedScript = createScript("start/confirmed", asFlag);
 const cancelScript = createScript("start/cancel", asWord("claimed", "sending", "confirmed", "settled", "fanned-out"));
 const closeScript = createScript("start/close", asNothing);
@@ -230,15 +231,15 @@ export class StartJournal {
    * the task gives its lease back, too, which may be in the name of another (`leaseHolder`). `by`:
    * who says so; an activity of the start goes before the service's `answer`.
    */
-  async notSent(
+  async takeBack(
     task: JournalTask & { readonly leaseHolder?: string },
     claimant: string,
     by: "sender" | "answer" = "sender",
   ): Promise<void> {
     const keys = [...this.#keys(task), leaseKey(this.#store, task)];
-    const write = () => notSentScript(this.#store, keys, [claimant, task.id, task.leaseHolder ?? task.id, by]);
-    const untaken = (isTaken: boolean) => (isTaken ? undefined : "it was not sent, and the start had ended as sent");
-    await this.#keptWrites.write({ taskId: task.id, what: "not sent" }, write, untaken);
+    const write = () => takeBackScript(this.#store, keys, [claimant, task.id, task.leaseHolder ?? task.id, by]);
+    const untaken = (isTaken: boolean) => (isTaken ? undefined : "it started nothing, and the start had ended as sent");
+    await this.#keptWrites.write({ taskId: task.id, what: "taken back" }, write, untaken);
   }
 
   /**
@@ -399,10 +400,10 @@ export class StartJournal {
   /** Whether a permission holds: enough Redis replicas have the journal's note. */
   async #isReplicated(task: JournalTask, claimant: string, intents: number): Promise<boolean> {
     if (this.#watch === undefined) return true;
-    const isReplicated = await this.#orTakenBack(this.#watch.reachReplica(intents), task, claimant);
+    const isReplicated = await this.#orTakenBack(this.#watch.reachReplicas(intents), task, claimant);
     // No request goes out otherwise, so a Redis that forgets those intents loses no start.
     if (isReplicated) this.#watch.noteIntents(intents);
-    else await this.notSent(task, claimant);
+    else await this.takeBack(task, claimant);
     return isReplicated;
   }
 
@@ -411,7 +412,7 @@ export class StartJournal {
    * permission back. Until then the start counts as sent, with an unknown end.
    */
   #orTakenBack<T>(asked: Promise<T>, task: JournalTask, claimant: string): Promise<T> {
-    asked.catch(() => this.notSent(task, claimant).catch(() => {}));
+    asked.catch(() => this.takeBack(task, claimant).catch(() => {}));
     return asked;
   }
 

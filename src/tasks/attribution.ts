@@ -14,7 +14,7 @@ export interface StartFacts {
   /** Until when the service can have accepted the newest request (evidence.ts). */
   readonly acceptedByMs: number;
   /** The service said that it accepted the one request. */
-  readonly isAnswered: boolean;
+  readonly isOnlyRequestAnswered: boolean;
 }
 
 /** The activities of a start, and how sure that is. */
@@ -31,8 +31,8 @@ export interface Attribution {
   /** Other starts of the sync job that are in flight. */
   readonly rivals: number;
   /**
-   * Until when an activity of this start may still begin; 0 where more are seen than others sent
-   * requests close to its own.
+   * Until when an activity of this start may still begin; 0 once more activities are seen than
+   * rivals sent requests close to its own.
    */
   readonly mayBeginUntilMs: number;
 }
@@ -43,7 +43,7 @@ const skewMs = 2_000;
 const beginsWithinMs = 15_000;
 /** Starts closer than this may swap activities: requests leave late, and runs begin late. */
 const mixedWithinMs = sendWithinMs + beginsWithinMs;
-/** An activity without `startedAt` counts for a lost start if first seen within this. */
+/** An activity without `startedAt` is of an unanswered start if first seen within this. */
 const timelessForMs = 1_200_000;
 /** An activity that began this long before the start, by the service's clock, is not its own. */
 export const surelyBeforeMs = 300_000;
@@ -54,11 +54,11 @@ export function attributeTo(
   activities: readonly SeenItem[],
   { taskOf, inFlight, losses }: JournalAttribution,
 ): Attribution {
-  const sentMs = inFlight.get(start.taskId);
+  const ownRequests = inFlight.get(start.taskId);
   const mine = activities.filter(({ id }) => {
     const task = taskOf.get(id);
     // A start that is no longer in flight gets the activities that were given to none.
-    return task === start.taskId || (task === undefined && sentMs === undefined);
+    return task === start.taskId || (task === undefined && ownRequests === undefined);
   });
   const isNear = ({ startedAtMs = Number.NaN }: SeenItem) =>
     startedAtMs >= start.sentAtMs - skewMs && startedAtMs <= start.acceptedByMs + beginsWithinMs;
@@ -67,10 +67,10 @@ export function attributeTo(
   const beforeMs = mine.some(isNear) ? skewMs : surelyBeforeMs;
   const ours = mine.filter(({ startedAtMs }) => startedAtMs === undefined || startedAtMs >= start.sentAtMs - beforeMs);
   const rivals = [...inFlight].filter(([task]) => task !== start.taskId);
-  const rivalsMs = rivals.flatMap(([, requestsMs]) => requestsMs);
+  const rivalRequests = rivals.flatMap(([, requests]) => requests);
   // A rival's request may have gone out at the end of its time, and its run may have begun late.
   const couldBeTheirs = ({ startedAtMs = Number.NaN }: SeenItem) =>
-    rivalsMs.some((sentAtMs) => startedAtMs >= sentAtMs - skewMs && startedAtMs <= sentAtMs + mixedWithinMs);
+    rivalRequests.some((sentAtMs) => startedAtMs >= sentAtMs - skewMs && startedAtMs <= sentAtMs + mixedWithinMs);
   // Redis may have lost a rival, so that its activities look like this start's.
   const mayHaveLostRival = losses.some(
     ({ fromMs, untilMs }) => untilMs >= start.sentAtMs - mixedWithinMs && fromMs <= start.acceptedByMs + mixedWithinMs,
@@ -78,10 +78,10 @@ export function attributeTo(
   const confidence = (): Confidence => {
     if (mayHaveLostRival) return "ambiguous";
     if (ours.every(isNear) && !ours.some(couldBeTheirs))
-      return start.isAnswered && ours.length === 1 && rivals.length === 0 ? "certain" : "likely";
+      return start.isOnlyRequestAnswered && ours.length === 1 && rivals.length === 0 ? "certain" : "likely";
     const [only] = ours;
     const isOnlyOne = ours.length === 1 && only?.startedAtMs === undefined && rivals.length === 0;
-    const isSoon = start.isAnswered || (only?.seenAtMs ?? 0) <= start.sentAtMs + timelessForMs;
+    const isSoon = start.isOnlyRequestAnswered || (only?.seenAtMs ?? 0) <= start.sentAtMs + timelessForMs;
     return isOnlyOne && isSoon ? "likely" : "ambiguous";
   };
   // An activity without `startedAt` that is first seen long after the request is a later start's: a
@@ -90,14 +90,14 @@ export function attributeTo(
     startedAtMs === undefined && seenAtMs <= start.sentAtMs + timelessForMs;
   const isGivenAway = ({ id }: SeenItem) => (taskOf.get(id) ?? start.taskId) !== start.taskId;
   const mayBeOurs = activities.filter((item) => isGivenAway(item) && (isNear(item) || isTimelessNear(item)));
-  const ownMs = sentMs ?? [start.sentAtMs];
-  const nearMs = rivalsMs.filter((atMs) => ownMs.some((ownAtMs) => Math.abs(atMs - ownAtMs) <= mixedWithinMs));
-  // Not more activities than requests of others close to its own: its activity may be to come.
-  const isOneMissing = ours.length + mayBeOurs.length <= nearMs.length;
+  const requests = ownRequests ?? [start.sentAtMs];
+  const closeRequests = rivalRequests.filter((atMs) => requests.some((ownAtMs) => Math.abs(atMs - ownAtMs) <= mixedWithinMs));
+  // Others may have left all that are seen: its own activity may be to come.
+  const isOneMissing = ours.length + mayBeOurs.length <= closeRequests.length;
   return {
     ours,
     mayBeOurs,
-    mayBeginUntilMs: isOneMissing ? Math.max(...ownMs, ...nearMs) + mixedWithinMs : 0,
+    mayBeginUntilMs: isOneMissing ? Math.max(...requests, ...closeRequests) + mixedWithinMs : 0,
     confidence: ours.length === 0 ? undefined : confidence(),
     others: activities.length - ours.length,
     givenAway: activities.filter(isGivenAway).length,

@@ -50,16 +50,16 @@ export interface TakenBaseline {
   readonly isComplete: boolean;
 }
 
-/** Takes the baseline of a run from walks that began after `readyAtMs`. */
+/** Takes the baseline of a run from walks that began after `sinceMs`. */
 export async function takeBaseline(
   task: Task,
   deps: FollowedLists & Pick<Runtime, "nowMs">,
-  { readyAtMs, follow }: { readonly readyAtMs: number; readonly follow: Follow },
+  { sinceMs, follow }: { readonly sinceMs: number; readonly follow: Follow },
 ): Promise<TakenBaseline> {
   const isFollowed = follow.until !== "accepted";
   const [read, approvals] = await Promise.all([
-    baselineSince(task, deps, readyAtMs),
-    isFollowed && follow.blockedAfterMs !== undefined ? approvalsBefore(task, deps, readyAtMs) : undefined,
+    baselineSince(task, deps, sinceMs),
+    isFollowed && follow.blockedAfterMs !== undefined ? approvalsBefore(task, deps, sinceMs) : undefined,
   ]);
   // Where the answer is the end, only an activity is looked for afterwards.
   const isComplete = read.activities !== null && (!isFollowed || read.conflictDetails !== null);

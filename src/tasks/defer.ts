@@ -96,7 +96,7 @@ export function stepAfterFailure(
       return deferAfter(task, error, moment);
     case "resume":
       return snooze(moment.nowMs);
-    case "give-up":
+    case "end":
       return complete(ending(error));
   }
 }
@@ -128,7 +128,7 @@ export function snoozeOrMiss(task: Task, { nowMs, claimant, waitMs, isSure, why 
  * The permit of a deletion whose guard has just been read, or its denial. It waits in place for our
  * own limits: a sleep would need the guard again, and reading that would use up the permit.
  */
-export async function acquireAfterGuard(
+export async function acquireForDeletion(
   task: Task,
   deps: Pick<Limits, "acquire"> & Pick<Runtime, "stopping">,
 ): Promise<Permit | Denial> {

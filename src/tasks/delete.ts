@@ -165,7 +165,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
     case "none": {
       // The service asked for patience: the task waits for another turn, and reads its guard anew.
       if (doubt.kind === "throttled" && entry.sends === 1) {
-        await deps.journal.notSent(task, claimant, "answer");
+        await deps.journal.takeBack(task, claimant, "answer");
         return stepAgainSoon(await deps.nowMs());
       }
       const { name } = check.syncJob;

@@ -40,9 +40,9 @@ export interface FeedEvidence extends Attribution {
    * or, without a baseline, it does not say that it began well before the start.
    */
   readonly untoldSeen: boolean;
-  /** True when an activity appeared since the baseline that, as far as is mapped, may be its. */
+  /** True when an activity appeared that, as far as is mapped, may be of this start. */
   readonly grew: boolean;
-  /** What grew whose sync job the mapping does not name, or cannot read: any may be its. */
+  /** New activities whose sync job cannot be read: any may be of this start. */
   readonly unnamed: readonly SeenItem[];
   /**
    * Conflicts since the baseline, of this sync job where the mapping says so; undefined: unknown.
@@ -184,7 +184,7 @@ async function attribute(
     taskId: task.id,
     sentAtMs,
     acceptedByMs: acceptedByMs(entry, lookedForUntilMs(task, entry, deps)),
-    isAnswered: entry.confirmedAtMs !== undefined && entry.doubt === undefined,
+    isOnlyRequestAnswered: entry.confirmedAtMs !== undefined && entry.doubt === undefined,
   };
   return attributeTo(start, activities, attributed);
 }

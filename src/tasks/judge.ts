@@ -7,32 +7,32 @@ import type { ServiceError } from "../service/service-error.ts";
 import type { StartDoubt } from "../store/start-entry.ts";
 
 /**
- * What to do after a failure. `retry`: one attempt spent. `defer`: denied for now, none spent.
+ * What to do after a failure; not the policy's `onUnknown`. `end`: the task has ended. `retry`: one attempt spent. `defer`: denied for now, none spent.
  * `verify`: it may have happened. `resume`: this process stopped; the task goes on.
  */
-export type FailureStep = "give-up" | "retry" | "defer" | "verify" | "resume";
+export type AfterFailure = "end" | "retry" | "defer" | "verify" | "resume";
 
-/** `start`: run and activate. `repeatable`: poll and apply. */
+/** `repeatable`: poll and apply. */
 interface Meaning {
-  readonly start: FailureStep;
-  readonly delete: FailureStep;
-  readonly repeatable: FailureStep;
+  readonly runOrActivate: AfterFailure;
+  readonly delete: AfterFailure;
+  readonly repeatable: AfterFailure;
   /** Of the outcome, unless the start was verified (verify.ts). */
   readonly reason: OutcomeReason;
 }
 
-const all = (action: FailureStep) => ({ start: action, delete: action, repeatable: action });
-const refused = { ...all("give-up"), reason: "refused" } as const;
+const all = (next: AfterFailure) => ({ runOrActivate: next, delete: next, repeatable: next });
+const refused = { ...all("end"), reason: "refused" } as const;
 /** The token, or its rights: what is asked for does not matter. */
-const noAccess = { ...all("give-up"), reason: "no-access" } as const;
+const noAccess = { ...all("end"), reason: "no-access" } as const;
 /** An undocumented answer may follow a start that happened (service-interface §7). */
-const verified = { start: "verify", delete: "verify", repeatable: "give-up" } as const;
-const ambiguous = { start: "verify", delete: "verify", repeatable: "retry" } as const;
+const verified = { runOrActivate: "verify", delete: "verify", repeatable: "end" } as const;
+const ambiguous = { runOrActivate: "verify", delete: "verify", repeatable: "retry" } as const;
 
 const table: Readonly<Record<ErrorKind | "throttled-503", Meaning>> = {
   "bad-request": refused,
   // Documented for a deletion only. A start may have met a proxy, or failed after its effect.
-  "not-found": { ...refused, start: "verify" },
+  "not-found": { ...refused, runOrActivate: "verify" },
   unauthorized: noAccess,
   forbidden: noAccess,
   throttled: { ...all("defer"), reason: "throttled" },
@@ -44,11 +44,11 @@ const table: Readonly<Record<ErrorKind | "throttled-503", Meaning>> = {
   "answer-lost": { ...ambiguous, reason: "answer-lost" },
   // An unreadable 2xx, a redirect, a 1xx without an end: a failure after the effect looks the same.
   contract: { ...verified, reason: "bad-answer" },
-  paging: { ...all("give-up"), reason: "bad-answer" },
+  paging: { ...all("end"), reason: "bad-answer" },
   cancelled: { ...all("resume"), reason: "crashed" },
 };
 
-const columns = { run: "start", activate: "start", delete: "delete", apply: "repeatable", poll: "repeatable" } as const;
+const columns = { run: "runOrActivate", activate: "runOrActivate", delete: "delete", apply: "repeatable", poll: "repeatable" } as const;
 
 /** The reason of an outcome whose last failure was of this kind. */
 export function reasonOf(kind: ErrorKind): OutcomeReason {
@@ -64,8 +64,8 @@ export function doubtOf(kind: ErrorKind): Exclude<StartDoubt["kind"], "crash"> {
 type Failure = Pick<ServiceError, "kind" | "sent"> & Partial<Pick<ServiceError, "status">>;
 
 /** Judges a failure. What this process cut off is as unknown as what the network cut off. */
-export function judge({ kind, sent, status }: Failure, task: TaskKind): FailureStep {
+export function judge({ kind, sent, status }: Failure, task: TaskKind): AfterFailure {
   const column = columns[task];
-  const action = table[kind === "throttled" && status === 503 ? "throttled-503" : kind][column];
-  return action === "resume" && sent === "maybe" && column !== "repeatable" ? "verify" : action;
+  const next = table[kind === "throttled" && status === 503 ? "throttled-503" : kind][column];
+  return next === "resume" && sent === "maybe" && column !== "repeatable" ? "verify" : next;
 }

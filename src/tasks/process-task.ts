@@ -51,8 +51,8 @@ export interface ProcessDependencies
 
 /** The snooze while Redis is out of reach. */
 const redisSnoozeMs = 2_000;
-/** The shortest and the longest snooze while this replica does not know the policy or service. */
-const unknownSnoozesMs = [2_000, 15_000] as const;
+/** The shortest and the longest snooze while this replica has not loaded the policy or service. */
+const notLoadedSnoozesMs = [2_000, 15_000] as const;
 /** The snooze after a superseded ending: another worker is or was at work on the task. */
 const supersededSnoozeMs = 1_000;
 /** Between the attempts of a task. Full jitter spreads tasks that failed together. */
@@ -86,11 +86,11 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
 
 /** Takes the next step: on the fast path if possible, else by the task's kind. */
 async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult> {
-  // This process has an answer that Redis lacks: nothing may be decided before it is written.
-  const isAnswerKept = [task.id, activationId(task.id)].some((id) => deps.keptWrites.keeps(id));
-  if (isAnswerKept) return stepAgainSoon(await deps.nowMs());
-  const unknown = await snoozeWhileUnknown(task, deps);
-  if (unknown !== undefined) return unknown;
+  // This process knows what Redis lacks of a request: nothing may be decided before it is written.
+  const isWriteKept = [task.id, activationId(task.id)].some((id) => deps.keptWrites.keeps(id));
+  if (isWriteKept) return stepAgainSoon(await deps.nowMs());
+  const notLoaded = await snoozeUntilLoaded(task, deps);
+  if (notLoaded !== undefined) return notLoaded;
   const claimant = randomUUID();
   switch (task.kind) {
     case "run":
@@ -122,7 +122,7 @@ async function stepStart(
   if (cancelled !== undefined) return cancelled;
   const { state, claimedAtMs } = claim.entry;
   if (state === "claimed" && claimedAtMs - task.slotMs > punctualMs && !isFromMasks(task)) {
-    // What never starts must not hold the sync job, from which others start.
+    // Also before the lease: what is never sent must not keep other tasks from this sync job.
     const fence = await deps.checkFence(task);
     if (fence === "undecided") return stepAgainSoon(await deps.nowMs());
     if (fence === "loss") return endLostStart(claim.claimant);
@@ -138,7 +138,7 @@ async function stepStart(
  * removed, and a file may be away for a moment. It is left to workers with newer policies as long
  * as one lives.
  */
-async function snoozeWhileUnknown(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
+async function snoozeUntilLoaded(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
   const policy = deps.policy(task.policy);
   const isAsked = task.guard !== undefined || (policy !== undefined && asksFor(policy, task));
   if (isAsked && deps.service(task.service) !== undefined) return undefined;
@@ -149,7 +149,7 @@ async function snoozeWhileUnknown(task: Task, deps: ProcessDependencies): Promis
   const isLeft = isYoung || (await deps.hasNewerWorker?.()) === true;
   // A cancelled one needs no policy to end.
   if (!isLeft || (await deps.journal.readCancelled(task.id)) !== undefined) return undefined;
-  const [shortestMs, longestMs] = unknownSnoozesMs;
+  const [shortestMs, longestMs] = notLoadedSnoozesMs;
   return snooze(nowMs + Math.max(shortestMs, Math.min(Math.ceil(youngMs / 20), longestMs)));
 }
 
@@ -170,7 +170,7 @@ async function toVerdict(task: Task, result: StepResult, work: Work): Promise<Ve
     default:
       return result.ending === undefined
         ? endWithoutOutcome(task, work)
-        : conclude(task, result.ending, work, complete);
+        : finishAndAnswer(task, result.ending, work, complete);
   }
 }
 
@@ -185,7 +185,7 @@ async function retryOrFail(
   } = work;
   const afterMs = Math.max(result.afterMs, backoffMs(attemptBackoff, attempt));
   const isLast = attempt >= attemptsMax || (await deps.nowMs()) + afterMs > task.startByMs;
-  if (isLast) return conclude(task, result.ending, work, fail);
+  if (isLast) return finishAndAnswer(task, result.ending, work, fail);
   const { reason, detail } = result.ending;
   deps.log.warn("task.retried", { policy: task.policy, taskId: task.id, attempt, afterMs, reason, detail });
   return retry(afterMs, reason);
@@ -199,7 +199,7 @@ async function endWithoutOutcome(task: Task, { deps, recorder }: Work): Promise<
 }
 
 /** Ends the task with this verdict, or lets it step again when its ending is superseded. */
-async function conclude(
+async function finishAndAnswer(
   task: Task,
   ending: TaskEnding,
   { deps, recorder, attempt: { attempt: attempts } }: Work,

@@ -6,8 +6,10 @@
 //          ├─ a good answer ─▶ follow ─▶ outcome
 //          └─ in doubt ─▶ verify in the feeds
 //               ├─ confirmed ─▶ follow
-//               └─ nothing in time ─▶ unknown (with onUnknown: retry: sent again first);
-//                  with follow.appearsWithin: sent once more, then not-started
+//               ├─ none that is surely its own, in time ─▶ unknown
+//               │  (onUnknown: retry: sent again first; follow.appearsWithin: sent once more,
+//               │  then not-started)
+//               └─ onUnknown: give-up ─▶ unknown at once
 //
 // * Not with `follow.until: accepted`, where the answer is the end: the journal notes the feed's
 // sequence instead. Such a run usually takes the fast path (send-start.ts). With
@@ -117,10 +119,7 @@ async function startFromBaseline(
   const readyAtMs = await deps.journal.noteReady(task.id);
   // A start that has waited longer for its turn takes a walk of the last two minutes.
   const sinceMs = Math.max(readyAtMs, nowMs - baselineOldMs);
-  const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, {
-    readyAtMs: sinceMs,
-    follow: policy.follow,
-  });
+  const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { sinceMs, follow: policy.follow });
   // Workers or Redis were away meanwhile, or its clock was set: the wait begins anew.
   const isOld = !isTaken && Math.abs(nowMs - readyAtMs) > baselineOldMs;
   if (isOld) {

@@ -1,8 +1,8 @@
 // The one request of a run, activate or delete task: permission, request, answer, in single steps
 // or on the fast path. Called by the steps of these kinds. Sent once a task. Again only when the
-// request surely started nothing (it stayed on this machine, or was answered 429 or 503 with
-// Retry-After), the policy says `onUnknown: retry`, or `follow.appearsWithin` shows that the start
-// did not happen (verify.ts).
+// request surely started nothing (it stayed on this machine, or was answered 429, or 503 with
+// Retry-After unless it was a DELETE), the policy says `onUnknown: retry`, or
+// `follow.appearsWithin` shows that the start did not happen (verify.ts).
 
 import { needsBaseline, type Policy } from "../config/policy-set.ts";
 import { createDeadline, systemClock } from "../core/clock.ts";
@@ -13,7 +13,7 @@ import type { DeleteResult, StartOptions, SyncService } from "../service/client.
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Permission } from "../store/start-entry.ts";
-import { acquireAfterGuard, deferAfter, deferByLimiter } from "./defer.ts";
+import { acquireForDeletion, deferAfter, deferByLimiter } from "./defer.ts";
 import { receivedByMs } from "./evidence.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { doubtOf, judge, reasonOf } from "./judge.ts";
@@ -25,7 +25,7 @@ interface StartRequest {
   readonly deps: StartDependencies;
   readonly claimant: string;
   readonly endsByAnswer: boolean;
-  /** Since when what must be read before it is read; undefined: just now. */
+  /** Since when nothing but the baseline stands before the request; undefined: just now. */
   readonly readyAtMs?: number | undefined;
 }
 
@@ -122,7 +122,7 @@ async function askAndSend(
   { service, sends, ask }: NthRequest,
 ): Promise<StepResult | "too-late" | "loss"> {
   const { claimant, entry } = claim;
-  const permit = task.kind === "delete" ? await acquireAfterGuard(task, deps) : undefined;
+  const permit = task.kind === "delete" ? await acquireForDeletion(task, deps) : undefined;
   if (permit !== undefined && isDenied(permit)) {
     const nowMs = await deps.nowMs();
     return sends > 1 ? snooze(nowMs + permit.waitMs) : deferByLimiter(task, permit, { nowMs, claimant });
@@ -135,7 +135,7 @@ async function askAndSend(
     if (permission === "too-late" || permission === "loss") return permission;
     const sentAtMs = await deps.nowMs().catch(async (error: unknown) => {
       // In an outage the journal keeps this, and writes it when Redis is back.
-      if (permission === "permitted") await deps.journal.notSent(task, claimant).catch(() => {});
+      if (permission === "permitted") await deps.journal.takeBack(task, claimant).catch(() => {});
       throw error;
     });
     if (permission !== "permitted") return stepAgainSoon(sentAtMs);
@@ -283,14 +283,14 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
   if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneAfter(sends), sending);
   const refused = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
   const ending = { ...refused, detail: error.message };
-  const action = judge(error, task.kind);
-  if (action === "verify") return noteInDoubt(task, error, { deps, atMs });
-  if (action === "give-up") {
+  const next = judge(error, task.kind);
+  if (next === "verify") return noteInDoubt(task, error, { deps, atMs });
+  if (next === "end") {
     // After more than one request, this refusal says nothing about the earlier ones.
     return sends === 1 ? complete({ ...ending, from: { state: "sending", claimant } }) : snooze(sentAtMs + 1_000);
   }
-  await deps.journal.notSent(task, claimant, error.sent === "no" ? "sender" : "answer");
-  switch (action) {
+  await deps.journal.takeBack(task, claimant, error.sent === "no" ? "sender" : "answer");
+  switch (next) {
     case "retry":
       if (sends > 1) return snooze(sentAtMs + sentAgainMs);
       return retry(500, { ...ending, from: { state: "claimed", claimant } });

@@ -95,9 +95,9 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEn
     const detail = `${failed.length} of ${describeActivities(judged.length)} did not succeed, and they may be of another start`;
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
-  const untold = judged.find(({ unread }) => unread?.includes("succeeded"));
-  if (untold !== undefined) {
-    const detail = `${describeActivities(judged.length)} finished, and whether ${untold.label ?? untold.id} succeeded cannot be read`;
+  const successUnread = judged.find(({ unread }) => unread?.includes("succeeded"));
+  if (successUnread !== undefined) {
+    const detail = `${describeActivities(judged.length)} finished, and whether ${successUnread.label ?? successUnread.id} succeeded cannot be read`;
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
   return judgeConflicts(follow, evidence, isSure ? "direct" : "inferred");
@@ -139,8 +139,7 @@ function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
   const judged = judgedInQuiet(evidence).filter(({ finished }) => finished !== false);
   const bad = judged.filter(({ succeeded }) => succeeded === false);
   const failed = bad.find(({ finished }) => finished === true) ?? bad[0];
-  const untold = judged.find(({ unread }) => unread?.includes("succeeded"));
-  const one = failed ?? untold;
+  const one = failed ?? judged.find(({ unread }) => unread?.includes("succeeded"));
   if (one === undefined) return undefined;
   const name = one.label ?? one.id;
   const what = failed === undefined ? `whether ${name} succeeded cannot be read` : `${name} did not succeed`;
@@ -169,12 +168,12 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
   }
   const whose =
     confidence === "ambiguous" ? ", perhaps of another start too" : others > 0 ? `; ${others} more are of others` : "";
-  const isTold = judgedOf(evidence).every(isEndTold);
+  const isKnown = judgedOf(evidence).every(isSuccessKnown);
   const detail = isFinished(evidence)
-    ? `${describeActivities(ours.length)} finished${isTold ? "" : ", success is assumed"}${whose}`
+    ? `${describeActivities(ours.length)} finished${isKnown ? "" : ", success is assumed"}${whose}`
     : "the activities grew and then stayed quiet";
   const ending = { status: "succeeded", reason: "completed", detail, newConflicts, ...counts } as const;
-  return { ...ending, evidence: isTold ? kind : "inferred" };
+  return { ...ending, evidence: isKnown ? kind : "inferred" };
 }
 
 function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
@@ -245,16 +244,16 @@ function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
   const possible = isSure ? ours : [...ours, ...mayBeOurs];
   if (!isSure && possible.some(({ finished }) => finished === true))
     return "an activity finished that may be of it or of another start";
-  const untold = possible.find(isEndUnread);
+  const endUnread = possible.find(isEndUnread);
   const goesOn = isSure && possible.some((item) => item.finished !== true && !isEndUnread(item));
-  if (untold !== undefined && !goesOn) return `whether ${untold.label ?? untold.id} finished cannot be read`;
+  if (endUnread !== undefined && !goesOn) return `whether ${endUnread.label ?? endUnread.id} finished cannot be read`;
   // By the service's clock these are not its own, and no start in flight has them.
   if (possible.length === 0 && others > 0 && rivals === 0) return whatWasSeen(evidence);
   return untoldWhy;
 }
 
 /** False where the mapping, or the item, says nothing of success: then it is assumed. */
-function isEndTold({ succeeded }: SeenItem): boolean {
+function isSuccessKnown({ succeeded }: SeenItem): boolean {
   return succeeded !== undefined;
 }
 

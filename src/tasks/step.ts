@@ -53,7 +53,7 @@ export interface TaskEnding {
 
 /** A start as a step finds it in the journal: claimed by this step, or further. */
 export interface Claim {
-  /** The id of this step in the journal. */
+  /** The id of this step; in the journal only where it got the claim. */
   readonly claimant: string;
   readonly entry: StartEntry;
 }

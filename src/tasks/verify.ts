@@ -1,7 +1,9 @@
 // Verification: did a start in doubt happen? Looks for its activities in the feeds.
 //
-//   an activity of it ─▶ confirmed, followed on     nothing in time ─▶ unknown, with the evidence (with onUnknown: retry: sent again first)
-//                                                   └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
+//   an activity of it ─▶ confirmed, followed on
+//   none that is surely its own, in time ─▶ unknown, with the evidence (onUnknown: retry: sent
+//     │                                     again first; onUnknown: give-up: not looked for)
+//     └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
 //
 // Absence proves `not-started` only where the operator states how late an activity can be
 // (`follow.appearsWithin`) and the lists were read right before the start. Else only send-start.ts
@@ -101,9 +103,9 @@ export async function verifyStart(
   const deniedUntilMs = await noteDenied(task, deps, { nowMs, deniedUntilMs: entry.deniedUntilMs });
   // Patience starts with the first check that could have been final: all workers may have been down
   // for hours before it. Time of denied reads does not count, up to the run's deadline.
-  const sinceMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.noteWindowOver(task.id, nowMs);
-  const readableAtMs = Math.max(sinceMs, Math.min(deniedUntilMs, sentAtMs + policy.follow.deadlineMs));
-  const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
+  const windowOverAtMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.noteWindowOver(task.id, nowMs);
+  const patientFromMs = Math.max(windowOverAtMs, Math.min(deniedUntilMs, sentAtMs + policy.follow.deadlineMs));
+  const patientUntilMs = patientFromMs + policy.follow.unreadableForMs;
   if (mayYetAppear(appeared, window, { nowMs, patientUntilMs })) {
     if (window.provesAbsence && nowMs >= window.untilMs)
       await deps.feeds.wantWhole(feedOf(task, "activities"), window.untilMs);

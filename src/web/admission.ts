@@ -104,7 +104,8 @@ export function admitCallers(parts: AdmissionParts): MiddlewareHandler<WebEnv> {
   };
 }
 
-function isSafe(c: Context<WebEnv>): boolean {
+/** Whether a request changes nothing. */
+export function isSafe(c: Context<WebEnv>): boolean {
   return c.req.method === "GET" || c.req.method === "HEAD";
 }
 

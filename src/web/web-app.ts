@@ -19,6 +19,7 @@ import {
   isCaller,
   nameOf,
   recordRefusals,
+  isSafe,
 } from "./admission.ts";
 import { AnswerCache } from "./answer-cache.ts";
 import { addApi } from "./api/routes.ts";
@@ -36,7 +37,7 @@ import { meterAnswers, type WebMeter } from "./web-meter.ts";
 
 /** What the application needs. */
 export interface WebParts extends AdmissionParts {
-  /** Where to look now: with the policies in force. */
+  /** What to read from now, with the policies in force. */
   readonly context: () => QueryContext;
   readonly live: LiveHub;
   /** Nothing is counted without it. */
@@ -45,7 +46,7 @@ export interface WebParts extends AdmissionParts {
   readonly load: LoadOptions;
 }
 
-/** Makes what the application reads by. */
+/** Makes the cache of answers, one for each server. */
 export function createAnswerCache({ clock, meter }: Pick<WebParts, "clock" | "meter">): AnswerCache {
   return new AnswerCache(clock, () => meter?.read());
 }
@@ -53,7 +54,7 @@ export function createAnswerCache({ clock, meter }: Pick<WebParts, "clock" | "me
 /** Builds the application. */
 export function createWebApp(parts: WebParts, cache = createAnswerCache(parts)): Hono<WebEnv> {
   const app = new Hono<WebEnv>();
-  // Open pages fetch themselves again then, so the cache is emptied with it.
+  // Open pages fetch themselves again then, so the cache is emptied before.
   parts.live.beforeChange((isUrgent) => cache.mayTell(isUrgent));
   if (parts.meter !== undefined) app.use(meterAnswers(parts.meter, parts.clock));
   app.onError((error, c) => answerError(c, error, parts.log));
@@ -64,7 +65,7 @@ export function createWebApp(parts: WebParts, cache = createAnswerCache(parts)):
     c.header("cache-control", "no-cache");
     await next();
   });
-  app.use(secureHeaders(headers));
+  app.use(secureHeaders(securityHeaders));
   if (parts.access === undefined) app.use(checkHost);
   addAssets(app);
   app.use(recordRefusals(parts), admitCallers(parts));
@@ -78,7 +79,7 @@ export function createWebApp(parts: WebParts, cache = createAnswerCache(parts)):
     c.set("acting", { context, caller, by: byOf(c, caller, parts.log), refuse, load: parts.load });
     await next();
     // Those who changed something see it on their next page.
-    if (!["GET", "HEAD"].includes(c.req.method)) cache.forget();
+    if (!isSafe(c)) cache.forget();
     return undefined;
   });
   app.get("/events", (c) => {
@@ -97,7 +98,7 @@ function byOf(c: Context<WebEnv>, { name: actor }: Caller, log: EventLog): Actin
   return (reason) => ({ actor, reason, from, warn });
 }
 
-const headers = {
+const securityHeaders = {
   contentSecurityPolicy: {
     defaultSrc: ["'none'"],
     scriptSrc: ["'self'"],
@@ -149,7 +150,7 @@ function answerError(c: Context<WebEnv>, error: Error, log: EventLog): Response 
   if (isRedisOutage(error)) {
     // Without a caller only a sign-out was let in that could be done.
     const mayChange = c.get("caller") !== undefined || c.req.path === "/sign-out";
-    const isChange = !["GET", "HEAD"].includes(c.req.method) && mayChange;
+    const isChange = !isSafe(c) && mayChange;
     const told = isChange ? outOfReachInChange : outOfReach;
     return answerAs(c, { status: 503, name: "redis-out-of-reach", title: "Redis is out of reach", ...told });
   }

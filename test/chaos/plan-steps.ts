@@ -31,7 +31,7 @@ const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
     lostAnswers,
     { kind: "429", operation: "GetActivities", every: 1, times: 12, retryAfterSeconds: 3 },
   ],
-  notSent: [{ kind: "429", operation: "RunSyncJob", every: 2, times: 4 }],
+  takeBack: [{ kind: "429", operation: "RunSyncJob", every: 2, times: 4 }],
   // Longer than what was read before the start is good for. Twice: a busy machine may not hear one.
   forgetReady: [{ kind: "503", operation: "RunSyncJob", key: "11", times: 2, retryAfterSeconds: 31 }],
   // Not found where it would have to be by then.

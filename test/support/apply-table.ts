@@ -31,7 +31,7 @@ const putMeaning: Readonly<Record<Exclude<PutFailure, "not-done" | "in-doubt">, 
 };
 
 const verdicts = {
-  "give-up": giveUp,
+  end: giveUp,
   retry: "later again",
   verify: "later again",
   defer: "wait",

@@ -44,7 +44,7 @@ const rows: readonly Row[] = [
 ];
 
 const meaning = {
-  "give-up": giveUp,
+  end: giveUp,
   retry: "later again",
   defer: "wait",
   verify: "verify",

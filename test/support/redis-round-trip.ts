@@ -189,7 +189,7 @@ export async function useSinks({ store, target, connections, log }: Fixture): Pr
   const failed = new FailedTasks(store);
   const failure = testOutcome({ taskId: "nightly__run__42__1", status: "failed" });
   await failed.beginReplay(failure, 1);
-  await failed.claim(failure);
+  await failed.takeOff(failure);
   await failed.all();
   const changes = new Changes(store);
   const change = { actor: "me", what: "pause", subject: "all policies", reason: null, before: null, after: null };

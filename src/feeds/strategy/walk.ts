@@ -61,7 +61,7 @@ const cheapWalks = { tail: walkTail, head: walkHead, ends: walkEnds } as const;
 export async function walkList(known: ListKnowledge, tools: WalkTools): Promise<WalkReport> {
   const choice = chooseWalk(known, tools.nowMs, tools.limits);
   const begun = known.underway ?? freshWalk(tools.nowMs, await tools.seq());
-  if (choice.kind === "whole") return { ...(await whole(known, begun, tools)), because: choice.because };
+  if (choice.kind === "whole") return { ...(await finishWhole(known, begun, tools)), because: choice.because };
   const { kind } = choice;
   // Saved before a walk from the front: if it breaks off, the next walk reads the whole list.
   const noteWholeDue = () => tools.save({ ...known, underway: { ...begun, restarts: 1 } });
@@ -75,7 +75,7 @@ export async function walkList(known: ListKnowledge, tools: WalkTools): Promise<
     const before = seen.disproved ? giveUp(known, tools.nowMs) : known;
     // Items that the cheap walk found count as new in the whole walk, too.
     const counting = withNovelties(tools, (novelty, id) => (novelty === "again" && found.delete(id) ? "new" : novelty));
-    const report = await whole(before, begun, counting);
+    const report = await finishWhole(before, begun, counting);
     return { ...report, because: seen.broken, ...(seen.disproved ? { demoted: costlyReasons[seen.broken] } : {}) };
   }
   const learned = learn(noteWalk(known, seen, kind), seen.trail, tools.nowMs, tools.limits);
@@ -83,7 +83,7 @@ export async function walkList(known: ListKnowledge, tools: WalkTools): Promise<
   return { kind, known: learned, sinceMs: tools.nowMs };
 }
 
-/** The same parts with another view of each item's novelty. */
+/** The same tools; `see` says how each item's novelty counts. */
 function withNovelties(tools: WalkTools, see: (novelty: Novelty, id: string) => Novelty): WalkTools {
   const takeIn: ItemStore["takeIn"] = async (page, checkpoint) =>
     (await tools.takeIn(page, checkpoint))?.map((novelty, index) => see(novelty, page.items[index]?.id ?? ""));
@@ -99,7 +99,7 @@ function openOf({ openFrom, openFirst, openToEnd, openToFront }: Omit<PagesSeen,
   return { openFrom, openFirst, openToEnd, openToFront };
 }
 
-async function whole(before: ListKnowledge, begun: UnderwayWalk, tools: WalkTools): Promise<WalkReport> {
+async function finishWhole(before: ListKnowledge, begun: UnderwayWalk, tools: WalkTools): Promise<WalkReport> {
   const walk = await walkWhole(before, begun, tools);
   const { startedAtMs, pages, items, lastPage, trail } = walk;
   const read = { ...before, wholeAtMs: startedAtMs, pages, items, lastPage, ...openOf(walk), underway: null };
@@ -132,11 +132,11 @@ interface CheapResult extends PagesSeen {
 /** Reads a list that grows at its end: from the earliest open page, or the last one, on. */
 async function walkTail(known: ListKnowledge, tools: CheapWalkTools): Promise<CheapResult> {
   // Too many to read each time: whole walks read them.
-  const isLeft = leavesOut(known);
-  const from = isLeft ? known.lastPage : (known.openFrom ?? known.lastPage);
+  const skipsOpenPages = leavesOut(known);
+  const from = skipsOpenPages ? known.lastPage : (known.openFrom ?? known.lastPage);
   if (from === null) return { ...nothingSeen, broken: "last-page-unknown" };
   let seen: CheapResult = { ...nothingSeen, lastPage: known.lastPage };
-  let isOpenFound = isLeft || known.openFirst === null;
+  let isOpenFound = skipsOpenPages || known.openFirst === null;
   try {
     for await (const page of tools.list.pages(from)) {
       // The page continues known items only if its first item is known: a deletion may have moved
@@ -154,7 +154,7 @@ async function walkTail(known: ListKnowledge, tools: CheapWalkTools): Promise<Ch
   if (!fits("tail", seen.trail)) return { ...seen, broken: "order-lost", disproved: true };
   // A deletion may have moved it before the pages that were read.
   if (!isOpenFound) return { ...seen, broken: "open-item-moved" };
-  if (!isLeft) return seen;
+  if (!skipsOpenPages) return seen;
   return { ...seen, ...openOf(known), openToEnd: known.openToEnd + Math.max(seen.pages - 1, 0) };
 }
 

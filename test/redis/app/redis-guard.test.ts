@@ -129,7 +129,7 @@ describe("a Redis that is as it should be", () => {
       () => told.mock.calls.length,
       (calls) => calls > 0,
     );
-    expect([rare.losses, told.mock.calls.length]).toEqual([1, 1]);
+    expect([rare.changes, told.mock.calls.length]).toEqual([1, 1]);
   });
 
   it("that stops answering makes it unready, and ready again", async () => {

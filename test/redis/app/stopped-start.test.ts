@@ -16,7 +16,7 @@ it("opens no port of the role web after its stop", async () => {
   const log = new TestLog();
   const port = await freePort();
   const address = { host: "127.0.0.1", port, tokens: undefined, auth: undefined, isReadOnly: false };
-  const surroundings = { context: web.parts.context, guard: { losses: 0 }, variables: {}, log };
+  const surroundings = { context: web.parts.context, guard: { changes: 0 }, variables: {}, log };
   const part = createWeb({ ...address, checks: policyChecks }, surroundings);
   const starting = part.start();
   await part.stop();

@@ -69,7 +69,7 @@ describe("a Redis Cluster", () => {
   it("does everything that Syncline needs, with all keys in one slot", async () => {
     await useEverything(fixture);
     await expect.poll(() => fixture.guard.reasons()).toEqual([]);
-    await expect.poll(() => fixture.guard.watch.reachReplica(0)).toBe(true);
+    await expect.poll(() => fixture.guard.watch.reachReplicas(0)).toBe(true);
   });
 
   it("keeps no connection of what has stopped", async () => {

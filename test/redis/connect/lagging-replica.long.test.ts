@@ -81,8 +81,8 @@ describe("a replica that lags behind unnoticed", () => {
   it("does not count where Redis lacks the intent, as behind another master", async () => {
     await mayAskAgain();
     const known = Number(await fixture.store.redis.hget(`${prefix}:watch`, "intents"));
-    await expect.poll(() => fixture.guard.watch.reachReplica(known)).toBe(true);
-    expect(await fixture.guard.watch.reachReplica(known + 1)).toBe(false);
+    await expect.poll(() => fixture.guard.watch.reachReplicas(known)).toBe(true);
+    expect(await fixture.guard.watch.reachReplicas(known + 1)).toBe(false);
   });
 
   it("keeps a start back also when the connection breaks while it is waited for", async () => {

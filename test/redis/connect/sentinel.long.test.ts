@@ -82,7 +82,7 @@ describe("Redis behind Sentinels", () => {
 
   it("lets a request go out only when the replicas have its intent", async () => {
     expect(fixture.guard.watch.needsReplica).toBe(true);
-    await expect.poll(() => fixture.guard.watch.reachReplica(0)).toBe(true);
+    await expect.poll(() => fixture.guard.watch.reachReplicas(0)).toBe(true);
   });
 
   it("holds up starts in a planned failover, and loses none of them", async () => {

@@ -34,7 +34,7 @@ describe("a connection that went silent while commands are under way", () => {
     for (const task of ["known", "frozen"]) await journal.claim(task, "me");
     // Redis must know the scripts before: else the first it hears of them is their hash.
     expect(await ask("known")).toBe("permitted");
-    await journal.notSent(journalTask("known"), "me");
+    await journal.takeBack(journalTask("known"), "me");
     process.kill(server.pid, "SIGSTOP");
     // The connection is given up after a silence that began before the request.
     const silence = store.redis.ping().catch(() => {});

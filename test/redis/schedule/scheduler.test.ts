@@ -23,10 +23,10 @@ function replica(
   enqueue: (tasks: readonly Task[]) => Promise<void>,
   {
     pauses = async () => [],
-    losses,
+    redisChanges,
     lossesSince = async () => [],
     log = silentLog,
-  }: Partial<Pick<SchedulerOptions, "pauses" | "losses" | "lossesSince" | "log">> = {},
+  }: Partial<Pick<SchedulerOptions, "pauses" | "redisChanges" | "lossesSince" | "log">> = {},
 ) {
   const onTestTime: SlotLedgerPort = {
     nowMs: async () => clock.nowMs,
@@ -41,7 +41,7 @@ function replica(
     policy,
     testPolicy({ name: `${policy.name}-too`, schedule: { kind: "every", everyMs: 600_000, spreadMs: 0 } }),
   ];
-  const some = losses === undefined ? { policies: [policy] } : { policies, losses };
+  const some = redisChanges === undefined ? { policies: [policy] } : { policies, redisChanges };
   return new Scheduler({ ...some, ledger: onTestTime, enqueue, pauses, lossesSince, log });
 }
 
@@ -270,7 +270,7 @@ describe("the scheduler", () => {
     const enqueue = async (tasks: readonly Task[]) => {
       queued.push(...tasks.map(({ policy: name, slotMs }) => `${name} ${(slotMs - start) / 1_000}`));
     };
-    const one = replica(policy, clock, enqueue, { losses: () => losses });
+    const one = replica(policy, clock, enqueue, { redisChanges: () => losses });
     await one.runOnce();
     await store.redis.del(store.key("watermarks"), store.key("schedules"), store.key("kept-since"));
     if (isTold) losses += 1;

@@ -36,7 +36,7 @@ it("a remembered list says what one that is read anew says, whatever came betwee
     const listed = await new FailedTasks(store).all();
     expect(await remembered.all()).toEqual(listed);
     const one = listed[random.integer(0, listed.length)]?.outcome;
-    if (one !== undefined && random.integer(0, 3) === 0) expect(await new FailedTasks(store).claim(one)).toBe(true);
+    if (one !== undefined && random.integer(0, 3) === 0) expect(await new FailedTasks(store).takeOff(one)).toBe(true);
   }
   const listed = await remembered.all();
   expect(listed.map(({ isMended }) => isMended)).toEqual(expect.arrayContaining([true, false]));

@@ -120,8 +120,8 @@ it("a Redis that went back a minute counts as another one: its writes are lost",
   await expect.poll(() => redisTimeMs(store)).toBeGreaterThan(begunMs);
   const nowMs = await redisTimeMs(store);
   await note({ stamp: nowMs - 60_000 });
-  const { isAnother, losses } = await watch.check();
-  expect(isAnother).toBe(true);
+  const { beganTerm, losses } = await watch.check();
+  expect(beganTerm).toBe(true);
   expect(losses).toEqual([{ kind: "went-back", fromMs: nowMs - 65_000, untilMs: expect.any(Number) }]);
   expect(losses[0]?.untilMs).toBeGreaterThan(nowMs - 60_000);
   expect(await permission(startByMs)).toBe("undecided");

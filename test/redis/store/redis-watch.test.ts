@@ -51,7 +51,7 @@ afterEach(async () => {
 describe("a Redis that stays the one it was", () => {
   it("delays no start, and stays the same after a restart without loss", async () => {
     const one = await newProcess();
-    expect(await one.watch.check()).toEqual({ isAnother: false, isNewHere: false, losses: [] });
+    expect(await one.watch.check()).toEqual({ beganTerm: false, isOtherTerm: false, losses: [] });
     expect(await ask(one.journal, "a")).toBe("permitted");
     await one.watch.check();
     await server.restart();
@@ -61,8 +61,8 @@ describe("a Redis that stays the one it was", () => {
         (tick) => tick !== undefined,
       ),
     ).toEqual({
-      isAnother: true,
-      isNewHere: true,
+      beganTerm: true,
+      isOtherTerm: true,
       losses: [],
     });
     expect(await ask(one.journal, "b")).toBe("undecided");
@@ -118,7 +118,7 @@ describe("a Redis that lost the newest writes", () => {
     await server.restart(writtenThen);
     const fresh = await newProcess();
     const first = await fresh.watch.check();
-    expect(first).toEqual({ isAnother: true, isNewHere: false, losses: [] });
+    expect(first).toEqual({ beganTerm: true, isOtherTerm: false, losses: [] });
     expect(await ask(fresh.journal, "sent")).toBe("undecided");
     // Time is given to the others to come by; they do not.
     const { losses } = await until(

@@ -73,7 +73,7 @@ describe("taking a permission back", () => {
     await journal.close(task("over"), { isOver: true });
     for (const id of ["answered", "over"]) {
       const before = await journal.entry(id);
-      await journal.notSent(task(id), "me");
+      await journal.takeBack(task(id), "me");
       expect(await journal.entry(id)).toEqual(before);
       await journal.claim(id, "me");
       expect(await journal.beginSending(task(id), "me", intent)).toBe("lost-claim");
@@ -85,7 +85,7 @@ describe("taking a permission back", () => {
     await journal.noteConfirmed(task("mistaken"), "evidence");
     await journal.noteFinishSeen("mistaken", "a");
     await journal.noteOverdue("mistaken", 1_000);
-    await journal.notSent(task("mistaken"), "me");
+    await journal.takeBack(task("mistaken"), "me");
     expect(await inFlight("mistaken")).toEqual([]);
     expect(await journal.entry("mistaken")).toMatchObject({ state: "claimed", sends: 0 });
     await sent("mistaken", "me again");
@@ -104,7 +104,7 @@ describe("taking a permission back", () => {
     ] as const) {
       await journal.noteConfirmed(task(id), "evidence");
       const before = await journal.entry(id);
-      await journal.notSent(task(id), "me", by);
+      await journal.takeBack(task(id), "me", by);
       expect(await journal.entry(id)).toEqual(before);
     }
   });
@@ -112,7 +112,7 @@ describe("taking a permission back", () => {
   it("takes the start out of flight: no activity is given to it", async () => {
     await sent("landed");
     expect(await inFlight("landed")).toEqual(["landed"]);
-    await journal.notSent(task("landed"), "me");
+    await journal.takeBack(task("landed"), "me");
     expect(await inFlight("landed")).toEqual([]);
   });
 
@@ -123,7 +123,7 @@ describe("taking a permission back", () => {
       await journal.beginSending(task(id), "me", intent);
     }
     await journal.beginSendingAgain(task("in-doubt"), "me", { startByMs, sends: 1, sender: "me" });
-    for (const id of ["denied", "in-doubt"]) await journal.notSent(task(id), "me");
+    for (const id of ["denied", "in-doubt"]) await journal.takeBack(task(id), "me");
     expect(await leases.holder(task("denied"))).toBeUndefined();
     expect(await leases.holder(task("in-doubt"))).toBe("in-doubt");
   });
@@ -136,7 +136,7 @@ describe("taking a permission back", () => {
       await journal.beginSending(one, "me", intent);
     }
     for (const one of beside) {
-      await journal.notSent(one, "me");
+      await journal.takeBack(one, "me");
       expect(await leases.holder(one, async () => "pending")).toBe(one.id === "unsent" ? "goes-on" : undefined);
     }
   });
@@ -145,7 +145,7 @@ describe("taking a permission back", () => {
     await sent("patient");
     await journal.noteDeniedUntil("patient", 1_000);
     await journal.noteWindowOver("patient", 1_000);
-    await journal.notSent(task("patient"), "me");
+    await journal.takeBack(task("patient"), "me");
     await sent("patient", "me again");
     expect((await journal.entry("patient"))?.deniedUntilMs).toBeUndefined();
     expect(await journal.noteWindowOver("patient", 2_000)).toBe(2_000);

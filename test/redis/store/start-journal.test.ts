@@ -114,7 +114,7 @@ describe("the start journal", () => {
   it("lets a task send again when its request surely did not leave", async () => {
     await journal.claim("refused", "me");
     await journal.beginSending(task("refused"), "me", farAway);
-    await journal.notSent(task("refused"), "me");
+    await journal.takeBack(task("refused"), "me");
     await journal.claim("refused", "me again");
     expect(await journal.beginSending(task("refused"), "me again", farAway)).toBe("permitted");
   });
@@ -177,7 +177,7 @@ describe("taking a permission back", () => {
     expect(await journal.beginSendingAgain(task("zombie-back"), "heir", { ...again, sender: "zombie" })).toBe(
       "permitted",
     );
-    await journal.notSent(task("zombie-back"), "zombie");
+    await journal.takeBack(task("zombie-back"), "zombie");
     expect(await journal.claim("zombie-back", "third")).toMatchObject({ state: "sending", claimant: "heir", sends: 2 });
   });
 
@@ -185,7 +185,7 @@ describe("taking a permission back", () => {
     await journal.claim("anew", "me");
     await journal.beginSending(task("anew"), "me", farAway);
     await journal.noteDoubt("anew", { kind: "crash", detail: "noticed too early" });
-    await journal.notSent(task("anew"), "me");
+    await journal.takeBack(task("anew"), "me");
     expect(await journal.claim("anew", "me")).toMatchObject({
       state: "claimed",
       sends: 0,
@@ -199,7 +199,7 @@ describe("taking a permission back", () => {
     await journal.claim("second", "me");
     await journal.beginSending(task("second"), "me", farAway);
     await journal.beginSendingAgain(task("second"), "me", { ...again, sender: "me" });
-    await journal.notSent(task("second"), "me");
+    await journal.takeBack(task("second"), "me");
     expect(await journal.claim("second", "me")).toMatchObject({ state: "sending", sends: 1 });
   });
 });
@@ -227,7 +227,7 @@ describe("sending again", () => {
     await journal.claim("changed", "held-up");
     await journal.beginSending(task("changed"), "held-up", farAway);
     const { claimant: sender, sends } = await journal.claim("changed", "frozen");
-    await journal.notSent(task("changed"), "held-up");
+    await journal.takeBack(task("changed"), "held-up");
     await journal.claim("changed", "heir");
     expect(await journal.beginSending(task("changed"), "heir", farAway)).toBe("permitted");
     expect(await journal.beginSendingAgain(task("changed"), "frozen", { ...again, sends, sender })).toBe("lost-claim");
@@ -294,7 +294,7 @@ describe("whose an activity is", () => {
     const one = start("resent-refused", "resent-refused");
     const sentAtMs = await send("resent-refused", "resent-refused");
     await journal.beginSendingAgain(one, "me", { ...again, sender: "me" });
-    await journal.notSent(one, "me");
+    await journal.takeBack(one, "me");
     expect((await journal.attribute(one, [])).inFlight.get(one.id)).toEqual([sentAtMs]);
   });
 
@@ -389,9 +389,9 @@ describe("a permission whose answer does not come, since Redis is frozen", () =>
             ? slow.tryBeginSending(task("frozen"), "me", { startByMs, takesLease: false, notesFeed: false })
             : slow.beginSending(task("frozen"), "me", { startByMs, baseline: "" });
         // Redis must know the scripts before: else the first it hears of them is their hash.
-        await slow.notSent(task("frozen"), "me");
+        await slow.takeBack(task("frozen"), "me");
         await ask();
-        await slow.notSent(task("frozen"), "me");
+        await slow.takeBack(task("frozen"), "me");
         process.kill(server.pid, "SIGSTOP");
         await expect(ask()).rejects.toThrow("timed out");
         process.kill(server.pid, "SIGCONT");

@@ -145,7 +145,7 @@ it.each<[string, string, (run: Run) => Promise<unknown>]>([
   expect(died).toMatchObject(told(`${why}; ${but} the activation before it may have been sent`));
   const takenBack = await outcomeAfter(async ({ send, journal, first }) => {
     await send();
-    await journal.notSent(first, "me");
+    await journal.takeBack(first, "me");
   });
   expect(takenBack).toMatchObject(told(reason === "cancelled" ? `${why}; nothing was sent` : why));
 });

@@ -83,14 +83,14 @@ const follow = { ...testPolicy().follow, ...followWaits, blockedAfterMs: 5 };
 
 /** A start after a baseline of these lists; `entry` as the journal would hold it. */
 async function startAfter(task: Task, lists: Readonly<Partial<Record<List, readonly ItemFacts[]>>>, deps = partsFor()) {
-  const readyAtMs = await redisTimeMs(store);
+  const sinceMs = await redisTimeMs(store);
   for (const list of ["activities", "conflictDetails", "approvals"] as const)
     if (lists[list] !== undefined) await walk(task, list, lists[list]);
-  return startNow(task, deps, readyAtMs);
+  return startNow(task, deps, sinceMs);
 }
 
-async function startNow(task: Task, deps: ProcessDependencies, readyAtMs: number) {
-  const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow });
+async function startNow(task: Task, deps: ProcessDependencies, sinceMs: number) {
+  const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { sinceMs, follow });
   expect([isTaken, isComplete]).toEqual([true, true]);
   await journal.claim(task.id, "me");
   await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline: writeBaseline(baseline) });
@@ -142,11 +142,11 @@ describe("conflicts from before a run", () => {
   it("are not spoken of when the last walk before the start was one of an end", async () => {
     const task = taskOf("end-before");
     await walk(task, "conflictDetails", before);
-    const readyAtMs = (await redisTimeMs(store)) + 1;
-    await expect.poll(() => redisTimeMs(store)).toBeGreaterThan(readyAtMs);
+    const sinceMs = (await redisTimeMs(store)) + 1;
+    await expect.poll(() => redisTimeMs(store)).toBeGreaterThan(sinceMs);
     await walk(task, "activities", []);
     await walk(task, "conflictDetails", [item("4")], false);
-    const { baseline } = await takeBaseline(task, partsFor(), { readyAtMs, follow });
+    const { baseline } = await takeBaseline(task, partsFor(), { sinceMs, follow });
     expect(baseline).not.toHaveProperty("conflictsBefore");
   });
 
@@ -315,11 +315,11 @@ describe("approvals that appeared since a start", () => {
 
   it("are not known, and hold up no start, when the approvals cannot be read", async () => {
     const task = taskOf("unreadable");
-    const readyAtMs = await redisTimeMs(store);
+    const sinceMs = await redisTimeMs(store);
     for (const list of ["activities", "conflictDetails"] as const) await walk(task, list, []);
-    expect((await takeBaseline(task, partsFor(), { readyAtMs, follow })).isTaken).toBe(false);
+    expect((await takeBaseline(task, partsFor(), { sinceMs, follow })).isTaken).toBe(false);
     await book.failWalk(feedOf(task, "approvals"), "server: 500", { beganAtMs: 0, waitMs: 0 });
-    const { baseline, isTaken, isComplete } = await takeBaseline(task, partsFor(), { readyAtMs, follow });
+    const { baseline, isTaken, isComplete } = await takeBaseline(task, partsFor(), { sinceMs, follow });
     expect([isTaken, isComplete, baseline.approvals]).toEqual([true, true, undefined]);
     // Somebody reads them all the same, or nobody would notice when they can be read again.
     expect(await book.waiting(feedOf(task, "approvals"), await redisTimeMs(store))).toBe(1);

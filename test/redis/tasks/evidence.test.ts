@@ -279,7 +279,7 @@ describe("a start taken back and resent by another worker during its verificatio
       deps: partsFor(),
       claim: { claimant: "frozen", entry },
     });
-    await journal.notSent(task, "me");
+    await journal.takeBack(task, "me");
     await journal.claim(task.id, "heir");
     await journal.beginSending(task, "heir", { startByMs: task.startByMs, baseline: "" });
     expect(step).toMatchObject({ verdict: "complete", ending: { status: "unknown" } });
@@ -298,7 +298,7 @@ describe("a start taken back and resent by another worker during its verificatio
     const take = async () => stepRun(task, deps, { claimant: "heir", entry: await journal.claim(task.id, "heir") });
     expect((await take()).verdict).toBe("snooze");
     const step = await take();
-    await journal.notSent(task, "me");
+    await journal.takeBack(task, "me");
     await journal.claim(task.id, "heir");
     await journal.beginSending(task, "heir", { startByMs: task.startByMs, baseline: "" });
     await journal.noteConfirmed(task, "answer");

@@ -97,7 +97,7 @@ describe("a start at once", () => {
 
   it("forgets all of it when the request surely did not leave", async () => {
     await journal.tryBeginSending(task("refused"), "me", plain);
-    await journal.notSent(task("refused"), "me");
+    await journal.takeBack(task("refused"), "me");
     expect(await journal.entry("refused")).toMatchObject({ state: "claimed", sends: 0, knownSeq: undefined });
     expect(await journal.tryBeginSending(task("refused"), "me again", plain)).toEqual(permitted);
   });
@@ -188,7 +188,7 @@ describe("a start at once behind a limiter with limits", () => {
     const watch = new RedisWatch(store);
     watch.mayStart = true;
     await watch.check();
-    watch.reachReplica = () => Promise.reject(new Error("Connection is closed."));
+    watch.reachReplicas = () => Promise.reject(new Error("Connection is closed."));
     const intent = { ...intentAt(limiterOf("cut-off", { concurrencyMax: 1 })), slotMs: plain.startByMs };
     const asked = new StartJournal(store, watch).tryBeginSending(task("cut-off"), "me", intent);
     await expect(asked).rejects.toThrow("Connection is closed.");
@@ -214,7 +214,7 @@ describe("an outcome that is the answer", () => {
 
   it("is untrue of a start taken back, and leaves another task's sync job alone", async () => {
     await journal.tryBeginSending(task("back"), "me", plain);
-    await journal.notSent(task("back"), "me");
+    await journal.takeBack(task("back"), "me");
     await leases.acquire(task("back"), "me");
     expect(await history.record(outcomeOf("back"), answer)).toBe("superseded");
     expect(await leases.holder(task("back"))).toBe("back");

@@ -77,7 +77,7 @@ it("a page of failed tasks goes on where one stood that was dealt with", async (
   const failed = [1, 2, 3, 4].map((id) => testOutcome({ policy: "a", taskId: `a__run__42__${id}`, status: "failed" }));
   for (const outcome of failed) await new History(web.store).record(outcome);
   const { items, next } = await ask("");
-  for (const { outcome } of items) await new FailedTasks(web.store).claim(outcome);
+  for (const { outcome } of items) await new FailedTasks(web.store).takeOff(outcome);
   const rest = await ask(`&after=${encodeURIComponent(next)}`);
   expect(rest).toMatchObject({ items: [{ id: "a__run__42__2" }, { id: "a__run__42__1" }], next: null });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type EventFields, silentLog } from "../../../src/core/event-log.ts";
 import { type Pause, parsePause } from "../../../src/model/pause.ts";
-import { createPauseReader } from "../../../src/schedule/scheduler.ts";
+import { createPauseReader } from "../../../src/schedule/pause-reader.ts";
 
 const pause = (name: string, sinceMs: number, untilMs: number | null): Pause => ({
   v: 1,

@@ -6,7 +6,7 @@ import { attributeTo, type StartFacts } from "../../../src/tasks/attribution.ts"
 
 const sentAtMs = 1_795_228_200_000;
 /** Answered a second after it was sent. */
-const start: StartFacts = { taskId: "ours", sentAtMs, acceptedByMs: sentAtMs + 1_000, isAnswered: true };
+const start: StartFacts = { taskId: "ours", sentAtMs, acceptedByMs: sentAtMs + 1_000, isOnlyRequestAnswered: true };
 
 /** An activity that began, or else was first seen, so many milliseconds after the start. */
 function activity(id: string, { began, seen }: { began?: number; seen?: number } = {}): SeenItem {
@@ -27,10 +27,10 @@ interface Given {
   /** When ours was sent again, in milliseconds after its first request. */
   readonly again?: number;
   readonly loss?: readonly [number, number];
-  readonly isAnswered?: boolean;
+  readonly isOnlyRequestAnswered?: boolean;
 }
 
-function attributed({ activities, owners = {}, rival, again, loss, isAnswered = true }: Given) {
+function attributed({ activities, owners = {}, rival, again, loss, isOnlyRequestAnswered = true }: Given) {
   const taskOf = new Map(activities.map(({ id }) => [id, owners[id] ?? "ours"] as const).filter(([, task]) => task));
   const inFlight = new Map([["ours", again === undefined ? [sentAtMs] : [sentAtMs, sentAtMs + again]]]);
   if (rival !== undefined)
@@ -39,7 +39,7 @@ function attributed({ activities, owners = {}, rival, again, loss, isAnswered = 
       [rival].flat().map((afterMs) => sentAtMs + afterMs),
     );
   const losses = loss === undefined ? [] : [{ fromMs: sentAtMs + loss[0], untilMs: sentAtMs + loss[1] }];
-  const facts = { ...start, acceptedByMs: start.acceptedByMs + (again ?? 0), isAnswered };
+  const facts = { ...start, acceptedByMs: start.acceptedByMs + (again ?? 0), isOnlyRequestAnswered };
   const result = attributeTo(facts, activities, { taskOf, inFlight, losses });
   return { ...result, ours: result.ours.map(({ id }) => id), mayBeOurs: result.mayBeOurs.map(({ id }) => id) };
 }

@@ -3,8 +3,8 @@ import type { SeenItem } from "../../../src/store/feed-mirror.ts";
 import { attributeTo, type StartFacts } from "../../../src/tasks/attribution.ts";
 
 const sentAtMs = 1_795_228_200_000;
-const start: StartFacts = { taskId: "ours", sentAtMs, acceptedByMs: sentAtMs + 1_000, isAnswered: true };
-const lost: StartFacts = { ...start, isAnswered: false };
+const start: StartFacts = { taskId: "ours", sentAtMs, acceptedByMs: sentAtMs + 1_000, isOnlyRequestAnswered: true };
+const lost: StartFacts = { ...start, isOnlyRequestAnswered: false };
 
 /**
  * An activity that began so many seconds after the start; without a number its mapping does not say
