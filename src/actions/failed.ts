@@ -1,5 +1,5 @@
-// Replays and discards entries of the failed list: a replay is a new task; what may still be at work
-// is replayed only with `force`. Called by `syncline failed` and web/.
+// Replays and discards entries of the failed list. A replay is a new task; one that may still be at
+// work is replayed only with `force`. Called by `syncline failed` and web/.
 import type { PolicySet } from "../config/policy-set.ts";
 import { mayRunBeside, type Outcome } from "../model/outcome.ts";
 import { deletionByHand, isFromMasks, runByHand, type Task, taskId } from "../model/task.ts";

@@ -35,7 +35,7 @@ export interface SchedulerOptions {
   readonly inputs?: ReadInputs;
   /** Whether slots may be planned now; slots due meanwhile are planned later. Default: always. */
   readonly mayPlan?: () => boolean;
-  /** How often Redis was another one or lost writes; then all watermarks are renewed. Default: 0. */
+  /** How often Redis changed or lost writes; each time renews all watermarks. Default: 0. */
   readonly redisChanges?: () => number;
   /** What Redis may have lost since an instant; undefined: not known as yet. Default: nothing. */
   readonly lossesSince?: (sinceMs: number) => Promise<readonly Loss[] | undefined>;
@@ -58,7 +58,7 @@ const unqueuedForMs = 5_000;
 const tidyEveryMs = 600_000;
 /** Parts of a backlog that one round plans while changed policies wait for it. */
 const backlogPartsMax = 20;
-/** After this a policy is tried again that could not be recorded, or that another replica planned. */
+/** When a policy is tried again that could not be recorded, or that another replica planned. */
 const againAfterMs = 60_000;
 /** The most batches in flight: while Redis records one, the next is planned. */
 const batchesAtOnce = 3;
@@ -346,8 +346,8 @@ export class Scheduler implements Component {
   }
 
   /**
-   * After Redis changed or lost writes, a policy without a watermark gets the one that this process knows.
-   * Slots that may have been started since then end as unknown (store/redis-watch.ts).
+   * After Redis changed or lost writes, a policy without a watermark gets the one that this process
+   * knows. Slots that may have been started since then end as unknown (store/redis-watch.ts).
    */
   async #renewWatermarks(nowMs: number): Promise<void> {
     this.#agenda.moveWatermarks(await this.#options.ledger.openWatermarks(this.#agenda.schedules(), nowMs));

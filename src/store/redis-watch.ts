@@ -28,8 +28,9 @@ export interface RedisCheck {
   readonly isOtherTerm: boolean;
   /**
    * Spans in which Redis may have lost a start; a task that could have started in one is not
-   * started. `flushed`: Redis is empty. `went-back`: it forgot what this process remembers. `unwitnessed`: restarted, and a
-   * process that knew its memory is gone. `writes`: it surely forgot no start.
+   * started. `flushed`: Redis is empty. `went-back`: it forgot what this process remembers.
+   * `unwitnessed`: it restarted, and a process that knew its memory is gone. `writes`: it surely
+   * forgot no start.
    */
   readonly losses: readonly (Loss & { readonly kind: string })[];
 }

@@ -7,8 +7,9 @@ import type { ServiceError } from "../service/service-error.ts";
 import type { StartDoubt } from "../store/start-entry.ts";
 
 /**
- * What to do after a failure; not the policy's `onUnknown`. `end`: the task has ended. `retry`: one attempt spent. `defer`: denied for now, none spent.
- * `verify`: it may have happened. `resume`: this process stopped; the task goes on.
+ * What to do after a failure (`onUnknown` is another question). `end`: the task is over. `retry`:
+ * one attempt spent. `defer`: denied for now, none spent. `verify`: it may have happened. `resume`:
+ * this process stopped; the task goes on.
  */
 export type AfterFailure = "end" | "retry" | "defer" | "verify" | "resume";
 
