@@ -54,13 +54,15 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   const each = [...everyNotices(policy, event), ...driftNotices(policy, event), ...unusualNotices(policy, event)];
   const { brief, health, isSuccess, atMs, news } = event;
   if (health === undefined) return { ...before, notices: each };
-  const mayBeOutage = event.servicesFault === "yes" || (event.servicesFault === "while-down" && before.service.phase !== "calm");
+  const mayBeOutage =
+    event.servicesFault === "yes" || (event.servicesFault === "while-down" && before.service.phase !== "calm");
   let { service } = before;
   if (mayBeOutage) {
     const isNew = !isPartOf(policy.name, before.policy, service);
     const known = before.policy.targets[brief.target];
     // What an outage hid is told now: one by one, unless there is much of it.
-    const isRepeated = known?.brief.reason === brief.reason && (known.outage === undefined || service.count < toldSinglyMax);
+    const isRepeated =
+      known?.brief.reason === brief.reason && (known.outage === undefined || service.count < toldSinglyMax);
     const isStill = known !== undefined && !didWork(known.health);
     service = withFailure(service, { policy: policy.name, event, isNew, isRepeated, isStill });
   } else if (event.isSignOfLife) service = withSignOfLife(service, atMs);

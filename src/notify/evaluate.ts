@@ -63,7 +63,8 @@ export class Evaluation {
       const ranOn = event.kind === "outcome" ? event.outcome.service : policy.service;
       const found = toAlertEvent(event, this.world.breakers.get(policy.service) !== undefined, notifyOn);
       // A task that ran before its policy moved says nothing of the new service.
-      const alertEvent = ranOn === policy.service ? found : ({ ...found, servicesFault: "no", isSignOfLife: false } as const);
+      const alertEvent =
+        ranOn === policy.service ? found : ({ ...found, servicesFault: "no", isSignOfLife: false } as const);
       const decision = decideEvent({ ...policy, service: ranOn }, { policy: before, service }, alertEvent);
       this.world.services.set(policy.service, decision.service);
       // A success of one target sends no heartbeat while another one of the policy fails.

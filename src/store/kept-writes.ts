@@ -1,8 +1,8 @@
 // Writes about starts that Redis did not take: what this process alone knows of a request (its
 // answer, or that it started nothing). They are kept through an outage for two minutes, or until
-// the process ends, and written when Redis is back, the oldest first. What is given up, or comes too
-// late, is told (`start.unwritten`). The journal writes through it, tasks/ the outcomes that are
-// answers.
+// the process ends, and written when Redis is back, the oldest first. What is given up, or comes
+// too late, is told (`start.unwritten`). The journal writes through it, tasks/ the outcomes that
+// are answers.
 import { type Clock, createDeadline, systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText } from "../core/errors.ts";

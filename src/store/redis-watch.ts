@@ -88,7 +88,15 @@ export class RedisWatch {
     const answer = await checkScript(
       this.#store,
       [key("watch"), key("processes"), key("losses")],
-      [this.#process, this.#term, this.#stamp, this.#intents, this.#processesBegun, lossWindowMs, this.#isReplicated ? 1 : 0],
+      [
+        this.#process,
+        this.#term,
+        this.#stamp,
+        this.#intents,
+        this.#processesBegun,
+        lossWindowMs,
+        this.#isReplicated ? 1 : 0,
+      ],
     );
     const { term, stamp, intents, begun, beganTerm, losses } = answer;
     const isOtherTerm = this.#term !== "" && this.#term !== term;

@@ -91,7 +91,9 @@ export function attributeTo(
   const isGivenAway = ({ id }: SeenItem) => (taskOf.get(id) ?? start.taskId) !== start.taskId;
   const mayBeOurs = activities.filter((item) => isGivenAway(item) && (isNear(item) || isTimelessNear(item)));
   const requests = ownRequests ?? [start.sentAtMs];
-  const closeRequests = rivalRequests.filter((atMs) => requests.some((ownAtMs) => Math.abs(atMs - ownAtMs) <= mixedWithinMs));
+  const closeRequests = rivalRequests.filter((atMs) =>
+    requests.some((ownAtMs) => Math.abs(atMs - ownAtMs) <= mixedWithinMs),
+  );
   // Others may have left all that are seen: its own activity may be to come.
   const isOneMissing = ours.length + mayBeOurs.length <= closeRequests.length;
   return {

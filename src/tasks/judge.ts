@@ -49,7 +49,13 @@ const table: Readonly<Record<ErrorKind | "throttled-503", Meaning>> = {
   cancelled: { ...all("resume"), reason: "crashed" },
 };
 
-const columns = { run: "runOrActivate", activate: "runOrActivate", delete: "delete", apply: "repeatable", poll: "repeatable" } as const;
+const columns = {
+  run: "runOrActivate",
+  activate: "runOrActivate",
+  delete: "delete",
+  apply: "repeatable",
+  poll: "repeatable",
+} as const;
 
 /** The reason of an outcome whose last failure was of this kind. */
 export function reasonOf(kind: ErrorKind): OutcomeReason {

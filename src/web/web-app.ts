@@ -17,9 +17,9 @@ import {
   callerOf,
   hasSession,
   isCaller,
+  isSafe,
   nameOf,
   recordRefusals,
-  isSafe,
 } from "./admission.ts";
 import { AnswerCache } from "./answer-cache.ts";
 import { addApi } from "./api/routes.ts";

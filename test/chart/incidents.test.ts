@@ -134,9 +134,7 @@ beforeAll(async () => {
 });
 
 describe("incidents", () => {
-  it("each fire once, in time, and resolve; a healthy release fires none", {
-    timeout: 120_000,
-  }, async () => {
+  it("each fire once, in time, and resolve; a healthy release fires none", async () => {
     const firing = 'ALERTS{alertstate="firing"}';
     const by = "by (job, alertname, severity, service)";
     const when = `timestamp(${firing})[${minutes}m:1m]`;

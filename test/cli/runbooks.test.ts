@@ -83,9 +83,7 @@ describe("the runbooks", () => {
     }
   });
 
-  it("lead from a missed slot to its time and cause, also on a fresh process", {
-    timeout: 120_000,
-  }, async () => {
+  it("lead from a missed slot to its time and cause, also on a fresh process", async () => {
     const redis = await startServer();
     const sandbox = await startSandbox({ activities: 1, repositories: ["HR"] });
     onTestFinished(() => sandbox.stop());

@@ -107,8 +107,8 @@ describe("syncline serve that is told to stop", () => {
       expect((await one.ended()).code).toBe(0);
       expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");
       // Said by whoever cut it off, not guessed by whoever comes next.
-      const lost = JSON.parse((await client.hget(`${prefix}:start:${task}`, "doubt")) ?? "{}");
-      expect(lost).toMatchObject({ kind: "answer-lost" });
+      const doubt = async () => JSON.parse((await client.hget(`${prefix}:start:${task}`, "doubt")) ?? "{}");
+      await expect.poll(doubt, often).toMatchObject({ kind: "answer-lost" });
     } finally {
       client.disconnect();
     }

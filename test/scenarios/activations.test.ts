@@ -10,7 +10,8 @@ async function start(faults: readonly string[], active?: string, timing?: WorldO
   const policies = "  - { name: wake, service: main, repository: HR, activate: { syncJobs: [3] } }";
   const sandbox = { fieldNames: { isActive: "enabled" } };
   return worldForTest({
-    ...{ policies, faults, sandbox, requestTimeout: "2s" },
+    ...{ policies, faults, sandbox },
+    ...(faults.some((fault) => fault.startsWith("lost-answer")) ? { requestTimeout: "2s" } : {}),
     ...(active === undefined ? {} : { active }),
     ...(timing === undefined ? {} : { timing }),
   });

@@ -64,7 +64,7 @@ describe("a delete policy", () => {
 
   it("looks after a 503 with Retry-After, and deletes when its turn comes", async () => {
     const faults = ["503,op=DeleteSyncJobById,first=1,retryAfter=1"];
-    const fixture = await start({ policies: retire(name), requestTimeout: "2s", faults });
+    const fixture = await start({ policies: retire(name), faults });
     expect(await fixture.run("retire")).toMatchObject({ status: "succeeded", reason: "deleted", answerLost: false });
     expect(sent(fixture)).toEqual({ 503: 1, 200: 1 });
   });

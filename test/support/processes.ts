@@ -17,6 +17,9 @@ export const roomToStart = ["--min-semi-space-size=32", "--max-semi-space-size=3
  */
 export const often = { interval: 20, timeout: 60_000 };
 
+/** Within the limit of every test: a wait that fails says more than a test that is cut off. */
+const untilMsMax = 240_000;
+
 /** How a process ended and what it printed. */
 export interface Ended {
   readonly code: number | null;
@@ -79,14 +82,24 @@ export class Syncline {
     return this.#err;
   }
 
-  /** Waits for the first event that fits. Fails when the process ends before. */
+  /** Waits for the first event that fits. Fails when the process ends before, or after too long. */
   async until(fits: (event: Record<string, unknown>) => boolean): Promise<Record<string, unknown>> {
-    for (;;) {
-      const found = this.events.find(fits);
-      if (found !== undefined) return found;
-      if (this.#child.exitCode !== null || this.#child.signalCode !== null)
-        throw new Error(`ended before: ${this.#err}`);
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    let isInVain = false;
+    const limit = setTimeout(() => {
+      isInVain = true;
+      this.#wake();
+    }, untilMsMax);
+    try {
+      for (;;) {
+        const found = this.events.find(fits);
+        if (found !== undefined) return found;
+        if (this.#child.exitCode !== null || this.#child.signalCode !== null)
+          throw new Error(`ended before: ${this.#err}`);
+        if (isInVain) throw new Error(`waited in vain for ${fits}; last came:\n${this.#lines.slice(-20).join("\n")}`);
+        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      }
+    } finally {
+      clearTimeout(limit);
     }
   }
 

@@ -24,6 +24,9 @@ export type Answer =
     }
   | "hold";
 
+/** Within the limit of every test: a wait that fails says more than a test that is cut off. */
+const untilMsMax = 240_000;
+
 /** A receiver. */
 export class Receiver {
   readonly received: Received[] = [];
@@ -50,9 +53,21 @@ export class Receiver {
     return this;
   }
 
-  /** Waits until something is true after a request. */
+  /** Waits until something is true after a request; fails after too long. */
   async until(holds: () => boolean): Promise<void> {
-    while (!holds()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    let isInVain = false;
+    const limit = setTimeout(() => {
+      isInVain = true;
+      this.#wake();
+    }, untilMsMax);
+    try {
+      while (!holds()) {
+        if (isInVain) throw new Error(`waited in vain for ${holds}; came: ${this.received.map(({ id }) => id)}`);
+        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      }
+    } finally {
+      clearTimeout(limit);
+    }
   }
 
   async stop(): Promise<void> {
@@ -74,6 +89,10 @@ export class Receiver {
       if (answer.afterMs === undefined) respond();
       else setTimeout(respond, answer.afterMs);
     }
+    this.#wake();
+  }
+
+  #wake(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const wake of waiting) wake();

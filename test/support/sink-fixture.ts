@@ -17,7 +17,12 @@ export const signingSecret = `whsec_${Buffer.from(Array.from({ length: 32 }, (_,
 export function webhookTo(url: string, more: Partial<WebhookSettings> = {}): WebhookSettings {
   const secretFile = join(folderForTest(), "secret");
   writeFileSync(secretFile, signingSecret);
-  const settings = { kind: "webhook", format: "cloudevents", timeoutMs: 5_000, previousSecretFile: undefined } as const;
+  const settings = {
+    kind: "webhook",
+    format: "cloudevents",
+    timeoutMs: 60_000,
+    previousSecretFile: undefined,
+  } as const;
   return { ...settings, url, secretFile, ...more };
 }
 
@@ -43,7 +48,7 @@ export async function startSinks(
     store,
     log,
     roles: more.roles ?? ["worker"],
-    takeOverAfterMs: more.takeOverAfterMs ?? 5_000,
+    takeOverAfterMs: more.takeOverAfterMs ?? 30_000,
     drainMs: 3_000,
     metrics: {
       add: (name, labels, by = 1) => {

@@ -45,7 +45,7 @@ const followSchema = z.strictObject({
   ),
   conflictsMax: optional(
     whole(0, 1_000_000),
-    "More new conflicts than this make the outcome `conflicts`; more open ones make the policy's health `conflicts`.",
+    "More new conflicts make the outcome `conflicts`; more open ones, the policy's health.",
     0,
     0,
   ),
