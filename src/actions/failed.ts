@@ -1,5 +1,5 @@
-// Replays and discards entries of the failed list. A replay is a new task; one that may still be at
-// work is replayed only with `force`. Called by `syncline failed` and web/.
+// Replays and discards entries of the failed list. A task is replayed as a new one; one that may
+// still be at work, only with `force`. Called by `syncline failed` and web/.
 import type { PolicySet } from "../config/policy-set.ts";
 import { mayRunBeside, type Outcome } from "../model/outcome.ts";
 import { deletionByHand, isFromMasks, runByHand, type Task, taskId } from "../model/task.ts";
@@ -40,23 +40,23 @@ export interface ActionResult {
 type TaskItem = Extract<FailedItem, { type: "task" }>;
 
 /** What is meant to become of an entry. `task`: what replays it. */
-type Chosen = ActionResult & { readonly task?: Task };
+type Entry = ActionResult & { readonly task?: Task };
 
 /** Replays entries. One task replays several failed tasks of one policy and target. */
 export async function replay(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
   const { store, producer, queues } = parts;
   const atMs = parts.atMs ?? (await redisTimeMs(store));
   const failed = new FailedTasks(store);
-  const chosen: Chosen[] = [];
+  const entries: Entry[] = [];
   const instantOf = async ({ policy, service, repository }: Outcome) =>
     policy === runByHand ? instantByHand({ service, repository }, { store, atMs }) : atMs;
   // The oldest first: notices keep their order.
   for (const item of items.toReversed()) {
-    if (parts.signal?.aborted === true) chosen.push({ item, why: stopped });
-    else if (item.type !== "task") chosen.push({ item });
-    else chosen.push(await chooseReplay(item, failed, { ...parts, atMs: await instantOf(item.outcome) }));
+    if (parts.signal?.aborted === true) entries.push({ item, why: stopped });
+    else if (item.type !== "task") entries.push({ item });
+    else entries.push(await prepareReplay(item, failed, { ...parts, atMs: await instantOf(item.outcome) }));
   }
-  return carryOut("replay", chosen, parts, async ({ item, into = "", task }) => {
+  return carryOut("replay", entries, parts, async ({ item, into = "", task }) => {
     // It stays on the list until its task is queued; queued twice, the task is the same.
     if (task !== undefined) await producer.enqueue([task]);
     await parts.note?.(item.id, into);
@@ -69,29 +69,29 @@ export async function replay(items: readonly FailedItem[], parts: ActionParts): 
 /** Removes entries from the list. Outcomes stay in the history. */
 export async function discard(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
   const failed = new FailedTasks(parts.store);
-  const chosen = items.map((item) => ({ item }));
-  return carryOut("discard", chosen, parts, async ({ item }) =>
+  const entries = items.map((item) => ({ item }));
+  return carryOut("discard", entries, parts, async ({ item }) =>
     item.type === "task" ? failed.takeOff(item.outcome) : parts.queues.discard(item.sink, item.id),
   );
 }
 
-/** Does what was chosen, one after the other. Its record names all first, then what was done. */
+/** Does what is wanted, one after the other. Its record names all first, then what was done. */
 async function carryOut(
   name: string,
-  chosen: readonly Chosen[],
+  entries: readonly Entry[],
   { store, by, signal }: Pick<ActionParts, "store" | "by" | "signal">,
-  act: (one: Chosen) => Promise<boolean>,
+  act: (one: Entry) => Promise<boolean>,
 ): Promise<readonly ActionResult[]> {
-  const wanted = chosen.filter(({ why }) => why === undefined);
-  if (wanted.length === 0) return chosen;
+  const wanted = entries.filter(({ why }) => why === undefined);
+  if (wanted.length === 0) return entries;
   const change = await beginChange(store, by, describe(name, wanted));
-  const [done, left] = [new Set<Chosen>(), new Set<Chosen>()];
+  const [done, left] = [new Set<Entry>(), new Set<Entry>()];
   for (const one of wanted) {
     if (signal?.aborted === true) left.add(one);
     else if (await act(one)) done.add(one);
   }
   await (done.size === 0 ? change.drop() : change.end(describe(name, [...done])));
-  return chosen.map((one) => {
+  return entries.map((one) => {
     const { item, into, why } = one;
     if (why !== undefined) return { item, why };
     if (done.has(one)) return { item, ...(into !== undefined && { into }) };
@@ -102,24 +102,24 @@ async function carryOut(
 const takenByOther = "another command has dealt with it meanwhile";
 const stopped = "stopped before its turn: it stays on the list";
 
-function describe(name: string, chosen: readonly Chosen[]) {
-  const recorded = chosen.slice(0, recordedMax);
+function describe(name: string, entries: readonly Entry[]) {
+  const recorded = entries.slice(0, recordedMax);
   const [first] = recorded;
-  const isOneTask = chosen.length === 1 && first?.item.type === "task";
+  const isOneTask = entries.length === 1 && first?.item.type === "task";
   return {
     what: name,
-    subject: isOneTask ? `task ${first.item.id}` : `${chosen.length} of the failed list`,
+    subject: isOneTask ? `task ${first.item.id}` : `${entries.length} of the failed list`,
     before: recorded.map(({ item }) => describeFailed(item)),
     // New tasks only: by their ids the change is found that made them.
     after: { tasks: recorded.flatMap(({ into }) => into ?? []) },
   };
 }
 
-async function chooseReplay(
+async function prepareReplay(
   item: TaskItem,
   failed: FailedTasks,
   { set, force, atMs }: Pick<ActionParts, "set" | "force"> & { readonly atMs: number },
-): Promise<Chosen> {
+): Promise<Entry> {
   if (mayRunBeside(item.outcome) && !force)
     return { item, why: `it ended as ${item.outcome.status}, so it may be at work still: look, then force it` };
   const task = toTask(item, set, atMs);

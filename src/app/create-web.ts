@@ -37,7 +37,7 @@ export interface WebOptions {
 
 /** What it shares with the other parts of the process. */
 interface WebSurroundings extends Pick<WebParts, "log">, Pick<LoadOptions, "variables"> {
-  /** Where to look now. */
+  /** What to read from now. */
   readonly context: () => Omit<QueryContext, "readStates" | "failedTasks">;
   readonly guard: Pick<RedisGuard, "changes">;
   readonly metrics?: Metrics | undefined;

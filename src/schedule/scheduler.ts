@@ -58,7 +58,7 @@ const unqueuedForMs = 5_000;
 const tidyEveryMs = 600_000;
 /** Parts of a backlog that one round plans while changed policies wait for it. */
 const backlogPartsMax = 20;
-/** When a policy is tried again that could not be recorded, or that another replica planned. */
+/** After how long a policy is planned here again that failed, or that another replica planned. */
 const againAfterMs = 60_000;
 /** The most batches in flight: while Redis records one, the next is planned. */
 const batchesAtOnce = 3;
@@ -73,7 +73,7 @@ export class Scheduler implements Component {
   #policies: readonly Policy[];
   /** Whether each policy is on the agenda by its own schedule. */
   #isAdopted = false;
-  /** The list that is on the agenda; some of its policies may stand there by an older schedule. */
+  /** The list that is on the agenda; some of its policies by an older schedule, or superseded. */
   #listOnAgenda: readonly Policy[] | undefined;
   #tick: Ticker | undefined;
   #busy: Promise<void> | undefined;
@@ -86,8 +86,8 @@ export class Scheduler implements Component {
   /** Policies that another replica plans by another schedule. */
   readonly #superseded = new Set<string>();
   /** Policies that are in no file any more: it may be away for a moment only. */
-  readonly #gone = new Map<string, { readonly atMs: number; readonly schedule: string }>();
-  #takeBackAtMs = 0;
+  readonly #missing = new Map<string, { readonly atMs: number; readonly schedule: string }>();
+  #planAgainAtMs = 0;
   /** The changes of Redis before the watermarks were read. */
   #redisChangesKnown = 0;
 
@@ -128,7 +128,7 @@ export class Scheduler implements Component {
     const redisChanges = this.#options.redisChanges?.() ?? 0;
     if (redisChanges !== this.#redisChangesKnown) await this.#renewWatermarks(nowMs);
     this.#redisChangesKnown = redisChanges;
-    await this.#takeBack(nowMs);
+    await this.#planSupersededAgain(nowMs);
     if (!(await this.#planDue(moment))) return;
     if (!this.#isAdopted) {
       if (this.#stopping.signal.aborted) return;
@@ -145,7 +145,7 @@ export class Scheduler implements Component {
     const sinceMs = await this.#newestSinceMs();
     // After a reload the agenda is still that of the set before, which may know less.
     const isNewest = () => this.#isAdopted && nowMs - sinceMs >= goneAfterMs;
-    const known = () => new Set([...this.#agenda.names(), ...this.#superseded, ...this.#gone.keys()]);
+    const known = () => new Set([...this.#agenda.names(), ...this.#superseded, ...this.#missing.keys()]);
     if (isNewest()) await this.#options.ledger.tidy(known());
     await this.#options.alsoTidy?.({ nowMs, isNewest: isNewest() });
     this.#tidiedAtMs = nowMs;
@@ -193,7 +193,7 @@ export class Scheduler implements Component {
     // Back with another schedule it was edited, not away: it begins anew.
     const newOrChanged = wantedSchedules()
       .filter(({ policy, schedule }) => this.#agenda.scheduleOf(policy) !== schedule)
-      .map((one) => ({ ...one, ...defined({ from: this.#gone.get(one.policy)?.schedule }) }));
+      .map((one) => ({ ...one, ...defined({ from: this.#missing.get(one.policy)?.schedule }) }));
     const begun = await ledger.openWatermarks(newOrChanged, nowMs);
     await this.#putOnAgenda({ policies, wanted }, begun, nowMs);
     this.#listOnAgenda = policies;
@@ -222,30 +222,30 @@ export class Scheduler implements Component {
     const removed = [...this.#agenda.names()].filter((name) => !wanted.has(name));
     const owing = removed.flatMap((name) => (this.#agenda.owes(name, nowMs) ? (this.#agenda.find(name) ?? []) : []));
     const kept = new Set(owing.map(({ name }) => name));
-    for (const name of wanted.keys()) this.#gone.delete(name);
+    for (const name of wanted.keys()) this.#missing.delete(name);
     for (const name of removed)
-      if (!kept.has(name)) this.#gone.set(name, { atMs: nowMs, schedule: this.#agenda.scheduleOf(name) ?? "" });
+      if (!kept.has(name)) this.#missing.set(name, { atMs: nowMs, schedule: this.#agenda.scheduleOf(name) ?? "" });
     // Still in a file, without a schedule: on purpose.
-    const bare = policies.flatMap(({ name }) => (this.#gone.has(name) && !wanted.has(name) ? [name] : []));
+    const bare = policies.flatMap(({ name }) => (this.#missing.has(name) && !wanted.has(name) ? [name] : []));
     await this.#options.ledger.drop(bare);
-    for (const name of bare) this.#gone.delete(name);
+    for (const name of bare) this.#missing.delete(name);
     this.#agenda.adopt([...wanted.values(), ...owing], watermarks, nowMs);
   }
 
   /** Forgets policies that left ten minutes ago. */
   async #forgetGone(nowMs: number): Promise<void> {
-    const gone = [...this.#gone].flatMap(([name, { atMs }]) => (nowMs - atMs < goneAfterMs ? [] : [name]));
+    const gone = [...this.#missing].flatMap(([name, { atMs }]) => (nowMs - atMs < goneAfterMs ? [] : [name]));
     if (gone.length === 0 || (await this.#newestSinceMs()) > nowMs) return;
     // A list that has come meanwhile may have them again, and so may that of a newer replica.
     if (!this.#isAdopted) return;
     await this.#options.ledger.drop(gone);
-    for (const name of gone) this.#gone.delete(name);
+    for (const name of gone) this.#missing.delete(name);
   }
 
   /** If no replica has newer policies, plans again, after a minute, what it had left to another. */
-  async #takeBack(nowMs: number): Promise<void> {
-    if (this.#superseded.size === 0 || nowMs < this.#takeBackAtMs) return;
-    this.#takeBackAtMs = nowMs + againAfterMs;
+  async #planSupersededAgain(nowMs: number): Promise<void> {
+    if (this.#superseded.size === 0 || nowMs < this.#planAgainAtMs) return;
+    this.#planAgainAtMs = nowMs + againAfterMs;
     if ((await this.#newestSinceMs()) > nowMs) return;
     this.#superseded.clear();
     this.#isAdopted = false;
@@ -305,7 +305,7 @@ export class Scheduler implements Component {
         log.error("bug.caught", { policy: name, stack: `its slots cannot be recorded: ${fault}` });
       }
     }
-    this.#supersede(superseded, nowMs);
+    this.#noteSuperseded(superseded, nowMs);
     if (answers.some(({ watermarkMs }) => watermarkMs === undefined)) await this.#renewWatermarks(nowMs);
     const recorded = batch.filter((_, index) => answers[index]?.recorded === true);
     if (recorded.length === 0) return;
@@ -332,9 +332,9 @@ export class Scheduler implements Component {
   }
 
   /** Leaves policies and their followers to the replica that put other schedules into force. */
-  #supersede(names: readonly string[], nowMs: number): void {
+  #noteSuperseded(names: readonly string[], nowMs: number): void {
     if (names.length === 0) return;
-    if (this.#superseded.size === 0) this.#takeBackAtMs = nowMs + againAfterMs;
+    if (this.#superseded.size === 0) this.#planAgainAtMs = nowMs + againAfterMs;
     for (const policy of this.#agenda.remove(names)) {
       this.#superseded.add(policy);
       this.#options.log.warn("schedule.superseded", { policy });

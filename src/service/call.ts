@@ -232,13 +232,14 @@ export class CallExecutor {
     }
     // Set before the limiter answers: other calls with the same error ask it at the same time.
     this.#counted.add(error);
-    const grant = permit ?? (await limiter?.acquire({ isRead: progress.isRead, resource: progress.call.resource() }));
-    if (grant !== undefined && isDenied(grant)) {
+    const permitOrDenial =
+      permit ?? (await limiter?.acquire({ isRead: progress.isRead, resource: progress.call.resource() }));
+    if (permitOrDenial !== undefined && isDenied(permitOrDenial)) {
       this.#counted.delete(error);
-      return failure.denied(grant);
+      return failure.denied(permitOrDenial);
     }
     const noToken = failure.noToken(error, undefined);
-    await grant?.release(noToken);
+    await permitOrDenial?.release(noToken);
     return noToken;
   }
 
@@ -259,12 +260,12 @@ export class CallExecutor {
     progress.permit = undefined;
     if (limiter === undefined || permit !== undefined) return permit;
     for (let waitedMs = 0; ; ) {
-      const grant = await limiter.acquire({ isRead, resource: call.resource() });
-      if (!isDenied(grant)) return grant;
-      const waitMs = Math.max(grant.waitMs, 1);
+      const permitOrDenial = await limiter.acquire({ isRead, resource: call.resource() });
+      if (!isDenied(permitOrDenial)) return permitOrDenial;
+      const waitMs = Math.max(permitOrDenial.waitMs, 1);
       waitedMs += waitMs;
-      if (waitedMs > waitForLimiterMsMax({ isRead, isFollowUp: call.isFollowUp === true }, grant.deniedBy))
-        throw this.#failure(progress).denied(grant);
+      if (waitedMs > waitForLimiterMsMax({ isRead, isFollowUp: call.isFollowUp === true }, permitOrDenial.deniedBy))
+        throw this.#failure(progress).denied(permitOrDenial);
       await clock.sleep(waitMs, signal);
       if (signal.aborted) throw this.#failure(progress).cancelled("no");
     }

@@ -19,7 +19,7 @@ const lastTryMs = 500;
 /** What a write says of which task. */
 interface WriteSubject {
   readonly taskId: string;
-  readonly what: "answer" | "doubt" | "taken back";
+  readonly what: "answer" | "doubt" | "started nothing";
 }
 
 interface KeptWrite {

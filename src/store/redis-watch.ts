@@ -27,10 +27,9 @@ export interface RedisCheck {
   /** The term is not that of this process's last check; false at its first one. */
   readonly isOtherTerm: boolean;
   /**
-   * Spans in which Redis may have lost a start; a task that could have started in one is not
-   * started. `flushed`: Redis is empty. `went-back`: it forgot what this process remembers.
-   * `unwitnessed`: it restarted, and a process that knew its memory is gone. `writes`: it surely
-   * forgot no start.
+   * Spans of lost writes. `flushed`: Redis is empty. `went-back`: it forgot what this process
+   * remembers. `unwitnessed`: it restarted, and a process that knew its memory is gone. `writes`:
+   * it surely forgot no start; in the others, a task that could have started is not started.
    */
   readonly losses: readonly (Loss & { readonly kind: string })[];
 }

@@ -239,7 +239,7 @@ export class StartJournal {
     const keys = [...this.#keys(task), leaseKey(this.#store, task)];
     const write = () => takeBackScript(this.#store, keys, [claimant, task.id, task.leaseHolder ?? task.id, by]);
     const untaken = (isTaken: boolean) => (isTaken ? undefined : "it started nothing, and the start had ended as sent");
-    await this.#keptWrites.write({ taskId: task.id, what: "taken back" }, write, untaken);
+    await this.#keptWrites.write({ taskId: task.id, what: "started nothing" }, write, untaken);
   }
 
   /**

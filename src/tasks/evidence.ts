@@ -42,7 +42,7 @@ export interface FeedEvidence extends Attribution {
   readonly untoldSeen: boolean;
   /** True when an activity appeared that, as far as is mapped, may be of this start. */
   readonly grew: boolean;
-  /** New activities whose sync job cannot be read: any may be of this start. */
+  /** New activities whose sync job is not mapped or cannot be read: any may be of this start. */
   readonly unnamed: readonly SeenItem[];
   /**
    * Conflicts since the baseline, of this sync job where the mapping says so; undefined: unknown.

@@ -6,9 +6,9 @@
 //          ├─ a good answer ─▶ follow ─▶ outcome
 //          └─ in doubt ─▶ verify in the feeds
 //               ├─ confirmed ─▶ follow
-//               ├─ none that is surely its own, in time ─▶ unknown
-//               │  (onUnknown: retry: sent again first; follow.appearsWithin: sent once more,
-//               │  then not-started)
+//               ├─ none that is surely its own, in time ─▶ unknown (none at all: onUnknown:
+//               │  retry: sent again first; shown absent by follow.appearsWithin: sent once
+//               │  more, then not-started)
 //               └─ onUnknown: give-up ─▶ unknown at once
 //
 // * Not with `follow.until: accepted`, where the answer is the end: the journal notes the feed's

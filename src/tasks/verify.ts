@@ -1,8 +1,9 @@
 // Verification: did a start in doubt happen? Looks for its activities in the feeds.
 //
 //   an activity of it ─▶ confirmed, followed on
-//   none that is surely its own, in time ─▶ unknown, with the evidence (onUnknown: retry: sent
-//     │                                     again first; onUnknown: give-up: not looked for)
+//   none that is surely its own, in time ─▶ unknown, with the evidence (onUnknown: give-up: not
+//     │                                     looked for)
+//     ├─ none at all, onUnknown: retry ─▶ sent again first
 //     └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
 //
 // Absence proves `not-started` only where the operator states how late an activity can be

@@ -17,7 +17,7 @@ export const roomToStart = ["--min-semi-space-size=32", "--max-semi-space-size=3
  */
 export const often = { interval: 20, timeout: 60_000 };
 
-/** Within the limit of every test: a wait that fails says more than a test that is cut off. */
+/** Within the limits of these tests: a wait that fails says more than a test that is cut off. */
 const untilMsMax = 240_000;
 
 /** How a process ended and what it printed. */

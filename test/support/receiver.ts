@@ -24,7 +24,7 @@ export type Answer =
     }
   | "hold";
 
-/** Within the limit of every test: a wait that fails says more than a test that is cut off. */
+/** A wait that fails says more than a test that is cut off. */
 const untilMsMax = 240_000;
 
 /** A receiver. */

@@ -262,7 +262,7 @@ describe("the scheduler", () => {
   ])("loses no slot due long after Redis has lost everything, when it %s", async (_, isTold) => {
     const clock = { nowMs: start };
     const queued: string[] = [];
-    let losses = 0;
+    let changes = 0;
     const policy = testPolicy({
       name: `emptied-${isTold}`,
       schedule: { kind: "every", everyMs: 300_000, spreadMs: 0 },
@@ -270,10 +270,10 @@ describe("the scheduler", () => {
     const enqueue = async (tasks: readonly Task[]) => {
       queued.push(...tasks.map(({ policy: name, slotMs }) => `${name} ${(slotMs - start) / 1_000}`));
     };
-    const one = replica(policy, clock, enqueue, { redisChanges: () => losses });
+    const one = replica(policy, clock, enqueue, { redisChanges: () => changes });
     await one.runOnce();
     await store.redis.del(store.key("watermarks"), store.key("schedules"), store.key("kept-since"));
-    if (isTold) losses += 1;
+    if (isTold) changes += 1;
     for (const second of [1, 299, 300, 301, 600]) {
       clock.nowMs = start + second * 1_000;
       await one.runOnce();

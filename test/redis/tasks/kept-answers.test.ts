@@ -138,7 +138,7 @@ it.each([
   ["accepted", 200, accepts, "answer", "accepted (the service accepted it)"],
   ["refused", 400, accepts, "answer", "not-started ("],
   ["followed", 200, {}, "answer", "the service accepted it"],
-  ["throttled", 429, {}, "taken back", "it started nothing"],
+  ["throttled", 429, {}, "started nothing", "it started nothing"],
 ] as const)("what comes after another worker has ended the start is told: %s", async (...row) => {
   const [name, code, policy, what, known] = row;
   const { step, redisIsBack, endElsewhere, log, task } = await fixture(`late-${name}`, status(code), policy);
