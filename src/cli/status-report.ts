@@ -23,7 +23,7 @@ import {
   showPresence,
 } from "../queries/service-words.ts";
 import { describeDigest, hasFailed, type SinkState } from "../queries/sinks.ts";
-import { describeRejected, type ExpensiveFeed, type RunningConfig, type Status } from "../queries/status.ts";
+import { describeRejected, type TroubledFeed, type RunningConfig, type Status } from "../queries/status.ts";
 import { foreignOwner } from "../store/redis.ts";
 import type { Screen } from "./command-io.ts";
 import { alarming, paint, showStatus, toTable } from "./table.ts";
@@ -197,7 +197,7 @@ function configToText({ kept, replicas, differs }: RunningConfig, screen: Screen
   ].join("\n");
 }
 
-function feedsTable(feeds: readonly ExpensiveFeed[], screen: Screen): string {
+function feedsTable(feeds: readonly TroubledFeed[], screen: Screen): string {
   const rows = feeds.slice(0, feedsShownMax).map(({ feed, what }) => [showFeed(feed), what]);
   const more = feeds.length > feedsShownMax ? `\nand ${feeds.length - feedsShownMax} more; --json has all of them` : "";
   return `${toTable(["list", "costs more than it needs, or is not read"], rows, screen)}${more}`;

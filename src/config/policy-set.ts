@@ -250,7 +250,7 @@ export interface NotifyRule {
   readonly sink: string;
   /** Each outcome. */
   readonly every: boolean;
-  /** `on: change`: also what a poll found anew while its policy's health is the same. */
+  /** `on: change`: also a poll's outcomes by `notifyOn`, while its policy's health is the same. */
   readonly change: boolean;
   /** Failures after this many slots in a row; undefined: none. */
   readonly failuresInRow: number | undefined;

@@ -76,7 +76,7 @@ const auditPeriodsMax = 4;
 /** How many items of the last page are examined for their shape. */
 const shapeItemsMax = 100;
 
-/** Does one walk of a feed, if it is due and runs wait, and says when to call again. */
+/** Does one walk if it is due and a run waits, or if a poll has read the list. Says when again. */
 export async function walkFeed(
   { service: name, repository, list }: FeedWalk,
   options: WalkDependencies,
@@ -179,8 +179,8 @@ interface WalkContext extends Omit<WalkDependencies, "service" | "itemMapper"> {
 }
 
 /**
- * The list's status. Where what was seen of it says nothing any more, a history begins. Undefined:
- * it is one by newer policies, or they map its items, and a process with those reads the list.
+ * The status to walk with. Begins a history where there is none, or where what was seen counts no
+ * more. Undefined: newer policies began this history or map its items, and their process walks.
  */
 async function historyOf(feed: Feed, walk: WalkContext, nowMs: number): Promise<FeedStatus | undefined> {
   const { feeds, before, mapper, log } = walk;
@@ -310,9 +310,9 @@ interface Counting {
 }
 
 /**
- * The totals of a whole walk. Pages may shift meanwhile: the service's own count must agree. It
- * does, too, when one item is deleted and another slips over a page boundary: a count that is not
- * as expected needs a second reading that shows the same. Sums do not tell an item that slips while
+ * The totals of a whole walk. Pages may shift while they are read, so the service's count must
+ * agree. It also agrees when one item is deleted and another slips over a page boundary. So a count
+ * other than expected needs a second reading with the same counts. Not noticed: an item slips while
  * a known one comes back.
  */
 async function countOf(totals: RunningTotals, { list, expected, isSeenAgain }: Counting): Promise<TotalsEnd> {

@@ -1,4 +1,5 @@
-// A feed: one list of one service that tasks follow. Its walk goes through the queue like a task.
+// A feed: one list of a repository, for which runs wait or which polls read. Its walk is a job of
+// the queue.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import { parseVersioned } from "../core/newer-version.ts";

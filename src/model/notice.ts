@@ -2,8 +2,10 @@
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
-/** The kinds of notices; `removed`: the policy no longer names a sync job of which a sink was
- * notified, or no policy with a sink or heartbeat a service. */
+/**
+ * The kinds of notices. `removed`: a sink was notified of a target or a service as bad, and no
+ * policy with a sink or heartbeat names it any more.
+ */
 export const noticeKinds = [
   "outcome",
   "failing",

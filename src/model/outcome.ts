@@ -140,11 +140,11 @@ export const outcomeSchema = z.object({
  * - `startedAt`: when the request was permitted; `durationMs`: from then to the end.
  * - `answerLost`: no answer came, or there was a request before the one that was answered. `sends`:
  * requests, where more than one.
- * - `goneConflicts`, `stillConflicts`: of conflicts from earlier runs, where known.
+ * - `goneConflicts`, `stillConflicts`: of the conflicts from before the start, where known.
  * - `activities`: of a run whose mapping tells them. `unusual`: in what it differs from this sync
  * job's newest runs, which `usualMs` and the like are the medians of.
- * - `count`: of a poll. `changed`: it ended otherwise than the poll before, or found new offending
- * items. `offendingItems`: the first of them, by label and id.
+ * - `count`: of a poll. `changed`: it ended otherwise than the poll before, or its expectation is
+ * about changes since that poll and is not met. `offendingItems`: the first, by label and id.
  */
 export type Outcome = Readonly<z.infer<typeof outcomeSchema>>;
 

@@ -17,8 +17,9 @@ const slotRecordSchema = z.object({
 });
 
 /**
- * `detail`: the reason of a skip or miss, or the slot that stands for this one. `schedule`: hash of
- * the schedule that made the slot. `kind`, `targets`: the parts of a started slot's task ids.
+ * `detail`: the reason of a skip or miss; of a coalesced slot, the one that stands for it; of a
+ * started one, `followed`, `caught-up`, `released` or ''. `schedule`: hash of the schedule that
+ * made the slot. `kind`, `targets`: the parts of a started slot's task ids.
  */
 export type SlotRecord = Readonly<z.infer<typeof slotRecordSchema>>;
 
@@ -122,7 +123,7 @@ export function readWaitingSlot(policy: string, slotMs: number, text: string): W
   return { ...parseVersioned("waiting slot", waitingSlotSchema, JSON.parse(text)), policy, slotMs };
 }
 
-/** The state of the predecessor's slot. `nothing`: neither its record nor its tasks are known. */
+/** The state of the predecessor's slot. `nothing`: Redis does not tell how its tasks ended. */
 export type PredecessorState =
   | { readonly state: "open" | "nothing" }
   | { readonly state: "not-started"; readonly record: SlotRecord }

@@ -46,7 +46,7 @@ export interface PolicyDecision {
   readonly notices: readonly AddressedNotice[];
 }
 
-/** Only an outage of fewer policies notifies each that fails again in the same way after it. */
+/** After an outage of fewer policies, each that fails again for the same reason is notified. */
 const toldSinglyMax = 20;
 
 /** Decides at the end of a task or slot. The same event and states give the same notices. */

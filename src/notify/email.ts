@@ -88,7 +88,7 @@ function connect({ host, port, startTls, timeoutMs }: EmailSettings, more: objec
   return createTransport({ host, port, ...secure, ...waits, socketTimeout: timeoutMs, ...safe, ...more });
 }
 
-/** The same notice gives the same Message-ID: what comes again after a crash is seen to. */
+/** The same notice gives the same Message-ID: readers can tell one that came twice. */
 function toMail(notice: Notice, { from, to }: EmailSettings) {
   return {
     from,

@@ -19,8 +19,10 @@ import { type AddressedNotice, lateEndedNotice, lateNotice, staleNotice, tokenNo
 /** A service's breaker; undefined while it is closed. */
 export type Breaker = ServiceMoment["breaker"];
 
-/** What a round works on. `services`: all with a sink or heartbeat; the evaluation
- * changes their states. */
+/**
+ * What a round works on. `services`: those of policies with a sink or heartbeat; the evaluation
+ * changes their states.
+ */
 interface World {
   readonly set: PolicySet;
   readonly nowMs: number;
@@ -29,7 +31,7 @@ interface World {
   readonly policy: (name: string) => Policy | undefined;
 }
 
-/** A policy to notify by itself: what waits there counts to the window or outage since then. */
+/** A policy that is notified after all: no outage caused its failures since then. */
 interface OwnFailures {
   readonly policy: string;
   readonly sinceMs: number;
@@ -75,13 +77,13 @@ export class Evaluation {
     });
   }
 
-  /** Has an outage begun or ended, or a window closed? Returns whose failures were their own. */
+  /** Begins and ends outages. Returns the policies whose failures no outage explains any more. */
   onServices(): readonly OwnFailures[] {
     const { set, nowMs, services, breakers } = this.world;
-    const bySinks = policiesByService(set.policies);
+    const byService = policiesByService(set.policies);
     const { groupWaitMs } = set.notifications;
     return [...services].flatMap(([service, before]) => {
-      const sinks = outageSinks(bySinks.get(service) ?? []);
+      const sinks = outageSinks(byService.get(service) ?? []);
       const moment = { service, nowMs, groupWaitMs, breaker: breakers.get(service), sinks };
       const decision = decideService(before, moment);
       services.set(service, decision.service);

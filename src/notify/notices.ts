@@ -32,7 +32,7 @@ const reportedLateMs = 300_000;
 
 type NoticePolicy = Pick<Policy, "name" | "service" | "timezone">;
 
-/** How one task ended, for sinks with `every`. */
+/** How one task ended: for sinks with `every`; of a poll, by `notifyOn`, also with `change`. */
 export function outcomeNotice(policy: NoticePolicy, outcome: Outcome): Notice {
   const { v: _version, coveredSlots: _covered, detail, ...fields } = outcome;
   const words = `${outcome.status} (${outcome.reason})${targetText(outcome.target)}`;

@@ -43,8 +43,8 @@ export function toCloudEvent({ id, kind, at, orderKey, policy, service, title, d
 const detailCharactersMax = 1_000;
 const otherLinesMax = 10;
 
-/** What people see. */
-interface ChatMessage {
+/** The parts of a message for people: Slack, Teams or e-mail. */
+interface Message {
   readonly title: string;
   readonly detail: string | undefined;
   /** What the notice is about, one by one: items, sync jobs or policies. */
@@ -53,7 +53,7 @@ interface ChatMessage {
   readonly link: string | undefined;
 }
 
-function toMessage({ kind, title, data, policy, service, at, timezone, link }: Notice): ChatMessage {
+function toMessage({ kind, title, data, policy, service, at, timezone, link }: Notice): Message {
   const { detail, slot, repository, leftOut, unnamed, owner } = data;
   const facts = {
     ...(policy === null ? {} : { policy }),

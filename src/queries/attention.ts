@@ -1,5 +1,6 @@
-// What is not well now, the worst first, each with since when and one next step. Called by the
-// pages, the API and digests.
+// What is not well now, each with since when and one next step: processes, services, policies (the
+// worst first), sinks, lists, unusual runs; what is acknowledged stands last. Called by the pages,
+// the API, digests and `syncline status`.
 import type { Policy } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
 import { showNear } from "../core/instant.ts";
@@ -25,7 +26,7 @@ import {
 import { type QueryContext, type StateContext, type View, wholeView } from "./query-context.ts";
 import { describeMissingRoles, describeThrottle, isThrottledLong, showFeed } from "./service-words.ts";
 import { isStuck } from "./sinks.ts";
-import { type ExpensiveFeed, readStatus, type Status } from "./status.ts";
+import { type TroubledFeed, readStatus, type Status } from "./status.ts";
 
 type AttentionSubject = "installation" | "service" | "sink" | "list" | "policy";
 
@@ -51,7 +52,7 @@ export interface AttentionItem {
   readonly nextStep: string;
 }
 
-/** What needs a person, and what that was found in. `counts`: of all policies by health. */
+/** All that is not well, and what it was found in. `counts`: of all policies by health. */
 export interface Attention {
   readonly nowMs: number;
   readonly items: readonly AttentionItem[];
@@ -65,7 +66,7 @@ const none = {
   ...{ touches: [], heals: false },
 };
 
-/** Reads what needs a person. */
+/** Reads what is not well. */
 export async function readAttention(
   context: Pick<QueryContext, "set" | "target"> & Partial<Pick<QueryContext, "view">> & StateContext,
 ): Promise<Attention> {
@@ -100,7 +101,7 @@ export function listItems({ feeds, services }: Pick<Status, "feeds" | "services"
   return feeds.flatMap((feed) => (isListOfOutage(feed, services) ? [] : [listItem(feed)]));
 }
 
-function listItem({ feed, what, cure, sinceMs, reason }: ExpensiveFeed): AttentionItem {
+function listItem({ feed, what, cure, sinceMs, reason }: TroubledFeed): AttentionItem {
   const state = reason === "unreadable" ? "unreadable" : "costly";
   return { ...none, about: "list", name: showFeed(feed), state, what, sinceMs, nextStep: cure };
 }

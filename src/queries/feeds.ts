@@ -4,7 +4,7 @@ import type { PolicySet } from "../config/policy-set.ts";
 import { totalOfAll, totalOfItem, totalOfSyncJob } from "../feeds/list-totals.ts";
 import { costlyReasons, type Feed, listNames } from "../model/feed.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
-import { type FeedNote, FeedStore, readFeedNotes } from "../store/feed-store.ts";
+import { costlyWalksMin, type FeedNote, FeedStore, readFeedNotes } from "../store/feed-store.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import type { QueryContext } from "./query-context.ts";
@@ -71,7 +71,9 @@ export async function readFeeds({ store, set }: QueryContext): Promise<FeedsView
     const items = await readRecent(note.feed, feeds, nowMs - dayMs);
     const count = items.filter(({ seenAtMs = 0 }) => seenAtMs > nowMs - dayMs).length;
     const isMore = count === itemsMax;
-    const whole = Object.entries(costlyReasons).find(([reason]) => reason === note.costlyReason)?.[1];
+    const isCostly = (note.costlyWalks ?? 0) >= costlyWalksMin;
+    const why = Object.entries(costlyReasons).find(([reason]) => reason === note.costlyReason)?.[1];
+    const whole = isCostly ? why : undefined;
     const line = { note, whole, fresh: { count, isMore } };
     return { line, open: await readOpen(note.feed, items, { feeds, nowMs, isMore }) };
   };
@@ -123,25 +125,25 @@ async function readOpen(
   if (totals === undefined) return [];
   const { counts, atMs } = totals;
   const there = list === "approvals" ? items.filter(({ id }) => counts.has(totalOfItem(id))) : items;
-  const byJob = Map.groupBy(there, ({ syncJobId }) => syncJobId);
-  const openOf = (job: string) =>
-    list === "approvals" ? (byJob.get(job)?.length ?? 0) : (counts.get(totalOfSyncJob(job)) ?? 0);
-  const named = list === "approvals" ? [...byJob.keys()] : [...counts.keys()].flatMap(jobOfTotal);
-  const jobs = named.flatMap((job) => (job === undefined ? [] : [{ job, open: openOf(job) }]));
-  const rest = (counts.get(totalOfAll) ?? 0) - jobs.reduce((sum, { open }) => sum + open, 0);
-  return [...jobs, { job: undefined, open: rest }].flatMap(({ job, open }): OpenItems[] => {
+  const bySyncJob = Map.groupBy(there, ({ syncJobId }) => syncJobId);
+  const openOf = (id: string) =>
+    list === "approvals" ? (bySyncJob.get(id)?.length ?? 0) : (counts.get(totalOfSyncJob(id)) ?? 0);
+  const named = list === "approvals" ? [...bySyncJob.keys()] : [...counts.keys()].flatMap(syncJobOfTotal);
+  const told = named.flatMap((syncJobId) => (syncJobId === undefined ? [] : [{ syncJobId, open: openOf(syncJobId) }]));
+  const rest = (counts.get(totalOfAll) ?? 0) - told.reduce((sum, { open }) => sum + open, 0);
+  return [...told, { syncJobId: undefined, open: rest }].flatMap(({ syncJobId, open }): OpenItems[] => {
     if (open <= 0) return [];
-    const seen = (byJob.get(job) ?? []).toSorted((a, b) => b.firstSeq - a.firstSeq);
+    const seen = (bySyncJob.get(syncJobId) ?? []).toSorted((a, b) => b.firstSeq - a.firstSeq);
     const count = Math.min(open, seen.filter(({ seenAtMs = 0 }) => seenAtMs > nowMs - dayMs).length);
     const fresh = { count, isMore: isMore && count < open };
     // So many are open: at best these are the newest, so the oldest is at least that old.
     const oldestMs = seen[open - 1]?.seenAtMs;
-    return [{ service, repository, list, syncJobId: job, open, fresh, oldestMs, atMs }];
+    return [{ service, repository, list, syncJobId, open, fresh, oldestMs, atMs }];
   });
 }
 
 /** The sync job of a total; the inverse of `totalOfSyncJob`. */
-function jobOfTotal(field: string): string[] {
+function syncJobOfTotal(field: string): string[] {
   const prefix = totalOfSyncJob("");
   return field.startsWith(prefix) ? [field.slice(prefix.length)] : [];
 }

@@ -3,7 +3,7 @@
 import { counted, someNames } from "../core/plain-text.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
 import type { PolicyLine } from "./policy-lines.ts";
-import type { ExpensiveFeed, Status } from "./status.ts";
+import type { TroubledFeed, Status } from "./status.ts";
 
 type Services = Status["services"];
 
@@ -47,7 +47,7 @@ export function isToldByOutage(line: PolicyLine, services: Services): boolean {
 }
 
 /** Whether a list cannot be read because its service is down. */
-export function isListOfOutage({ feed, reason }: ExpensiveFeed, services: Services): boolean {
+export function isListOfOutage({ feed, reason }: TroubledFeed, services: Services): boolean {
   return reason === "unreadable" && isDown(services, feed.service);
 }
 

@@ -10,7 +10,7 @@ import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { parseTaskId } from "../model/task.ts";
 import { unusualWords } from "../model/unusual.ts";
-import { nextOpen, openFrom, thirdOpenSlot } from "../schedule/closed-times.ts";
+import { nextOpen, firstOpenSlot, thirdOpenSlot } from "../schedule/closed-times.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import { History } from "../store/history.ts";
@@ -208,8 +208,9 @@ interface Facts extends Pick<LineInputs, "nowMs" | "pauses"> {
 }
 
 /**
- * Lines by the state that they show. Only policies with news, late ones and those due since get a
- * new line; of the others a look reads the watermarks only. `untilMs`: a slot is due then.
+ * Lines by the state that they show. A policy gets a new line when it has news, is late, had a slot
+ * due since, or its service is down; only of these the watermarks are read. `untilMs`: a slot is
+ * due then.
  */
 const keptLines = new WeakMap<
   PolicyState,
@@ -249,7 +250,7 @@ function toLine(
     endedMs: state?.targets[0]?.newest.finishedMs,
     isOfSeveral: (state?.targets.length ?? 0) > 1,
     usualMs: state === undefined ? undefined : usualDurationMs(state),
-    nextMs: pauses.length > 0 ? nextAfterPauses(policy, source, pauses) : openFrom(policy, source, comingMs),
+    nextMs: pauses.length > 0 ? nextAfterPauses(policy, source, pauses) : firstOpenSlot(policy, source, comingMs),
     waitingMs: isWaiting ? unendedMs : undefined,
     underWayMs: isWaiting ? undefined : unendedMs,
     pauses,
@@ -388,12 +389,12 @@ export function targetHealth({ weight, last }: TargetState): Health | undefined 
 
 function healthOf(
   found: Omit<PolicyLine, "health" | "troubled" | "acknowledged" | "isBehind">,
-  isSettled: boolean,
+  areConflictsOver: boolean,
 ): PolicyHealth {
   const { pauses, worst, missedMs, unplannedMs, late, open } = found;
   if (pauses.some(({ cause }) => cause === "quarantine")) return "quarantined";
   const ended = worst && targetHealth(worst);
-  const isLeft = open !== undefined || (ended === "conflicts" && !isSettled);
+  const isLeft = open !== undefined || (ended === "conflicts" && !areConflictsOver);
   const waiting = ended === "blocked" ? ended : isLeft ? "conflicts" : undefined;
   if (pauses.length > 0) return late !== undefined ? "late" : (waiting ?? "paused");
   if (worst?.weight === "bad" && ended !== undefined && ended !== "good") return ended;

@@ -33,14 +33,14 @@ export interface Status {
   readonly pauses: readonly Pause[];
   readonly sinks: readonly SinkState[];
   readonly digests: readonly LastDigest[];
-  readonly feeds: readonly ExpensiveFeed[];
+  readonly feeds: readonly TroubledFeed[];
   readonly processes: Presence;
   readonly owners: Owners;
   readonly config: RunningConfig;
 }
 
 /** A list that is read whole again and again, or cannot be read: why, and what to do. */
-export interface ExpensiveFeed {
+export interface TroubledFeed {
   readonly feed: Feed;
   /** The closed reason; `unreadable` when walks fail. */
   readonly reason: WholeReason | "unreadable";
@@ -75,14 +75,14 @@ export async function readStatus(set: PolicySet, store: Store, target: RedisTarg
     pauses: pauses.filter((pause) => isInForce(pause, nowMs)),
     sinks: await readSinks(set, store, target),
     digests: await readLastDigests(set, { store, target, nowMs }),
-    feeds: await readExpensiveFeeds(set, store),
+    feeds: await readTroubledFeeds(set, store),
     processes: await readPresence(store),
     owners: await readOwners(store),
     config: await readRunningConfig(store, nowMs),
   };
 }
 
-/** Whether a person must look: at services, processes, owners, sinks or files. */
+/** Whether no person must look: at services, processes, owners, sinks, digests or files. */
 export function isInstallationWell({ nowMs, services, sinks, digests, processes, owners, config }: Status): boolean {
   return (
     services.every(({ breaker, throttledUntilMs }) => breaker !== "open" && throttledUntilMs === undefined) &&
@@ -93,12 +93,12 @@ export function isInstallationWell({ nowMs, services, sinks, digests, processes,
   );
 }
 
-async function readExpensiveFeeds(set: PolicySet, store: Store): Promise<readonly ExpensiveFeed[]> {
+async function readTroubledFeeds(set: PolicySet, store: Store): Promise<readonly TroubledFeed[]> {
   const notes = await readFeedNotes(store, await new FeedStore(store).troubled(feedsOf(set)));
   return notes.flatMap(judgeFeed).toSorted((a, b) => a.sinceMs - b.sinceMs);
 }
 
-function judgeFeed(note: FeedNote): ExpensiveFeed[] {
+function judgeFeed(note: FeedNote): TroubledFeed[] {
   const { feed, failure, failingSinceMs, costlyWalks = 0, costlySinceMs = 0 } = note;
   if (failure !== undefined && failingSinceMs !== undefined) {
     const what = `cannot be read since ${showInstant(failingSinceMs)}: ${failure}`;

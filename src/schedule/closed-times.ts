@@ -36,11 +36,11 @@ export function nextOpen(
   source: Pick<SlotSource, "next"> | undefined,
   afterMs: number,
 ): number | undefined {
-  return openFrom(policy, source, source?.next(afterMs));
+  return firstOpenSlot(policy, source, source?.next(afterMs));
 }
 
 /** This slot, or the first after it that no closed time will skip; undefined: none is in sight. */
-export function openFrom(
+export function firstOpenSlot(
   policy: Pick<Policy, "closed" | "timezone">,
   source: Pick<SlotSource, "next"> | undefined,
   slotMs: number | undefined,

@@ -72,7 +72,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
   };
 }
 
-/** Plans the due slots of a follower without its chain: none starts before its predecessor. */
+/** Plans the due slots of a follower without its chain: skipped, or missed as left out. */
 function planFollowerAlone({ policy, source, watermarkMs }: Entry, { nowMs }: PlanningMoment) {
   const slotsMs = source.due(watermarkMs, nowMs);
   const newWatermarkMs = slotsMs.at(-1);

@@ -4,7 +4,8 @@
 //   policy gone ─▶ skipped (removed)      predecessor did not start, or ended otherwise ─▶ skipped (predecessor)
 //   later than within ─▶ missed           predecessor not at its end ─▶ wait
 //   left out, and nothing known of its predecessor's end ─▶ missed
-//   closed or paused when the predecessor ended ─▶ skipped                  else ─▶ started
+//   closed or paused when the predecessor ended, or input stale now ─▶ skipped      else ─▶ started
+//   none of it started, but Redis may have lost its start ─▶ started; its task ends as unknown
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
@@ -38,7 +39,7 @@ const releasedWithinMs = 5_000;
 /** Plans a waiting slot; undefined while it waits. */
 export function planFollower(input: FollowerInput): FollowerPlan | undefined {
   const plan = planByPredecessor(input);
-  // Its task ends as unknown (store/redis-watch.ts).
+  // Redis may have lost its start: it counts as started, and its task ends as unknown.
   return plan !== undefined && mayHaveFollowed(plan, input) ? { ...plan, state: "started", detail: "followed" } : plan;
 }
 

@@ -229,7 +229,7 @@ export class FeedStore {
     await markLoggedScript(this.#store, this.#keys(feed).slice(0, 1));
   }
 
-  /** Those of these lists that cannot be read, or whose pages are all read at each walk. */
+  /** Those of these lists that cannot be read, or are read whole again and again. */
   async troubled(feeds: readonly Feed[]): Promise<readonly Feed[]> {
     const keys = feeds.map((feed) => feedStatusKey(this.#store, feed));
     const found = await readFields(this.#store, keys, ["failingSinceMs", "costlyWalks"]);

@@ -6,7 +6,7 @@ import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
 import { asOptional, asText, asWord, batchesOf, createScript } from "./script.ts";
 
-/** `again`: this walk took it in already, after the number asked about; `known`: before it. */
+/** `again`: first seen after `sinceSeq`, so by this walk; `known`: seen before. */
 export type Novelty = "new" | "again" | "known";
 
 const base64 = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"];

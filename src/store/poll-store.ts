@@ -11,7 +11,7 @@ export type PollState = "good" | "bad" | "unknown";
 export interface PollObservation {
   /** Items of the list. */
   readonly count: number;
-  /** When it was read, milliseconds UTC by Redis. */
+  /** When its reading began, milliseconds UTC by Redis. */
   readonly atMs: number;
   readonly seen: Buffer | undefined;
 }

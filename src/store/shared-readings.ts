@@ -27,8 +27,8 @@ export interface SharedReading {
 }
 
 /**
- * The reading must begin at `sinceMs`, after `afterMs` and not before the first request of
- * `turnOf`.
+ * The reading must begin at `sinceMs` or later, after `afterMs`, and not before the task `turnOf`
+ * first asked for one.
  */
 export interface ReadingWish {
   readonly sinceMs: number;

@@ -53,7 +53,7 @@ export function judgeList(expectation: PollExpectation, list: ListRead, last: Po
     if (isMet === true) return met(`${expect.text} holds`, count);
     if (isMet !== false) return unreadable(`${expect.text} is neither true nor false`, count);
     const guilty = blame(suspects, expectation);
-    return { ...broken(`${expect.text} does not hold: count is ${count}`, count), ...guilty };
+    return { ...notMet(`${expect.text} does not hold: count is ${count}`, count), ...guilty };
   } catch (error) {
     return unreadable(`${(expect ?? offending)?.text}: ${firstLine(error)}`, count);
   }
@@ -69,7 +69,7 @@ function judgeItems(items: readonly ReadItem[], offending: Expression | undefine
   });
   if (guilty.length === 0) return met(`${offending.text}: true for none of ${count} items`, count);
   const detail = `${offending.text}: true for ${guilty.length} of ${count} items`;
-  return { ...broken(detail, count), ...named(guilty) };
+  return { ...notMet(detail, count), ...named(guilty) };
 }
 
 function evaluate(offending: Expression, item: unknown, facts: ItemFacts): unknown {
@@ -114,7 +114,7 @@ function met(detail: string, count: number): TaskEnding {
   return { status: "succeeded", evidence: "direct", reason: "expectation-met", detail, count };
 }
 
-function broken(detail: string, count: number): TaskEnding {
+function notMet(detail: string, count: number): TaskEnding {
   return { status: "failed", evidence: "direct", reason: "expectation-not-met", detail, count };
 }
 
@@ -126,7 +126,7 @@ function unreadable(detail: string, count: number): TaskEnding {
 type PackedItem = Pick<ItemFacts, "id" | "fingerprint">;
 
 /** An item compared with the last poll. */
-type Novelty = "new" | "modified" | "same";
+type Comparison = "new" | "modified" | "same";
 
 const idBytes = 8;
 const contentBytes = 4;
@@ -147,7 +147,7 @@ export function packSeen(items: readonly PackedItem[], keyedBy: string, slipped:
  * Compares items with what was packed. Without a packed list (a first poll), and with one whose ids
  * another expression gave, all are the same.
  */
-export function createComparison(packed: Buffer | undefined, keyedBy: string): (item: PackedItem) => Novelty {
+export function createComparison(packed: Buffer | undefined, keyedBy: string): (item: PackedItem) => Comparison {
   const known = unpackSeen(packed, keyedBy);
   if (known === undefined) return () => "same";
   return ({ id, fingerprint }) => {

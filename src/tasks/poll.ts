@@ -1,6 +1,6 @@
 // A poll task: reads a list or only its count, judges it by the policy's expectation, and leaves a
 // note for the next poll. Changes nothing in the service. An unreadable list ends as unknown; only
-// a broken expectation ends as failed.
+// an expectation that is not met ends as failed.
 
 import { type PollExpectation, parseExpectation } from "../feeds/poll-expectation.ts";
 import { listNames } from "../model/feed.ts";
@@ -42,7 +42,7 @@ export async function stepPoll(task: Task, deps: PollDependencies, attempt: Atte
   const wish = {
     ...({ feed, service, kind: expectation.readsItems ? "items" : "count", signal: attempt.signal } as const),
     ...{ sinceMs: task.slotMs, afterMs: basis.observation?.atMs ?? 0 },
-    // The slot of a follower is older than its turn.
+    // A follower has the slot of its predecessor: its own turn began when it first asked.
     turnOf: policy.after === undefined ? undefined : task.id,
   };
   try {
@@ -91,7 +91,7 @@ function tellsGone(ending: TaskEnding, list: ListRead, expectation: PollExpectat
   return mayLack && basis.state !== undefined && state !== basis.state;
 }
 
-/** Judges the second of two readings. If it alone changes the state, the first. */
+/** Judges by the second reading. If only that one differs from the last poll: by the first. */
 function judgeBoth(first: ReadAnswer, second: Reading, expectation: PollExpectation, basis: PollMemory): TaskEnding {
   const ending = judgeRead(second, expectation, basis, first.list);
   if (second.answer === "too-long" || stateOf(ending) === basis.state) return ending;

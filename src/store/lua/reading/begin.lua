@@ -1,15 +1,15 @@
 -- Asks for a reading.
--- KEYS: reading, first request of the task
--- ARGV: token, sinceMs, afterMs, '1' when the task's first request counts
+-- KEYS: reading, when the task first asked
+-- ARGV: token, sinceMs, afterMs, '1' when that counts
 -- Answers { 'take' | 'read' | 'wait' | 'alone', since when, now }.
-local readingKey, firstRequestKey = unpack(KEYS)
-local token, sinceMs, afterMs, hasFirstRequest = unpack(ARGV)
+local readingKey, firstAskKey = unpack(KEYS)
+local token, sinceMs, afterMs, countsFirstAsk = unpack(ARGV)
 --- @include "reading"
-local firstRequestKeptMs = 3600000
+local firstAskKeptMs = 3600000
 local since = tonumber(sinceMs)
-if hasFirstRequest == '1' then
-  redis.call('SET', firstRequestKey, now, 'NX', 'PX', firstRequestKeptMs)
-  since = math.max(since, tonumber(redis.call('GET', firstRequestKey)))
+if countsFirstAsk == '1' then
+  redis.call('SET', firstAskKey, now, 'NX', 'PX', firstAskKeptMs)
+  since = math.max(since, tonumber(redis.call('GET', firstAskKey)))
 end
 local beganMs, endedMs, reader, readerBeganMs, readerUntilMs, aloneUntilMs = unpack(redis.call(
   'HMGET', readingKey, 'beganMs', 'endedMs', 'reader', 'readerBeganMs', 'readerUntilMs', 'aloneUntilMs'
