@@ -136,7 +136,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   if (options.roles.includes("worker")) {
     const create = createConsumers({ ...shared, ...options, limits, deps, enqueueNotices, set: () => current.set });
     const memory = watch && new ConsumedServices(store);
-    services.consume({ createConsumers: create, ...queuesOfServices(producer), memory });
+    services.consume({ createConsumers: create, queues: producer, memory });
   }
   const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, log });
   const scheduler = options.roles.includes("scheduler")
@@ -185,14 +185,6 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const reasons = () => (isWebAlone && guard.isUp() && !guard.mayBeForeign ? [] : guard.reasons());
   const unreadiness = () => reasons().map((reason) => ({ part: "redis", reason }));
   return { stop, unreadiness };
-}
-
-/** How full the queues of a service are, and how they are emptied. */
-function queuesOfServices(producer: Producer) {
-  return {
-    pending: (service: string) => producer.pending(service),
-    tidy: (service: string) => producer.tidy(service),
-  };
 }
 
 /** Connects to Redis; undefined when told to stop meanwhile. @throws OutOfReachError */

@@ -13,18 +13,11 @@ export class CurrentSet {
   #sinceMs = systemClock.monotonicMs();
   /** When the policies left that a set since the start had. */
   readonly #goneAtMs = new Map<string, number>();
-  #policies: ReadonlyMap<string, Policy>;
-  #followers: FollowerMap;
-  #mappers = new Map<string, ItemMapper>();
-  #activePredicates: ReadonlyMap<string, ActivePredicate>;
-  #polledTogether: ReadonlySet<string>;
+  #derived: Derived;
 
   constructor(set: PolicySet) {
     this.#set = set;
-    this.#policies = byName(set);
-    this.#followers = createFollowerMap(set.policies);
-    this.#polledTogether = polledTogether(set);
-    this.#activePredicates = activePredicates(set);
+    this.#derived = derive(set);
   }
 
   /** The whole set, as it is now. */
@@ -39,48 +32,63 @@ export class CurrentSet {
 
   /** The names of the direct followers of a policy. */
   followers(name: string): readonly string[] {
-    return this.#followers.direct(name);
+    return this.#derived.followers.direct(name);
   }
 
   /** A policy as it is now; undefined when there is none of this name any more. */
   policy(name: string): Policy | undefined {
-    return name === runByHand ? this.#set.byHand : this.#policies.get(name);
+    return name === runByHand ? this.#set.byHand : this.#derived.policies.get(name);
   }
 
   /** Reads items by the current mapping; undefined when the service is not configured any more. */
   itemMapper(feed: Feed): ItemMapper | undefined {
     const settings = this.#set.services.get(feed.service);
     if (settings === undefined) return undefined;
-    const known = this.#mappers.get(feedId(feed));
-    if (known !== undefined) return known;
-    const mapper = createItemMapper(feed.list, settings.mapping[feed.list]);
-    this.#mappers.set(feedId(feed), mapper);
+    const { mappers } = this.#derived;
+    const mapper = mappers.get(feedId(feed)) ?? createItemMapper(feed.list, settings.mapping[feed.list]);
+    mappers.set(feedId(feed), mapper);
     return mapper;
   }
 
   /** How sync jobs of a service show that they are active; undefined when nothing is named. */
   activePredicate(service: string): ActivePredicate | undefined {
-    return this.#activePredicates.get(service);
+    return this.#derived.activePredicates.get(service);
   }
 
   /** Whether more than one policy polls this list. */
   isPolledTogether(feed: Feed): boolean {
-    return this.#polledTogether.has(feedId(feed));
+    return this.#derived.polledTogether.has(feedId(feed));
   }
 
   /** Puts another set in force. */
   adopt(set: PolicySet): void {
     this.#set = set;
     this.#sinceMs = systemClock.monotonicMs();
-    const policies = byName(set);
-    for (const name of this.#policies.keys()) if (!policies.has(name)) this.#goneAtMs.set(name, this.#sinceMs);
+    const before = this.#derived.policies;
+    this.#derived = derive(set);
+    const { policies } = this.#derived;
+    for (const name of before.keys()) if (!policies.has(name)) this.#goneAtMs.set(name, this.#sinceMs);
     for (const name of policies.keys()) this.#goneAtMs.delete(name);
-    this.#policies = policies;
-    this.#followers = createFollowerMap(set.policies);
-    this.#mappers = new Map();
-    this.#polledTogether = polledTogether(set);
-    this.#activePredicates = activePredicates(set);
   }
+}
+
+/** What is worked out of a set. `mappers`: made when they are first asked for. */
+interface Derived {
+  readonly policies: ReadonlyMap<string, Policy>;
+  readonly followers: FollowerMap;
+  readonly mappers: Map<string, ItemMapper>;
+  readonly activePredicates: ReadonlyMap<string, ActivePredicate>;
+  readonly polledTogether: ReadonlySet<string>;
+}
+
+function derive(set: PolicySet): Derived {
+  return {
+    policies: new Map(set.policies.map((policy) => [policy.name, policy])),
+    followers: createFollowerMap(set.policies),
+    mappers: new Map(),
+    activePredicates: activePredicates(set),
+    polledTogether: polledTogether(set),
+  };
 }
 
 function activePredicates({ services }: PolicySet): ReadonlyMap<string, ActivePredicate> {
@@ -88,10 +96,6 @@ function activePredicates({ services }: PolicySet): ReadonlyMap<string, ActivePr
     syncJob === undefined ? [] : [[name, createActivePredicate(syncJob)]],
   );
   return new Map(predicates);
-}
-
-function byName({ policies }: PolicySet): ReadonlyMap<string, Policy> {
-  return new Map(policies.map((policy) => [policy.name, policy]));
 }
 
 function polledTogether({ policies }: PolicySet): ReadonlySet<string> {

@@ -19,6 +19,7 @@ import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Denial, LimiterRequest, Permit } from "../core/limiter.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
+import type { Producer } from "../queue/producer.ts";
 import type { SyncService } from "../service/client.ts";
 import type { ConsumedServices } from "../store/consumed-services.ts";
 import type { Store } from "../store/redis.ts";
@@ -47,10 +48,7 @@ export interface RunningServicesOptions {
 /** What a worker adds. */
 export interface Consuming {
   readonly createConsumers: (settings: Pick<ServiceSettings, "name" | "concurrency">) => ServiceConsumers;
-  /** How many unfinished jobs a service's queues hold. */
-  readonly pending: (service: string) => Promise<number>;
-  /** Drops ended tasks of a service that are kept long enough; answers how many are left. */
-  readonly tidy?: (service: string) => Promise<number>;
+  readonly queues: Pick<Producer, "pending" | "tidy">;
   /** To find what others have left; undefined in a stand-in, whose own files may lack services. */
   readonly memory?: Pick<ConsumedServices, "note" | "forget" | "ended" | "forgetEnded"> | undefined;
 }
@@ -213,7 +211,7 @@ export class RunningServices implements Component {
     }
   }
 
-  async #workOff(name: string, retired: RunningService, { pending, memory }: Consuming): Promise<void> {
+  async #workOff(name: string, retired: RunningService, { queues, memory }: Consuming): Promise<void> {
     const untilMs = systemClock.monotonicMs() + retiredMsMax;
     // The service has come back when another entry stands under its name.
     const isRetired = () => this.#running.get(name) === retired && !this.#stopping.signal.aborted;
@@ -222,7 +220,7 @@ export class RunningServices implements Component {
     let isQuiet = false;
     while (isRetired()) {
       const nowMs = systemClock.monotonicMs();
-      count = await pending(name).catch(() => undefined);
+      count = await queues.pending(name).catch(() => undefined);
       emptySinceMs = count === 0 ? (emptySinceMs ?? nowMs) : undefined;
       isQuiet = emptySinceMs !== undefined && nowMs - emptySinceMs >= this.#options.retireAfterMs;
       if (isQuiet || nowMs > untilMs) break;
@@ -324,7 +322,7 @@ export class ServiceLimiters {
 }
 
 /** Drops ended tasks of forgotten services when they are old enough. */
-async function tidyEnded({ tidy, memory }: Consuming): Promise<void> {
+async function tidyEnded({ queues, memory }: Consuming): Promise<void> {
   for (const service of (await memory?.ended()) ?? [])
-    if ((await tidy?.(service)) === 0) await memory?.forgetEnded(service);
+    if ((await queues.tidy(service)) === 0) await memory?.forgetEnded(service);
 }

@@ -1,7 +1,9 @@
 // `syncline plan --peaks` and `--requests`: when most slots are due at once, and how many requests
 // a service gets a day. Peaks count due slots, before a busy sync job skips any; requests are an
 // estimate from a simulation. Called by plan.ts.
+
 import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
+import { dayMs } from "../core/duration.ts";
 import { toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
@@ -39,7 +41,6 @@ export interface LoadAnswer {
 }
 
 const slotsMax = 1_000_000;
-const dayMs = 86_400_000;
 
 /** Goes through the slots of the range. @throws UsageError when there are too many. */
 export function findLoad(question: LoadQuestion): LoadAnswer {

@@ -3,7 +3,7 @@
 import { Option } from "commander";
 import { type Policy, scheduleOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
-import { durationPattern, parseDuration, parseWallText } from "../core/duration.ts";
+import { dayMs, durationPattern, parseDuration, parseWallText } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { lastInstantMs, showInstant } from "../core/instant.ts";
 import { zoneHint } from "../core/nearest-word.ts";
@@ -27,7 +27,6 @@ export interface WrittenTime extends WallTime {
   readonly widthMs: number;
 }
 
-const dayMs = 86_400_000;
 const clockPattern = /^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$/;
 const dayWords: Readonly<Record<string, number>> = { yesterday: -1, today: 0, tomorrow: 1 };
 

@@ -56,7 +56,7 @@ function namesArgument(text: string): readonly string[] {
 }
 
 function dayArgument(text: string): string {
-  const dayMs = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-  if (!Number.isNaN(dayMs) && new Date(dayMs).toISOString().startsWith(text)) return text;
+  const atMs = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  if (!Number.isNaN(atMs) && new Date(atMs).toISOString().startsWith(text)) return text;
   throw new InvalidArgumentError("write a day such as 2027-06-30");
 }

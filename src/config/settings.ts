@@ -1,6 +1,6 @@
 // The settings of the process from the environment, the single door to process.env. Nothing here is
 // ever logged as a whole.
-import { durationPattern, parseDuration } from "../core/duration.ts";
+import { dayMs, durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 
 /** The environment's settings. Command-line options win over them. */
@@ -37,8 +37,6 @@ export interface OutcomeLimits {
   readonly count: number;
   readonly forMs: number;
 }
-
-const dayMs = 86_400_000;
 
 /** The same as for slot records (store/slot-ledger.ts). */
 export const outcomeLimitsDefault: OutcomeLimits = { count: 1_000, forMs: 31 * dayMs };

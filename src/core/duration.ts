@@ -4,6 +4,9 @@
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 type Unit = keyof typeof unitMs;
 
+/** A day of 24 hours, in milliseconds. */
+export const dayMs = unitMs.d;
+
 /** The form of a duration: a whole number and one unit of ms, s, m, h, d. */
 export const durationPattern = /^(\d{1,9})(ms|s|m|h|d)$/;
 

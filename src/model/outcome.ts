@@ -82,6 +82,9 @@ export type OutcomeReason =
   | "drift-corrected"
   | "read-only-field";
 
+/** Failures that are the service's, and over when it works again. */
+export const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "server-error", "throttled"]);
+
 /**
  * `certain`: the start was answered, and one activity began right then. `likely`: nothing speaks
  * for another origin. `ambiguous`: another start or a trigger may be behind the activities.

@@ -2,7 +2,14 @@
 // fault. Pure.
 import { cutText } from "../core/plain-text.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
-import { type Health, healthOfStatus, type Outcome, type OutcomeReason, weightOf } from "../model/outcome.ts";
+import {
+  type Health,
+  healthOfStatus,
+  type Outcome,
+  type OutcomeReason,
+  outageReasons,
+  weightOf,
+} from "../model/outcome.ts";
 import { targetFromMasks } from "../model/task.ts";
 import type { Brief } from "./alert-state.ts";
 
@@ -28,8 +35,6 @@ export interface AlertEvent {
   readonly news: "each" | "changed" | undefined;
 }
 
-/** The reasons that a service outage causes. */
-const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "throttled", "server-error"]);
 const possibleReasons: readonly OutcomeReason[] = ["answer-lost", "bad-answer", "no-evidence", "deadline"];
 /** Reasons that an outage may cause, too. */
 const possibleOutageReasons: ReadonlySet<string> = new Set([...outageReasons, ...possibleReasons]);

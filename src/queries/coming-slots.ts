@@ -1,6 +1,8 @@
 // The next slots of a policy, with what is known already to keep them from starting, and the days
 // on which clocks change. Pure.
+
 import type { Policy } from "../config/policy-set.ts";
+import { dayMs } from "../core/duration.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import { createClosedTimes, describeSkip } from "../schedule/closed-times.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
@@ -12,8 +14,6 @@ export interface ComingSlot {
   readonly closed: string | undefined;
   readonly dst: string | undefined;
 }
-
-const dayMs = 86_400_000;
 
 /** The next `count` slots after an instant. */
 export function comingSlots(policy: Policy, afterMs: number, count: number): readonly ComingSlot[] {

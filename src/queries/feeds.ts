@@ -1,6 +1,8 @@
 // The followed lists: how old their last reading is, what is new since yesterday, and which
 // conflicts and approvals are open per sync job.
+
 import type { PolicySet } from "../config/policy-set.ts";
+import { dayMs } from "../core/duration.ts";
 import { totalOfAll, totalOfItem, totalOfSyncJob } from "../feeds/list-totals.ts";
 import { costlyReasons, type Feed, listNames } from "../model/feed.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
@@ -43,7 +45,6 @@ export interface FeedsView {
   readonly open: readonly OpenItems[];
 }
 
-const dayMs = 86_400_000;
 /** Lists that are looked into. */
 const feedsMax = 600;
 /** Items of one list that are looked at, at first and at most, and lists read at a time. */

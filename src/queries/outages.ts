@@ -1,16 +1,13 @@
 // What an outage of a service holds up, and what gets well without a person: one outage is one
 // trouble, however many policies and lists it hits. Pure.
 import { counted, someNames } from "../core/plain-text.ts";
-import type { OutcomeReason } from "../model/outcome.ts";
+import { outageReasons } from "../model/outcome.ts";
 import type { PolicyLine } from "./policy-lines.ts";
-import type { TroubledFeed, Status } from "./status.ts";
+import type { Status, TroubledFeed } from "./status.ts";
 
 type Services = Status["services"];
 
 const namedMax = 5;
-
-/** Failures that are the service's, and over when it works again. */
-const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "server-error", "throttled"]);
 
 /** Whether all that is wrong with it is over when the service works again. */
 function isOfOutage({ troubled }: PolicyLine): boolean {

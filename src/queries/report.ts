@@ -3,7 +3,7 @@
 // `syncline report` and by digests.
 
 import type { Policy } from "../config/policy-set.ts";
-import { formatTook } from "../core/duration.ts";
+import { dayMs, formatTook } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type OutcomeStatus } from "../model/outcome.ts";
@@ -18,7 +18,6 @@ const daysKept = 400;
 const changeMin = 1.1;
 /** Runs that ended well: both spans must have so many for a comparison of medians. */
 const comparedMin = 3;
-const dayMs = 86_400_000;
 
 /** What is asked. Days are those of each policy's own zone. */
 export interface ReportQuestion {

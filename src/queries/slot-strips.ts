@@ -1,7 +1,9 @@
 // The newest slots of policies, each with what became of it: for strips and lists. Of a slot with
 // several tasks the worst ending counts. Also what a policy did day by day, in its own zone. Called
 // by the pages and the API.
+
 import type { Policy } from "../config/policy-set.ts";
+import { dayMs } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
@@ -139,8 +141,6 @@ function toSlot(
 export interface PolicyDay extends DaySums {
   readonly date: string;
 }
-
-const dayMs = 86_400_000;
 
 /**
  * Reads the newest slots of one day of a policy's zone, newest first, and how many `more` it has;

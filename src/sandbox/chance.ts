@@ -1,6 +1,6 @@
 // Repeatable chance: the same seed and words give the same number, in whatever order they are
 // asked. Used by seed data, runs and faults; never calls Math.random.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /** A number from 0 (included) to 1 for these words, e.g. `chance("fails", 7, 3)`. */
 export type Chance = (...words: readonly (string | number)[]) => number;
@@ -8,18 +8,14 @@ export type Chance = (...words: readonly (string | number)[]) => number;
 /** Makes the chance of one seed. */
 export function createChance(seed: number): Chance {
   return (...words) => {
-    const digest = createHash("sha256")
-      .update(JSON.stringify([seed, ...words]))
-      .digest();
+    const digest = hash("sha256", JSON.stringify([seed, ...words]), "buffer");
     return digest.readUIntBE(0, 6) / 2 ** 48;
   };
 }
 
 /** A UUID (version 4 in form), always the same for the same words. */
 export function chanceUuid(seed: number, ...words: readonly (string | number)[]): string {
-  const hex = createHash("sha256")
-    .update(JSON.stringify(["uuid", seed, ...words]))
-    .digest("hex");
+  const hex = hash("sha256", JSON.stringify(["uuid", seed, ...words]));
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 

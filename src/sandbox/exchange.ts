@@ -2,7 +2,7 @@
 // sandbox.ts for every request. Also the sandbox's own paths under `/_sandbox` (ledger, counts,
 // faults, approvals, conflicts): NOT part of the service's interface; they require the token, too.
 
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { UsageError } from "../core/errors.ts";
 import { isJsonObject, parseJson } from "../core/json.ts";
@@ -189,7 +189,7 @@ function readRights(world: World, header: string | undefined): "full" | "limited
 }
 
 function isSame(left: string, right: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
+  const digest = (text: string) => hash("sha256", text, "buffer");
   return timingSafeEqual(digest(left), digest(right));
 }
 

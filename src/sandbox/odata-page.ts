@@ -1,7 +1,7 @@
 // One page of a list: items, context and the link to the next page, in the styles of real services.
 // A link is the list's address with a token in `$skip` or `$skiptoken`; an opaque link stands for
 // such an address.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Target } from "./address.ts";
 import { chanceUuid } from "./chance.ts";
 import type { SandboxSettings, TokenStyle } from "./options.ts";
@@ -81,7 +81,7 @@ export class KeptLinks {
 
   /** Keeps a text and returns its token, always the same for the same text. */
   keep(text: string, style: TokenStyle, seed: number): string {
-    const number = createHash("sha256").update(text).digest().readUIntBE(0, 6);
+    const number = hash("sha256", text, "buffer").readUIntBE(0, 6);
     const token = style === "guid" ? chanceUuid(seed, "link", text) : tokenOf(style, { skip: number, after: number });
     this.#texts.delete(token);
     this.#texts.set(token, text);

@@ -4,10 +4,10 @@
 import ICAL from "ical.js";
 import type { CalendarEvent } from "../config/policy-set.ts";
 import type { CalendarText } from "../config/rules/policy-rules.ts";
-import { parseWallText } from "../core/duration.ts";
+import { dayMs, parseWallText } from "../core/duration.ts";
 import { errorText } from "../core/errors.ts";
 import { cutText } from "../core/plain-text.ts";
-import { type DayRule, type DaySpan, dayMs, daysOf } from "./calendar-recurrence.ts";
+import { type DayRule, type DaySpan, daysOf } from "./calendar-recurrence.ts";
 import { parseWallTime } from "./zone.ts";
 
 const yearsBack = 2;

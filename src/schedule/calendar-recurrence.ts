@@ -1,5 +1,6 @@
 // The days of a recurrence rule (RFC 5545, 3.3.10); times of day are the caller's. Pure. It looks
 // at the days of each period, so that no rule is endless.
+import { dayMs } from "../core/duration.ts";
 
 /** A rule. Weekdays count from Sunday, 0. Empty lists say nothing. */
 export interface DayRule {
@@ -22,7 +23,6 @@ export interface DaySpan {
 }
 
 /** Milliseconds of a day without a clock change. */
-export const dayMs = 86_400_000;
 
 const daysMax = { DAILY: 1, WEEKLY: 7, MONTHLY: 31, YEARLY: 366 };
 

@@ -1,10 +1,9 @@
 // The times at which the slots of a policy are skipped: its blackout windows, its holidays, and the
 // events of its calendars. Pure. Called by the planner, and by what looks ahead.
 import type { ClosedTimes, EventCalendar, Policy } from "../config/policy-set.ts";
-import { formatDuration } from "../core/duration.ts";
+import { dayMs, formatDuration } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { createCalendar } from "./calendar.ts";
-import { dayMs } from "./calendar-recurrence.ts";
 import type { SlotSource } from "./slots.ts";
 import { parseWallTime } from "./zone.ts";
 

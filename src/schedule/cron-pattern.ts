@@ -1,7 +1,9 @@
 // The wall times of a cron expression, on a clock without a zone, and what is wrong with one: the
 // single door to croner. A wall time is written as the UTC instant that shows the same date and
 // time. croner knows nothing of zones and clock shifts here: dst-rule.ts does.
+
 import { CronDate, CronPattern } from "croner";
+import { dayMs } from "../core/duration.ts";
 import { isZone } from "../core/instant.ts";
 import { nearestWord, zoneHint } from "../core/nearest-word.ts";
 
@@ -16,7 +18,6 @@ export interface WallPattern {
 const patterns = new Map<string, WallPattern>();
 const patternsMax = 20_000;
 const utcOffsetMinutes = 0;
-const dayMs = 86_400_000;
 /** croner looks no further than the year 3000. */
 const searchedUntilMs = Date.UTC(2999, 11, 30);
 /** Day of month or day of week, when both are restricted: the rule of Vixie cron. */

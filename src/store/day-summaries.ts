@@ -1,6 +1,7 @@
 // What each policy did on each local day, kept for 400 days: one field a day in a hash a month.
 // history.ts counts outcomes, slot-ledger.ts and chain-store.ts the slots that never started, each
 // in the step that records them. `report` sums the days.
+import { dayMs } from "../core/duration.ts";
 import { localDate } from "../core/instant.ts";
 import { type Outcome, type OutcomeStatus, outcomeStatuses, weightOf } from "../model/outcome.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
@@ -31,7 +32,6 @@ const [conflictsName, longestName] = ["X", "L"];
 
 /** Each bucket of durations ends a tenth after its beginning: its middle is at most 5 % off. */
 const bucketRatio = 1.1;
-const dayMs = 86_400_000;
 
 /** Months of one call: it blocks Redis for half a millisecond. */
 const monthsAtOnce = 25;

@@ -1,7 +1,7 @@
 // Lua scripts: each file of lua/ is one atomic step. Its header says what it does, KEYS, ARGV and
 // the answer; `--- @include "NAME"` puts lua/include/NAME.lua there, once. Also here: how lists are
 // cut for commands and answers.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Cluster, Redis } from "ioredis";
 
@@ -21,7 +21,7 @@ type Reader<Answer> = (answer: unknown) => Answer;
 /** Loads `lua/NAME.lua`; `read` turns its answer into a value. */
 export function createScript<Answer>(name: string, read: Reader<Answer>): Script<Answer> {
   const lua = loadLua(name);
-  const sha = createHash("sha1").update(lua).digest("hex");
+  const sha = hash("sha1", lua);
   return async ({ redis }, keys, args = []) => {
     try {
       return read(await redis.evalsha(sha, keys.length, ...keys, ...args));

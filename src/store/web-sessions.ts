@@ -1,7 +1,7 @@
 // What the role `web` asks of Redis. A session of a person who signed in: a random id in a cookie,
 // and under its hash whose it is (web/access.ts: the hash of a token, or claims); it ends by
 // itself. And whether there is something new to show.
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { shared } from "../core/batcher.ts";
 import { type Clock, createDeadline, systemClock } from "../core/clock.ts";
 import { changedPoliciesKey } from "./policy-states.ts";
@@ -66,7 +66,7 @@ export class WebSessions {
   }
 
   #key(id: string): string {
-    return this.#store.key("web-session", createHash("sha256").update(id).digest("hex"));
+    return this.#store.key("web-session", hash("sha256", id));
   }
 }
 
@@ -78,7 +78,5 @@ export async function readLiveVersion(store: Store): Promise<string> {
     redis.hvals(key("pauses")),
     redis.hvals(key("quarantines")),
   ]);
-  return createHash("sha256")
-    .update(JSON.stringify([newest, pauses, quarantines]))
-    .digest("hex");
+  return hash("sha256", JSON.stringify([newest, pauses, quarantines]));
 }

@@ -1,7 +1,7 @@
 // The files that pages load: style, script, icon. Read once, named with their hash. Used by
 // web-app.ts, which serves them, and by pages/layout.ts, which names them.
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { hashText } from "../core/stable-hash.ts";
 import { Representation } from "./representation.ts";
 
 /** A file as it is served. */
@@ -14,8 +14,7 @@ const folder = new URL("./assets/", import.meta.url);
 
 function load(name: string, type: string, from: URL = new URL(name, folder)): [string, Asset] {
   const text = readFileSync(from, "utf8");
-  const hash = createHash("sha256").update(text).digest("hex").slice(0, 12);
-  return [name, { path: `/assets/${hash}/${name}`, body: new Representation(text, type) }];
+  return [name, { path: `/assets/${hashText(text, 12)}/${name}`, body: new Representation(text, type) }];
 }
 
 const idiomorph = new URL(import.meta.resolve("idiomorph/dist/idiomorph.min.js"));

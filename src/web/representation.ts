@@ -1,6 +1,6 @@
 // A text as HTTP knows it: its tag and its packed bytes are made once, however many ask for it.
 // Used by the routes of the pages and the API, and for the files that pages load.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Context } from "hono";
@@ -21,7 +21,7 @@ export class Representation {
   constructor(text: string, type: string) {
     this.text = text;
     this.type = type;
-    this.tag = `W/"${createHash("sha1").update(text).digest("base64url")}"`;
+    this.tag = `W/"${hash("sha1", text, "base64url")}"`;
   }
 
   /** The bytes of gzip; undefined: the text is too short. */

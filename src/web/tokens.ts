@@ -1,7 +1,7 @@
 // Static tokens: the lines of the file behind --web-tokens, and a new token with its line. A file
 // holds hashes only. Used by access.ts and by `syncline token`.
-import { createHash, randomBytes } from "node:crypto";
-import { parseWallText } from "../core/duration.ts";
+import { hash, randomBytes } from "node:crypto";
+import { dayMs, parseWallText } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { selectorOf } from "../model/label.ts";
 import { type Scope, scopes } from "../model/scope.ts";
@@ -17,7 +17,6 @@ export interface TokenEntry extends Bounds {
 
 /** The most lines of a file. */
 const tokensMax = 1_000;
-const dayMs = 86_400_000;
 const linePattern =
   /^([\w.@-]{1,64}):([a-z]+)(?::([\w.,-]+))?(?::([\w.-]+=[\w.-]+(?:,[\w.-]+=[\w.-]+)*))?:([0-9a-f]{64})(?::(\d{4}-\d{2}-\d{2}))?$/;
 
@@ -77,5 +76,5 @@ export function createToken({
 
 /** The hash of a token, as a file has it: 64 hex digits. */
 export function hashOfToken(token: string): string {
-  return createHash("sha256").update(token).digest("hex");
+  return hash("sha256", token);
 }

@@ -23,7 +23,7 @@ function startStep() {
     log: silentLog,
     retireAfterMs: 0,
   });
-  services.consume({ createConsumers: () => consumers, pending: async () => 0 });
+  services.consume({ createConsumers: () => consumers, queues: { pending: async () => 0, tidy: async () => 0 } });
   return { services, close, note: step.resolve };
 }
 
@@ -84,7 +84,7 @@ it("a stop lets a changed service's old client end the steps in work", async () 
   const consumers = { name: "consumers", start: async () => {}, resize: () => {}, ended: async () => {} };
   services.consume({
     createConsumers: () => ({ ...consumers, stop: () => drained.promise }),
-    pending: async () => 0,
+    queues: { pending: async () => 0, tidy: async () => 0 },
   });
   services.adopt(new Map([["main", settings(2)]]));
   const stopping = services.stop();
