@@ -13,6 +13,7 @@ import { type DigestPort, Notifier } from "../notify/notifier.ts";
 import { judgeAll } from "../queries/deadlines.ts";
 import { digestId, digestNotice, readDigest } from "../queries/digest.ts";
 import { type DigestState, parseDigestState as parse } from "../queries/sinks.ts";
+import { scheduleHash } from "../schedule/slot-tasks.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import { createPinger } from "../service/ping.ts";
 import { NotifyStore } from "../store/notify-store.ts";
@@ -143,14 +144,16 @@ export function createDigests({ store, target, set }: DigestPlaces): DigestPort 
       for (const digest of digests) {
         const text = states.get(digest.name);
         const state = text === undefined ? undefined : parse(text);
-        // A new digest begins now: it reports nothing earlier.
-        const slotMs = state === undefined ? undefined : newestSlot(digest, state.slotMs, nowMs);
-        if (state === undefined) changes.set(digest.name, textOf(nowMs, null));
-        if (state === undefined || slotMs === undefined) continue;
-        changes.set(
-          digest.name,
-          textOf(slotMs, { atMs: nowMs, id: digestId(digest.name, String(slotMs)), to: [...digest.to] }),
-        );
+        const schedule = scheduleHash(digest);
+        // A new digest, or one with another schedule, begins now: it reports nothing earlier.
+        if (state?.schedule !== schedule) {
+          changes.set(digest.name, textOf({ slotMs: nowMs, schedule, sent: state?.sent ?? null }));
+          continue;
+        }
+        const slotMs = newestSlot(digest, state.slotMs, nowMs);
+        if (slotMs === undefined) continue;
+        const sent = { atMs: nowMs, id: digestId(digest.name, String(slotMs)), to: [...digest.to] };
+        changes.set(digest.name, textOf({ slotMs, schedule, sent }));
         due.push({ to: digest.to, make: () => make(digest, { sinceMs: state.slotMs, slotMs, nowMs }) });
       }
       return { due, changes };
@@ -170,6 +173,6 @@ function newestSlot(digest: DigestSettings, afterMs: number, nowMs: number): num
   return createSlotSource(digest)?.due(afterMs, nowMs).at(-1);
 }
 
-function textOf(slotMs: number, sent: DigestState["sent"]): string {
-  return JSON.stringify({ v: 1, slotMs, sent } satisfies DigestState);
+function textOf(state: Omit<DigestState, "v">): string {
+  return JSON.stringify({ v: 1, ...state } satisfies DigestState);
 }

@@ -35,16 +35,13 @@ export function createInputReader(policyOf: (name: string) => Policy | undefined
 }
 
 /**
- * Since when the set with this hash is the newest, by Redis; Infinity while a live process runs the
- * newer one that is kept, none is kept yet, or a newer version has kept it.
+ * Since when the set with this hash is the newest, by Redis; Infinity while another one is kept, or
+ * none. Where no live process runs the kept one, SetKeeper soon keeps this one.
  */
 export async function readNewestSinceMs(store: Store, contentHash: string): Promise<number> {
   try {
     const kept = await readKeptNote(store);
-    if (kept === undefined) return Number.POSITIVE_INFINITY;
-    if (kept.hash === contentHash) return kept.atMs;
-    const isRun = (await readReplicas(store)).some(({ hash }) => hash === kept.hash);
-    return isRun ? Number.POSITIVE_INFINITY : kept.atMs;
+    return kept?.hash === contentHash ? kept.atMs : Number.POSITIVE_INFINITY;
   } catch (error) {
     if (error instanceof NewerVersionError) return Number.POSITIVE_INFINITY;
     throw error;

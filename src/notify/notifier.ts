@@ -151,6 +151,8 @@ export class Notifier implements Component {
     this.#noteSet(set);
     if (this.#isDue("newer", statusEveryMs)) this.#isLeftToNewer = (await hasNewerWorker?.()) === true;
     if (this.#isLeftToNewer) {
+      // It may be away for a moment only: this replica's policies may not know what it knows.
+      this.#nextAtMs.tidy = this.#options.clock.monotonicMs() + tidyMs;
       await this.#leave();
       return statusEveryMs;
     }

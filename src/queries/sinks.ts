@@ -53,10 +53,11 @@ export function isStuck({ oldestMs }: Pick<SinkState, "oldestMs">, nowMs: number
 const digestStateSchema = z.object({
   v: z.literal(1),
   slotMs: z.int(),
+  schedule: z.string(),
   sent: z.object({ atMs: z.int(), id: z.string(), to: z.array(z.string()) }).nullable(),
 });
 
-/** A digest as the notifier keeps it: its newest slot, and the notice that was made for it. */
+/** A digest as the notifier keeps it: its newest slot, a hash of its schedule, the last notice. */
 export type DigestState = Readonly<z.infer<typeof digestStateSchema>>;
 
 /** Reads a kept state. @throws NewerVersionError or ZodError. */

@@ -209,7 +209,7 @@ describe("syncline sinks", () => {
     onTestFinished(() => queues.close());
     const look = ["sinks", "--json", "--config", file, "--redis-url", redis.url, "--prefix", prefix];
     const sentAt = async (id: string, atMs: number) => {
-      const state = { v: 1, slotMs: atMs, sent: { atMs, id, to: ["ops"] } };
+      const state = { v: 1, slotMs: atMs, schedule: "", sent: { atMs, id, to: ["ops"] } };
       await store.redis.hset(store.key("notifications", "digests"), "daily", JSON.stringify(state));
       return JSON.parse((await runHere(look, variables)).out)[0].lastDigest;
     };

@@ -156,6 +156,30 @@ it("begins at its next slot when it is new, and keeps to its weekdays", async ()
   expect(own.delivered[0]?.notice.data).toMatchObject({ from: "2026-10-23", to: "2026-10-26" });
 });
 
+it("whose schedule was changed begins at its next slot, and calls none late", async () => {
+  const own = await installation({ to: ["ops"] });
+  const at = (expression: string) => {
+    const [digest] = own.set.notifications.digests ?? [];
+    if (digest?.schedule.kind !== "cron") throw new Error("no cron expression");
+    const changed = { ...digest, schedule: { ...digest.schedule, expressions: [expression] } };
+    own.set = { ...own.set, notifications: { ...own.set.notifications, digests: [changed] } };
+  };
+  const look = async (hours: number) => {
+    own.nowMs += hours * hourMs;
+    await own.free();
+    await own.notifierOf().runOnce();
+  };
+  await look(0);
+  await look(24);
+  expect(own.days()).toEqual(["ops 2026-10-21T00:30:00.000Z"]);
+  // At two in the afternoon it is moved to eight in the morning.
+  at("0 8 * * *");
+  await look(1);
+  expect(own.days()).toHaveLength(1);
+  await look(24);
+  expect(own.days().slice(1)).toEqual(["ops 2026-10-22T06:00:00.000Z"]);
+});
+
 it("that cannot be made holds up no other notice, and says so", async () => {
   const own = await installation();
   const expiries = new Map([["main", own.nowMs + hourMs]]);
