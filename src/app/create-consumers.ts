@@ -130,7 +130,7 @@ export function createConsumers(options: ServiceConsumersOptions): Consuming["cr
   };
 }
 
-function createItemAnnouncer({ set, enqueueNotices, log }: ServiceConsumersOptions): ItemAnnouncer {
+function createItemAnnouncer({ set, enqueueNotices }: ServiceConsumersOptions): ItemAnnouncer {
   const wanting = ({ list }: Feed) => [...set().sinks.values()].filter(({ items }) => items?.includes(list) === true);
   return {
     wants: (feed) => wanting(feed).length > 0,
@@ -140,10 +140,6 @@ function createItemAnnouncer({ set, enqueueNotices, log }: ServiceConsumersOptio
       const receivers = wanting(feed);
       const deliveries = notices.flatMap((notice) => receivers.map(({ name: sink }) => ({ sink, notice })));
       for (const batch of batchesOf(deliveries, noticesAtOnce)) await enqueueNotices(batch);
-      for (const { sink, notice } of deliveries) {
-        const { id, kind, policy, service, title } = notice;
-        log.info("notice.published", { sink, kind, policy, service, title, id });
-      }
     },
   };
 }

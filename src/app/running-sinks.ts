@@ -161,12 +161,17 @@ export class RunningSinks implements Component {
 
   async #put(name: string, notices: readonly Notice[]): Promise<void> {
     const queueMax = this.#running.get(name)?.settings.queueMax ?? policyLimits.sinkQueueMax;
-    const dropped = (await this.#queues.add(name, notices, queueMax)).length;
-    if (dropped === 0) return this.#dropped.hadRoom(name);
-    this.#dropped.dropped(name, dropped);
-    this.#options.metrics?.add("syncline_sink_dropped_total", { sink: name }, dropped);
+    const dropped = new Set(await this.#queues.add(name, notices, queueMax));
+    for (const notice of notices) if (!dropped.has(notice)) this.#logPublished(name, notice);
+    if (dropped.size === 0) return this.#dropped.hadRoom(name);
+    this.#dropped.dropped(name, dropped.size);
+    this.#options.metrics?.add("syncline_sink_dropped_total", { sink: name }, dropped.size);
     // The count is only information. If it fails, the caller must not hand all notices over again.
-    await this.#sinkStore.countDropped(name, dropped).catch(() => {});
+    await this.#sinkStore.countDropped(name, dropped.size).catch(() => {});
+  }
+
+  #logPublished(sink: string, { id, kind, policy, service, title }: Notice): void {
+    this.#options.log.info("notice.published", { sink, kind, policy, service, title, id });
   }
 
   #add(settings: SinkSettings): RunningSink {

@@ -344,7 +344,7 @@ export class Notifier implements Component {
 
   /** Hands over what waits, oldest first, and removes it. Returns whether it did. */
   async #handOver(part: Waiting): Promise<boolean> {
-    const { notifyStore, owner, enqueueNotices, log } = this.#options;
+    const { notifyStore, owner, enqueueNotices } = this.#options;
     if (!this.#mayContain.has(part)) return false;
     const { waiting, unreadable } = readWaiting(await notifyStore.texts(part));
     if (!(await this.#dropUnreadable(part, unreadable))) return false;
@@ -352,15 +352,9 @@ export class Notifier implements Component {
     const order = (one: (typeof waiting)[number]) => (part === "outbox" ? one.field : one.notice.at);
     const batch = waiting.sort((a, b) => (order(a) < order(b) ? -1 : 1)).slice(0, batchMax);
     if (batch.length === 0) return false;
-    const notices = batch.map(releaseWaiting);
-    await enqueueNotices(notices);
+    await enqueueNotices(batch.map(releaseWaiting));
     const fields = batch.map(({ field }) => field);
-    if (!(await notifyStore.remove(owner, part, fields))) return false;
-    for (const { sink, notice } of notices) {
-      const { id, kind, policy, service, title } = notice;
-      log.info("notice.published", { sink, kind, policy, service, title, id });
-    }
-    return true;
+    return notifyStore.remove(owner, part, fields);
   }
 
   /** Drops what no notifier could read in ten minutes. Throws until then: a newer one may. */

@@ -90,17 +90,18 @@ describe("a service that is down", () => {
     // Counted at the newest event only: with thousands of them, asking for each would be all that
     // this process does.
     const ended = (most: number) => log.until((event) => event === log.events.at(-1) && outcomes().length === most);
+    const told = (kind: Notice["kind"]) => vi.waitUntil(() => delivered.some((notice) => notice.kind === kind), often);
     // Their start-by time is near, so that they end while the service is away.
     const slotMs = Date.now() - 3_600_000 + 10_000;
     await enqueue(slotMs);
     await ended(total);
     expect(new Set(outcomes().map(({ status }) => status)).has("accepted")).toBe(false);
-    await log.until(({ event, kind }) => event === "notice.published" && kind === "service-down");
+    await told("service-down");
     await listen(port);
     await enqueue();
     await ended(2 * total);
-    await log.until(({ event, kind }) => event === "notice.published" && kind === "service-up");
-    await log.until(({ event, kind }) => event === "notice.published" && kind === "stale");
+    await told("service-up");
+    await told("stale");
     await vi.waitUntil(() => asked.includes("/tick"), often);
     const [down, up] = ["service-down", "service-up"].map((kind) => delivered.filter((notice) => notice.kind === kind));
     expect(new Set(down?.map(({ id }) => id)).size).toBe(1);
