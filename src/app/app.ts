@@ -86,6 +86,11 @@ export interface AppOptions {
   readonly stopSignal?: AbortSignal;
   /** Where `set` came from, to follow its changes. Without it the set stays as it is. */
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
+  /**
+   * Whether this process works only until what a command waits for has ended. Its files may lack
+   * what `serve` has: so it forgets no chain, no sink, and nothing that the notifier knows.
+   */
+  readonly isStandIn?: boolean;
   /** Where the role `web` listens; without it the role does nothing. */
   readonly web?: WebOptions | undefined;
   /** How long queues of a removed service stay empty before its consumers stop; default 5 min. */
@@ -219,7 +224,7 @@ function createChains(
     pauses: () => readPauses(store),
     inputs: createInputReader((name) => current.policy(name), store),
     lossesSince: (sinceMs) => guard.watch.lossesSince(sinceMs),
-    newestSinceMs,
+    newestSinceMs: options.isStandIn === true ? async () => Number.POSITIVE_INFINITY : newestSinceMs,
     log: options.log,
   });
 }

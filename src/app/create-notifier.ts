@@ -32,6 +32,7 @@ export interface NotifierDependencies {
     readonly roles: readonly string[];
     readonly log: EventLog;
     readonly redis: RedisTarget;
+    readonly isStandIn?: boolean;
   };
   readonly store: Store;
   readonly current: CurrentSet;
@@ -45,7 +46,7 @@ const tokenWithinMs = 86_400_000;
 /** Builds the notifier, not yet started; nothing in a process that is no worker. */
 export function createNotifier(parts: NotifierDependencies): Component[] {
   const { options, enqueueNotices, store, current } = parts;
-  const { roles, log } = options;
+  const { roles, log, isStandIn } = options;
   if (!roles.includes("worker")) return [];
   const notifyStore = new NotifyStore(store);
   const pinger = createPinger();
@@ -70,6 +71,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
     tokens: () => readTokens(parts),
     digests: createDigests({ store, target: options.redis, set: () => current.set }),
     onStatusRound: () => void heartbeats.runOnce(),
+    forgets: isStandIn !== true,
     clock: systemClock,
     log,
   });
@@ -145,12 +147,13 @@ export function createDigests({ store, target, set }: DigestPlaces): DigestPort 
         const text = states.get(digest.name);
         const state = text === undefined ? undefined : parse(text);
         const schedule = scheduleHash(digest);
-        // A new digest, or one with another schedule, begins now: it reports nothing earlier.
-        if (state?.schedule !== schedule) {
-          changes.set(digest.name, textOf({ slotMs: nowMs, schedule, sent: state?.sent ?? null }));
-          continue;
-        }
-        const slotMs = newestSlot(digest, state.slotMs, nowMs);
+        // A new digest begins now: it reports nothing earlier.
+        if (state === undefined) changes.set(digest.name, textOf({ slotMs: nowMs, schedule, sent: null }));
+        // One with another schedule is due at the next slot of that: none is late by it.
+        else if (state.schedule !== schedule)
+          changes.set(digest.name, textOf({ ...state, schedule, changedMs: nowMs }));
+        if (state?.schedule !== schedule) continue;
+        const slotMs = newestSlot(digest, state.changedMs ?? state.slotMs, nowMs);
         if (slotMs === undefined) continue;
         const sent = { atMs: nowMs, id: digestId(digest.name, String(slotMs)), to: [...digest.to] };
         changes.set(digest.name, textOf({ slotMs, schedule, sent }));

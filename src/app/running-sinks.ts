@@ -33,6 +33,8 @@ export interface RunningSinksOptions {
   readonly roles: readonly string[];
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
+  /** A stand-in forgets no sink: its files may lack some. */
+  readonly isStandIn?: boolean;
   readonly metrics?: Pick<Metrics, "add"> | undefined;
 }
 
@@ -161,8 +163,8 @@ export class RunningSinks implements Component {
 
   async #put(name: string, notices: readonly Notice[]): Promise<void> {
     const queueMax = this.#running.get(name)?.settings.queueMax ?? policyLimits.sinkQueueMax;
-    const dropped = new Set(await this.#queues.add(name, notices, queueMax));
-    for (const notice of notices) if (!dropped.has(notice)) this.#logPublished(name, notice);
+    const dropped = new Set((await this.#queues.add(name, notices, queueMax)).map(({ id }) => id));
+    for (const notice of notices) if (!dropped.has(notice.id)) this.#logPublished(name, notice);
     if (dropped.size === 0) return this.#dropped.hadRoom(name);
     this.#dropped.dropped(name, dropped.size);
     this.#options.metrics?.add("syncline_sink_dropped_total", { sink: name }, dropped.size);
@@ -242,6 +244,7 @@ export class RunningSinks implements Component {
   /** Writes which sinks there are, and drops the queues of sinks that were removed long ago. */
   async #registerSinks(): Promise<void> {
     await this.#sinkStore.seen([...this.#running.keys()]);
+    if (this.#options.isStandIn === true) return;
     for (const name of await this.#sinkStore.unseenFor(keptUnseenMs)) {
       const { waiting, failed } = await this.#queues.backlog(name);
       await this.#queues.forget(name);

@@ -223,6 +223,7 @@ class StandIn {
       takeOverAfterMs: 60_000,
       drainMs: 25_000,
       stopSignal: io.signal,
+      isStandIn: true,
       // A policy that these files lack is no removed one: its tasks are left to `serve`.
       timing: { ...defaultTiming, unknownPolicyForMs: Number.POSITIVE_INFINITY },
     });

@@ -23,7 +23,7 @@ import {
   showPresence,
 } from "../queries/service-words.ts";
 import { describeDigest, hasFailed, type SinkState } from "../queries/sinks.ts";
-import { describeRejected, type TroubledFeed, type RunningConfig, type Status } from "../queries/status.ts";
+import { describeRejected, type RunningConfig, type Status, type TroubledFeed } from "../queries/status.ts";
 import { foreignOwner } from "../store/redis.ts";
 import type { Screen } from "./command-io.ts";
 import { alarming, paint, showStatus, toTable } from "./table.ts";

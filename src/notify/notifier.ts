@@ -87,6 +87,8 @@ export interface NotifierOptions {
   /** Tokens that expire soon and cannot be renewed: service → instant. */
   readonly tokens: () => ReadonlyMap<string, number>;
   readonly digests?: DigestPort;
+  /** False: what its policies lack is left to another notifier, events as well as states. */
+  readonly forgets?: boolean;
   /** Called at each status round of the replica that has the lease. */
   readonly onStatusRound?: () => void;
   readonly clock: Clock;
@@ -132,6 +134,7 @@ export class Notifier implements Component {
 
   constructor(options: NotifierOptions) {
     this.#options = options;
+    if (options.forgets === false) this.#nextAtMs.tidy = Number.POSITIVE_INFINITY;
   }
 
   async start(): Promise<void> {
@@ -193,6 +196,7 @@ export class Notifier implements Component {
   /** Whether an event waits: its policy may be new, and this replica has not loaded it yet. */
   #mustWait(name: string, ageMs: number): boolean {
     if (this.#options.policy(name) !== undefined) return false;
+    if (this.#options.forgets === false) return true;
     const nowMs = this.#options.clock.monotonicMs();
     const metMs = this.#unknown.get(name) ?? Number.NEGATIVE_INFINITY;
     const sinceMs = nowMs - metMs < unknownAgainMs ? metMs : nowMs;

@@ -26,7 +26,7 @@ import {
 import { type QueryContext, type StateContext, type View, wholeView } from "./query-context.ts";
 import { describeMissingRoles, describeThrottle, isThrottledLong, showFeed } from "./service-words.ts";
 import { isStuck } from "./sinks.ts";
-import { type TroubledFeed, readStatus, type Status } from "./status.ts";
+import { readStatus, type Status, type TroubledFeed } from "./status.ts";
 
 type AttentionSubject = "installation" | "service" | "sink" | "list" | "policy";
 

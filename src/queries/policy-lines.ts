@@ -10,7 +10,7 @@ import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { parseTaskId } from "../model/task.ts";
 import { unusualWords } from "../model/unusual.ts";
-import { nextOpen, firstOpenSlot, thirdOpenSlot } from "../schedule/closed-times.ts";
+import { firstOpenSlot, nextOpen, thirdOpenSlot } from "../schedule/closed-times.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 import { History } from "../store/history.ts";
@@ -209,8 +209,8 @@ interface Facts extends Pick<LineInputs, "nowMs" | "pauses"> {
 
 /**
  * Lines by the state that they show. A policy gets a new line when it has news, is late, had a slot
- * due since, or its service is down; only of these the watermarks are read. `untilMs`: a slot is
- * due then.
+ * due since, its service is down, or its pauses, conflicts or file changed; only of these the
+ * watermarks are read. `untilMs`: a slot is due then.
  */
 const keptLines = new WeakMap<
   PolicyState,

@@ -54,10 +54,14 @@ const digestStateSchema = z.object({
   v: z.literal(1),
   slotMs: z.int(),
   schedule: z.string(),
+  changedMs: z.int().exactOptional(),
   sent: z.object({ atMs: z.int(), id: z.string(), to: z.array(z.string()) }).nullable(),
 });
 
-/** A digest as the notifier keeps it: its newest slot, a hash of its schedule, the last notice. */
+/**
+ * A digest as the notifier keeps it: up to which slot it has reported, a hash of its schedule, when
+ * that was changed (undefined: not since that slot), and the last notice.
+ */
 export type DigestState = Readonly<z.infer<typeof digestStateSchema>>;
 
 /** Reads a kept state. @throws NewerVersionError or ZodError. */

@@ -22,8 +22,6 @@ export interface DaySpan {
   readonly looks: { left: number };
 }
 
-/** Milliseconds of a day without a clock change. */
-
 const daysMax = { DAILY: 1, WEEKLY: 7, MONTHLY: 31, YEARLY: 366 };
 
 /**

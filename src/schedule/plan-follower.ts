@@ -5,7 +5,7 @@
 //   later than within ─▶ missed           predecessor not at its end ─▶ wait
 //   left out, and nothing known of its predecessor's end ─▶ missed
 //   closed or paused when the predecessor ended, or input stale now ─▶ skipped      else ─▶ started
-//   none of it started, but Redis may have lost its start ─▶ started; its task ends as unknown
+//   it would not start, but Redis may have lost its start ─▶ started; its task ends as unknown
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";

@@ -96,7 +96,7 @@ export class ChainStore {
     if (answer.state !== "record") return answer;
     const fields: unknown = JSON.parse(answer.record);
     const record = isJsonObject(fields) ? readSlotRecord({ ...fields, slotMs }) : undefined;
-    // Started, without a join counter: no follower waited then, none waits now, or it expired.
+    // Started, without a join counter: it had no follower, or the counter expired.
     return record === undefined || record.state === "started" ? { state: "nothing" } : { state: "not-started", record };
   }
 

@@ -35,7 +35,7 @@ export function sinkOf(name: string, to: SinkSettings["to"], more: Partial<SinkS
 export async function startSinks(
   target: RedisTarget,
   sinks: readonly SinkSettings[],
-  more: { readonly roles?: readonly string[]; readonly takeOverAfterMs?: number } = {},
+  more: { readonly roles?: readonly string[]; readonly takeOverAfterMs?: number; readonly isStandIn?: boolean } = {},
 ): Promise<{ readonly sinks: RunningSinks; readonly log: TestLog; readonly added: Map<string, number> }> {
   const store = await openStore(target);
   const log = new TestLog();
@@ -47,8 +47,9 @@ export async function startSinks(
     connections,
     store,
     log,
-    roles: more.roles ?? ["worker"],
-    takeOverAfterMs: more.takeOverAfterMs ?? 30_000,
+    roles: ["worker"],
+    takeOverAfterMs: 30_000,
+    ...more,
     drainMs: 3_000,
     metrics: {
       add: (name, labels, by = 1) => {

@@ -156,7 +156,7 @@ it("begins at its next slot when it is new, and keeps to its weekdays", async ()
   expect(own.delivered[0]?.notice.data).toMatchObject({ from: "2026-10-23", to: "2026-10-26" });
 });
 
-it("whose schedule was changed begins at its next slot, and calls none late", async () => {
+it("whose schedule was changed comes at its next slot, and leaves nothing out", async () => {
   const own = await installation({ to: ["ops"] });
   const at = (expression: string) => {
     const [digest] = own.set.notifications.digests ?? [];
@@ -178,6 +178,8 @@ it("whose schedule was changed begins at its next slot, and calls none late", as
   expect(own.days()).toHaveLength(1);
   await look(24);
   expect(own.days().slice(1)).toEqual(["ops 2026-10-22T06:00:00.000Z"]);
+  // It tells of what ended before the change, too.
+  expect(own.delivered[1]?.notice.data).toMatchObject({ from: "2026-10-21", to: "2026-10-22" });
 });
 
 it("that cannot be made holds up no other notice, and says so", async () => {

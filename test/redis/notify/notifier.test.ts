@@ -58,6 +58,7 @@ interface Changes {
   readonly loaded?: readonly string[];
   /** Whether another replica has newer ones. */
   readonly isOutdated?: boolean;
+  readonly forgets?: boolean;
 }
 
 function notifierOf(owner: string, changes: Changes = {}): Notifier {
@@ -87,6 +88,7 @@ function notifierOf(owner: string, changes: Changes = {}): Notifier {
     stalePolicies: async () => new Map(),
     tokens: () => new Map(),
     ...(changes.digests === undefined ? {} : { digests: changes.digests }),
+    forgets: changes.forgets !== false,
     clock: systemClock,
     log,
   });
@@ -330,6 +332,24 @@ describe("several notifiers", () => {
     expect(await look(notifierOf("old", { isOutdated: true }))).toBeGreaterThan(1_000);
     await look(notifierOf("new"));
     expect(delivered.map(({ owner }) => owner)).toEqual(["new"]);
+  });
+
+  it("leave to another one what their policies lack, where they forget nothing", async () => {
+    const book = new NotifyStore(store);
+    const read: NotifyStorePort["read"] = (count, mustWait) =>
+      book.read(count, (event, ageMs) => mustWait(event, ageMs + 3_600_000));
+    const standIn = notifierOf("stand-in", { loaded: [], forgets: false, book: { read } });
+    await book.take("other", 60_000);
+    await book.save("other", { cursor: "", passed: 0 }, { deadlines: new Map([["a", "{}"]]) });
+    await book.leave("other");
+    await look(standIn);
+    await end("a", failed);
+    await look(standIn);
+    expect(delivered).toEqual([]);
+    expect(await book.texts("deadlines")).toEqual(new Map([["a", "{}"]]));
+    await look(notifierOf("serve"));
+    expect(keys()).toEqual(["ops failing a"]);
+    expect(await book.texts("deadlines")).toEqual(new Map());
   });
 
   it("save nothing without the lease: neither alert states nor how far they have come", async () => {

@@ -1,7 +1,9 @@
 import { gunzipSync } from "node:zlib";
 import { expect, it, vi } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
+import { costlyReasons } from "../../../src/model/feed.ts";
 import { deletionByHand } from "../../../src/model/task.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
 import { History } from "../../../src/store/history.ts";
 import { keepPolicySet } from "../../../src/store/kept-policies.ts";
 import { Pauses, Quarantines } from "../../../src/store/pauses.ts";
@@ -244,6 +246,21 @@ it("tells how lists are read, and their newest items", async () => {
   const newest = (await get("/feeds/main/HR/conflictDetails/items?limit=2")).body.items;
   expect(newest.map(({ id }: Record<string, string>) => id)).toEqual(["c5", "c4"]);
   expect((await get("/feeds/main/~/conflictDetails/items")).status).toBe(404);
+});
+
+it("says why a list is read whole from the third time in a row on, as status does", async () => {
+  // Time flies, so that each request reads anew.
+  let flownMs = 0;
+  const clock = { ...systemClock, monotonicMs: () => (flownMs += 3_600_000) };
+  const own = await webForTest({ story: {}, set: setOfStory(smallStory), clock });
+  const feeds = new FeedStore(own.store);
+  const feed = { service: "main", repository: "HR", list: "masks" } as const;
+  await feeds.keepKnowledge(feed, "{}");
+  const told = async () => {
+    await feeds.endWalk(feed, { startedAtMs: 1, count: 1, whole: true, because: "no-order" });
+    return JSON.parse(await (await own.ask("/api/v1/feeds")).text()).items[0].readWholeBecause;
+  };
+  expect([await told(), await told(), await told()]).toEqual([null, null, costlyReasons["no-order"]]);
 });
 
 it("audits what was planned, and exports it by a link", async () => {
