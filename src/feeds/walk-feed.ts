@@ -1,6 +1,6 @@
 // Walks a feed: finds new items of one list (strategy/), stores them in the FeedStore, and sleeps
 // until the next walk while runs wait. If a poll has just fetched the whole list, its pages are
-// reused. The queue's job name makes the walk unique. Never decides a run's outcome.
+// reused. The id of the queue's job makes the walk unique. Never decides a run's outcome.
 import { isDeepStrictEqual } from "node:util";
 import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";

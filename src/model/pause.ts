@@ -39,7 +39,7 @@ export const endedBySuccess = "a success";
 /** What is paused. */
 export type PauseSubject = Pick<Pause, "scope" | "name">;
 
-/** Reads a pause. @throws NewerVersionError or ZodError: such a pause forbids starts, too. */
+/** Reads a pause. @throws NewerVersionError or ZodError: then the scheduler plans nothing. */
 export function parsePause(value: unknown): Pause {
   return parseVersioned("pause", pauseSchema, value);
 }

@@ -83,10 +83,10 @@ const serviceSchema = z.object({
 /**
  * A service (version 1). `window`: failures since `sinceMs` may be an outage. `down`: `sinks` were
  * notified of one. `count`: failed policies; `policies`: the first 200 of them. `upMs`: since when
- * it seems healthy. `good`: endings that show it alive, in a window since `sinceMs` and with the
- * policies that fail as before, else since `upMs`. `failed`: the policies that failed since `upMs`,
- * twice where they were well before. `endedMs`: the end of the last outage. `token`: the expiry
- * that was reported.
+ * it seems healthy. `good`: what speaks against an outage. In a window: endings since `sinceMs`
+ * that show the service alive, and policies that fail as they did before. Else: endings since
+ * `upMs` that show it alive. `failed`: the policies that failed since `upMs`, twice where they
+ * were well before. `endedMs`: the end of the last outage. `token`: the expiry that was reported.
  */
 export type ServiceAlertState = Readonly<z.infer<typeof serviceSchema>>;
 

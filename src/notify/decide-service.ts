@@ -10,7 +10,7 @@ import type { AlertEvent } from "./alert-event.ts";
 import { freshService, namedPoliciesMax, type ServiceAlertState } from "./alert-state.ts";
 import { type AddressedNotice, serviceDownNotice, serviceRemovedNotice, serviceUpNotice } from "./notices.ts";
 
-/** An outage ends when so many go well for each that fails: more than keep one from beginning. */
+/** Endings that must go well for each that fails, to end an outage; one keeps it from beginning. */
 const wellPerFailed = 3;
 
 /** What is known of a service in this round. */

@@ -46,7 +46,7 @@ export interface PolicyDecision {
   readonly notices: readonly AddressedNotice[];
 }
 
-/** After an outage of fewer policies, each that fails again for the same reason is notified. */
+/** After an outage, so many policies that fail as they did in it are notified one by one. */
 const toldSinglyMax = 20;
 
 /** Decides at the end of a task or slot. The same event and states give the same notices. */
@@ -60,7 +60,8 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   if (mayBeOutage) {
     const isNew = !isPartOf(policy.name, before.policy, service);
     const known = before.policy.targets[brief.target];
-    // What an outage hid is told now: one by one, unless there is much of it.
+    // One that fails as before weighs on both sides: alone it makes no outage, and is notified by
+    // itself at the window's end. Of those that an outage hid, so do the first `toldSinglyMax`.
     const isRepeated =
       known?.brief.reason === brief.reason && (known.outage === undefined || service.count < toldSinglyMax);
     const isStill = known !== undefined && !didWork(known.health);

@@ -16,6 +16,7 @@ export class FeedWalks {
   readonly #ends = new MinHeap<undefined>();
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #nextMs = Number.POSITIVE_INFINITY;
+  /** The last news: a run began, or a walk saw the end of one. The pace slows down from then on. */
   #freshAtMs = 0;
 
   /** `walkMs`: how long one walk takes. `onWalk` hears of each. */
@@ -39,6 +40,7 @@ export class FeedWalks {
       this.#walk(this.#nextMs);
       let ended = 0;
       for (; (this.#ends.leastRank ?? Number.POSITIVE_INFINITY) <= this.#startedAtMs; ended += 1) this.#ends.pop();
+      // A run whose end was seen needs one more walk: its conflicts must be read after it.
       if (ended > 0) {
         this.#freshAtMs = this.#startedAtMs;
         this.#walk(this.#earliestMs());

@@ -94,8 +94,9 @@ export class History {
   }
 
   /**
-   * Writes an outcome in one step with all that depends on it; changes nothing when the task has
-   * one, its start has left `from`, or another poll was recorded meanwhile.
+   * Writes an outcome in one step with all that depends on it. A task that has one keeps it: then
+   * only its start is settled, and its lease and its places in feeds are released. Changes nothing
+   * where the start has left `from`, or another poll was recorded meanwhile.
    */
   async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<RecordResult> {
     const { taskId, policy, target, status, origin } = outcome;

@@ -1,5 +1,6 @@
-// Compares what this process remembers with what Redis has. app/redis-guard.ts checks once a
-// second; the start journal asks before each start; scheduler, chains and tasks/ ask what was lost.
+// Compares what this process remembers with what Redis has. app/redis-guard.ts calls `check` in
+// each tick, once a second (its own #check, once a minute, judges Redis's settings); the start
+// journal asks before each start; scheduler, chains and tasks/ ask what was lost.
 
 import { Batcher } from "../core/batcher.ts";
 import { systemClock } from "../core/clock.ts";
@@ -36,7 +37,7 @@ export interface RedisCheck {
 
 /** Margin on both sides of a gap in Redis's memory. */
 const lossWindowMs = 5_000;
-/** How long a request waits until a replica has its intent. */
+/** How long a request waits until a Redis replica has its intent. */
 const replicaWithinMs = 1_000;
 /** Longer than Sentinels need to point the other replicas to the one that they promoted. */
 const replicaPauseMs = 2_000;

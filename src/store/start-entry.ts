@@ -44,8 +44,9 @@ export interface StartEntry {
   /** How far the feed had been read before a request that waited for no walk. */
   readonly knownSeq: number | undefined;
   /**
-   * The doubt that a worker noted (lua/start/note-doubt.lua); undefined: none noted, though the
-   * start of a silent sender may be in doubt. It stays after an activity has confirmed the start.
+   * The doubt that a worker noted (lua/start/note-doubt.lua). undefined: none noted; if the state
+   * is `sending`, the sender is silent: it got the permission and has reported nothing. It stays
+   * after an activity has confirmed the start.
    */
   readonly doubt: StartDoubt | undefined;
   /** Since when nothing but the baseline stands before the request. */

@@ -87,7 +87,7 @@ const attributeScript = createScript("start/attribute", (answer) => {
   return { tasks, inFlight, losses };
 });
 
-/** What the intent of a request says. `slotMs`: whether a loss of Redis's memory touches it. */
+/** What an intent says. `slotMs`: of the task; a loss that ended before it does not touch it. */
 interface Intent {
   readonly startByMs: number;
   readonly slotMs?: number;
@@ -229,7 +229,8 @@ export class StartJournal {
   /**
    * Takes the permission back: this claimant's request surely started nothing. Without another one
    * the task gives its lease back, too, which may be in the name of another (`leaseHolder`). `by`:
-   * who says so; an activity of the start goes before the service's `answer`.
+   * who says so. Where an activity has confirmed the start, `answer` takes nothing back; `sender`
+   * does so of an only request, since it knows that this never left.
    */
   async takeBack(
     task: JournalTask & { readonly leaseHolder?: string },
@@ -381,7 +382,7 @@ export class StartJournal {
     return { keys, args: [claimant, startByMs, term, slotMs, randomUUID()] };
   }
 
-  /** Asks for a permission, unless Redis is unsafe; takes it back where the replicas lack it. */
+  /** Asks for a permission, unless Redis is unsafe; takes it back where Redis replicas lack it. */
   async #askPermission(
     task: JournalTask,
     claimant: string,

@@ -46,6 +46,7 @@ const table: Readonly<Record<ErrorKind | "throttled-503", Meaning>> = {
   // An unreadable 2xx, a redirect, a 1xx without an end: a failure after the effect looks the same.
   contract: { ...verified, reason: "bad-answer" },
   paging: { ...all("end"), reason: "bad-answer" },
+  // Stopped by this process. What a person cancelled never comes here (finish.ts).
   cancelled: { ...all("resume"), reason: "crashed" },
 };
 

@@ -58,7 +58,7 @@ const supersededSnoozeMs = 1_000;
 /** Between the attempts of a task. Full jitter spreads tasks that failed together. */
 const attemptBackoff = { baseMs: 2_000, capMs: 60_000 };
 
-/** A slot that is planned again after Redis lost its start is claimed later than this. */
+/** A start claimed so long after its slot may be planned again after a Redis loss: check it. */
 const punctualMs = 3_000;
 
 interface Work {

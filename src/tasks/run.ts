@@ -6,10 +6,11 @@
 //          ├─ a good answer ─▶ follow ─▶ outcome
 //          └─ in doubt ─▶ verify in the feeds
 //               ├─ confirmed ─▶ follow
-//               ├─ none that is surely its own, in time ─▶ unknown (none at all: onUnknown:
-//               │  retry: sent again first; shown absent by follow.appearsWithin: sent once
-//               │  more, then not-started)
-//               └─ onUnknown: give-up ─▶ unknown at once
+//               ├─ none that is surely its own, in time ─▶ unknown; where none was seen at all,
+//               │  onUnknown: retry sends again first
+//               ├─ shown absent by follow.appearsWithin ─▶ sent once more, then not-started
+//               └─ onUnknown: give-up ─▶ unknown at once; if the sender reported nothing, when
+//                  its request has timed out
 //
 // * Not with `follow.until: accepted`, where the answer is the end: the journal notes the feed's
 // sequence instead. Such a run usually takes the fast path (send-start.ts). With

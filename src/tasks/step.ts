@@ -30,6 +30,7 @@ export interface TaskEnding {
    * polls and apply tasks.
    */
   readonly from?: SettleFrom | undefined;
+  /** When the first request was permitted; of a poll or apply task, when its last step began. */
   readonly startedAtMs?: number | undefined;
   readonly answerLost?: boolean | undefined;
   /** The detail of this run tells what became of the activation before it. */

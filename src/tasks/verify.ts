@@ -172,8 +172,8 @@ interface VerifyPatience {
 }
 
 /**
- * Whether another check can show more. After the window the task waits for one whole walk; bounded,
- * since walks can fail.
+ * Whether another check can show more. After the window the task waits for one walk that began
+ * after it (with `follow.appearsWithin`: of the whole list); bounded, since walks can fail.
  */
 function mayYetAppear(
   appeared: FeedEvidence,

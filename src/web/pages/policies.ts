@@ -76,8 +76,8 @@ export function choicesOf(policies: readonly Policy[]) {
 }
 
 /**
- * Shows them. `strips`: of the shown ones. `choices`: of all. `isByLabels`: the asker is held
- * to labels. `pausable`: what they may pause together.
+ * Shows them. `strips`: of the shown ones. `choices`: of all. `isByLabels`: the caller may see
+ * only policies with certain labels. `pausable`: what they may pause together.
  */
 export function policiesPage(
   { lines, nowMs, status }: Attention,

@@ -1,7 +1,8 @@
 -- Term '-': this process watches nothing.
 --- @include "now"
 --- @include "server-run"
--- Whether Redis is not the one of the last check, or its term permits nothing yet.
+-- Whether Redis is not the one of the last check, or its term permits nothing yet, or the task's
+-- slot is older than the term, and the processes still have time to report what they remember.
 local function isUndecided(watchKey, term, slot)
   local watch = redis.call('HMGET', watchKey, 'runId', 'term', 'permits', 'since')
   if watch[1] ~= serverRun() or watch[2] ~= term or watch[3] ~= '1' then return true end

@@ -1,5 +1,8 @@
 -- A limiter: one read opens it, `view` builds the answer. Its four keys:
---   state      hash: breaker, throttle, reserved turns
+--   state      hash: breaker (state, nextProbeMs, failures), throttledUntilMs, reservedMs (until
+--              when turns are reserved), failing (the resources that failed, between spaces),
+--              isBroad (1: not one of them alone, so the service itself may be down), usedMs (how
+--              long an exchange takes)
 --   exchanges  sorted set: exchange under way → end of its lease
 --   sent       list: when the newest requests went out, microseconds, newest first
 --   coolDowns  hash: resource → until when it is not read; a resource that failed while the breaker
@@ -26,7 +29,7 @@ local function isFailing(limiter, resource)
 end
 
 -- Answers the word, the wait, then the state: throttle, next probe (-1: the breaker is closed),
--- failures, resources that cool down.
+-- failures, resources in `coolDowns`: those that cool down, and those watched since they failed.
 local function view(limiter, word, waitMs)
   local probeMs = -1
   if limiter.isOpen then probeMs = limiter.isBroad and math.max(limiter.nextProbeMs - now, 0) or 0 end

@@ -27,9 +27,10 @@ local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 2
 local pollKeptMs = 400 * 86400000
 -- A trim at each outcome would cost each start. So Redis keeps up to 15 outcomes more.
 local trimEvery = 16
--- An activity of an ended start may still appear. So the start stays in flight until its newest
--- request is 60 s old, or 60 s older than the first of the oldest start that goes on; 600 s at the
--- most. The next outcome of the sync job takes it out.
+-- An activity of an ended start may still appear. So the start stays in flight for 60 s after its
+-- newest request; while other starts of the sync job go on, until the first request of the oldest
+-- of these is 60 s younger than that; 600 s at the most. The next outcome of the sync job takes it
+-- out.
 local endedKeptMs, endedKeptMsMax = 60000, 600000
 local hadLease
 
