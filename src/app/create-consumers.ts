@@ -56,7 +56,7 @@ export interface ServiceConsumersOptions {
 }
 
 const pollConcurrency = 8;
-/** The pause of an item that is not, or may not be, of this process's owner. */
+/** The pause of a job that is not, or may not be, of this process's owner. */
 const foreignPauseMs = 5_000;
 const noticesAtOnce = 500;
 
@@ -102,23 +102,23 @@ export function createConsumers(options: ServiceConsumersOptions): Consuming["cr
     inFlight: (feed, syncJobIds) => taskIdsInFlight(store, feed, syncJobIds),
     wake: (service, taskIds) => producer.wake(service, taskIds),
   });
-  const step = async (item: unknown, attempt: Attempt): Promise<Verdict> => {
+  const step = async (data: unknown, attempt: Attempt): Promise<Verdict> => {
     // It may be another owner's: this process would end it as if its policy were removed.
     if (guard.mayBeForeign) return snooze(systemClock.nowMs() - deps.clockAheadMs() + foreignPauseMs);
-    if (!isFeedWalk(item)) return processTask(parseTask(item), attempt);
-    const walk = parseFeedWalk(item);
+    if (!isFeedWalk(data)) return processTask(parseTask(data), attempt);
+    const walk = parseFeedWalk(data);
     return wakingWalk(walk, () => walkFeed(walk, walking, attempt.signal));
   };
   const inWork = new Set<Promise<Verdict>>();
-  const process = async (item: unknown, attempt: Attempt): Promise<Verdict> => {
-    const working = step(item, attempt);
+  const process = async (data: unknown, attempt: Attempt): Promise<Verdict> => {
+    const working = step(data, attempt);
     inWork.add(working);
     return working.finally(() => inWork.delete(working));
   };
-  const endItem = async (item: unknown, why: string) =>
-    !guard.mayBeForeign && (isFeedWalk(item) || endAbandoned(parseTask(item), deps, { recorder, why }));
+  const endJob = async (data: unknown, why: string) =>
+    !guard.mayBeForeign && (isFeedWalk(data) || endAbandoned(parseTask(data), deps, { recorder, why }));
   const { clockAheadMs } = deps;
-  const common = { connections, takeOverAfterMs, drainMs, clockAheadMs, log, process, endAbandoned: endItem };
+  const common = { connections, takeOverAfterMs, drainMs, clockAheadMs, log, process, endAbandoned: endJob };
   return ({ name, concurrency }) => {
     const actions = createConsumer({ ...common, queue: queueName(name, "actions"), concurrency });
     const polls = createConsumer({ ...common, queue: queueName(name, "polls"), concurrency: pollConcurrency });

@@ -70,8 +70,8 @@ export function applyCommand(io: CommandIo): Command {
     .action(async (names: string[], options: ApplyOptions) => {
       const redis = redisTarget(options, io);
       const set = await loadPoliciesOrThrow(options.config, io);
-      const session = { set, names, redis, io, isForgetting: options.retryRefused === true };
-      await withDeclared(session, async (items, store) => {
+      const wanted = { set, names, redis, io, isForgetting: options.retryRefused === true };
+      await withDeclared(wanted, async (items, store) => {
         const inspected = await inspectAll(items, io);
         const todo = inspected.filter((item) => stateOf(item) === "differs");
         if (options.json !== true) io.out(stateToText(inspected, io));

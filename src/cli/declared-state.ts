@@ -27,7 +27,7 @@ import { paint, showPlace, toTable } from "./table.ts";
  * 2 something differs, 3 the service is unreachable.
  */
 export async function showState(
-  options: Omit<SessionOptions, "isForgetting">,
+  options: Omit<DeclaredOptions, "isForgetting">,
   { isJson }: { readonly isJson: boolean },
 ): Promise<void> {
   const { io } = options;
@@ -190,13 +190,13 @@ export type InspectedItem = DeclaredItem & {
   readonly error: ServiceError | undefined;
 };
 
-/** What a session needs. `names`: of policies; empty for all that declare something. */
-export interface SessionOptions {
+/** Whose declared objects are wanted. `names`: of policies; empty for all that declare any. */
+export interface DeclaredOptions {
   readonly set: PolicySet;
   readonly names: readonly string[];
   readonly redis: RedisTarget;
   readonly io: CommandIo;
-  /** Ignores earlier refusals. */
+  /** Asks again for what the service refused before (`apply --retry-refused`). */
   readonly isForgetting: boolean;
 }
 
@@ -205,7 +205,7 @@ export interface SessionOptions {
  * @throws UsageError when a named policy does not exist or declares nothing.
  */
 export async function withDeclared(
-  options: SessionOptions,
+  options: DeclaredOptions,
   use: (items: readonly DeclaredItem[], store: Store) => Promise<void>,
 ): Promise<void> {
   const { set, io } = options;
@@ -241,7 +241,7 @@ export async function inspectAll(items: readonly DeclaredItem[], io: CommandIo):
   for (const item of items) {
     io.progress?.(`${inspected.length + 1} of ${items.length}: ${showObject(item.object)}`);
     try {
-      inspected.push({ ...item, inspection: await inspect(item.object, item.parts, fresh), error: undefined });
+      inspected.push({ ...item, inspection: await inspect(item.object, item.parts, anyReading), error: undefined });
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       inspected.push({ ...item, inspection: undefined, error });
@@ -251,9 +251,9 @@ export async function inspectAll(items: readonly DeclaredItem[], io: CommandIo):
   return inspected;
 }
 
-const fresh = { isFresh: false, isStale: false };
+const anyReading = { isFresh: false, isStale: false };
 
-function declaring({ set, names }: Pick<SessionOptions, "set" | "names">): readonly Policy[] {
+function declaring({ set, names }: Pick<DeclaredOptions, "set" | "names">): readonly Policy[] {
   const all = set.policies.filter(({ action }) => action.kind === "apply");
   for (const name of names) {
     if (all.some((policy) => policy.name === name)) continue;

@@ -70,8 +70,8 @@ export function planSlots(policy: Policy, slots: readonly number[], given: SlotM
   const plans = planWithoutLosses(policy, slots, moment);
   const lost = possiblyLostSlots(policy, plans, moment);
   if (lost.size === 0) return plans;
-  const [firstMs = 0] = slots.filter((slotMs) => lost.has(slotMs)).slice(-policyLimits.catchUpSlotsMax);
-  return plans.map((plan) => planLost(plan, lost, firstMs));
+  const [firstStartedMs = 0] = slots.filter((slotMs) => lost.has(slotMs)).slice(-policyLimits.catchUpSlotsMax);
+  return plans.map((plan) => planLost(plan, lost, firstStartedMs));
 }
 
 /**
@@ -109,11 +109,11 @@ export function isFenced(kind: TaskKind): boolean {
  * The newest 100 are planned as started: their tasks end as unknown (store/redis-watch.ts). An
  * older one's record says that it may have started.
  */
-function planLost(plan: SlotPlan, lost: ReadonlySet<number>, firstMs: number): SlotPlan {
+function planLost(plan: SlotPlan, lost: ReadonlySet<number>, firstStartedMs: number): SlotPlan {
   const { slotMs } = plan;
   if (plan.state === "started") return { ...plan, covers: plan.covers.filter((older) => !lost.has(older)) };
   if (!lost.has(slotMs)) return plan;
-  return slotMs < firstMs
+  return slotMs < firstStartedMs
     ? { slotMs, state: "missed", reason: "redis-loss" }
     : { slotMs, state: "started", covers: [] };
 }

@@ -39,9 +39,9 @@ export interface FeedEvidence extends Attribution {
    * An activity appeared that is not judged and may be of this start: its sync job cannot be read,
    * or, without a baseline, it does not say that it began well before the start.
    */
-  readonly untoldSeen: boolean;
+  readonly unjudgedSeen: boolean;
   /** True when an activity appeared that, as far as is mapped, may be of this start. */
-  readonly grew: boolean;
+  readonly possibleSeen: boolean;
   /** New activities whose sync job is not mapped or cannot be read: any may be of this start. */
   readonly unnamed: readonly SeenItem[];
   /**
@@ -72,12 +72,12 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
   const hasBaseline = baseline.activities !== null;
   const endsMapped = mapper?.knows("finished") ?? false;
   const isYounger = isNoOlderThan(sentAtMsOf(entry));
-  const began = hasBaseline ? activities.items : activities.items.filter(isYounger);
+  const sinceStart = hasBaseline ? activities.items : activities.items.filter(isYounger);
   const isOfSyncJob = isOf(task);
   const mayBeOfSyncJob = (item: SeenItem) => isOfSyncJob(item) || isUnread(item);
   const isPossible = mapper?.knows("syncJobId") === true ? mayBeOfSyncJob : () => true;
   const mayHaveBegun = couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs);
-  const isUntold = (item: SeenItem) =>
+  const isUnjudged = (item: SeenItem) =>
     hasBaseline ? isUnread(item) : mayHaveBegun(item) && isPossible(item) && (isUnread(item) || !isYounger(item));
   const isNamed = conflictMapper?.knows("syncJobId") === true;
   const conflicts = isNamed ? conflictDetails.items.filter(isOfSyncJob) : conflictDetails.items;
@@ -85,7 +85,7 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
   return {
     activities: activities.status,
     conflictDetails: conflictDetails.status,
-    ...(await attribute(task, deps, { entry, activities: began.filter(isOfSyncJob) })),
+    ...(await attribute(task, deps, { entry, activities: sinceStart.filter(isOfSyncJob) })),
     attributable:
       (hasBaseline || (activitiesSeq !== undefined && (mapper?.knows("startedAt") ?? false))) &&
       (mapper?.knows("syncJobId") ?? false) &&
@@ -93,9 +93,9 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
     endsMapped,
     hasBaseline,
     syncJobSeen: activities.items.some(mayBeOfSyncJob),
-    untoldSeen: activities.items.some(isUntold),
-    grew: began.some(isPossible),
-    unnamed: began.filter((item) => isPossible(item) && !isOfSyncJob(item)),
+    unjudgedSeen: activities.items.some(isUnjudged),
+    possibleSeen: sinceStart.some(isPossible),
+    unnamed: sinceStart.filter((item) => isPossible(item) && !isOfSyncJob(item)),
     ...countNew(baseline, conflicts.length, unread.length),
   };
 }

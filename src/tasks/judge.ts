@@ -27,8 +27,8 @@ const refused = { ...all("end"), reason: "refused" } as const;
 /** The token, or its rights: what is asked for does not matter. */
 const noAccess = { ...all("end"), reason: "no-access" } as const;
 /** An undocumented answer may follow a start that happened (service-interface §7). */
-const verified = { runOrActivate: "verify", delete: "verify", repeatable: "end" } as const;
-const ambiguous = { runOrActivate: "verify", delete: "verify", repeatable: "retry" } as const;
+const verifyOrEnd = { runOrActivate: "verify", delete: "verify", repeatable: "end" } as const;
+const verifyOrRetry = { runOrActivate: "verify", delete: "verify", repeatable: "retry" } as const;
 
 const table: Readonly<Record<ErrorKind | "throttled-503", Meaning>> = {
   "bad-request": refused,
@@ -39,12 +39,12 @@ const table: Readonly<Record<ErrorKind | "throttled-503", Meaning>> = {
   throttled: { ...all("defer"), reason: "throttled" },
   // A gateway may say so of a deletion that happened; reading the sync job shows it.
   "throttled-503": { ...all("defer"), delete: "verify", reason: "throttled" },
-  undocumented: { ...verified, reason: "refused" },
-  server: { ...ambiguous, reason: "server-error" },
+  undocumented: { ...verifyOrEnd, reason: "refused" },
+  server: { ...verifyOrRetry, reason: "server-error" },
   unreachable: { ...all("retry"), reason: "unreachable" },
-  "answer-lost": { ...ambiguous, reason: "answer-lost" },
+  "answer-lost": { ...verifyOrRetry, reason: "answer-lost" },
   // An unreadable 2xx, a redirect, a 1xx without an end: a failure after the effect looks the same.
-  contract: { ...verified, reason: "bad-answer" },
+  contract: { ...verifyOrEnd, reason: "bad-answer" },
   paging: { ...all("end"), reason: "bad-answer" },
   // Stopped by this process. What a person cancelled never comes here (finish.ts).
   cancelled: { ...all("resume"), reason: "crashed" },

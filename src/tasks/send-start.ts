@@ -53,12 +53,12 @@ interface SendContext {
 
 /** The most requests of one task, with `onUnknown: retry`. */
 const sendsMax = 3;
-/** The pause when a repeated start could not be sent. */
-const sentAgainMs = 5_000;
+/** The pause of a task whose request surely did not go out, or started nothing. */
+const unsentPauseMs = 5_000;
 /** How often a start of a silent sender is looked at, before it is sent again. */
 const silentStepMs = 5_000;
-/** After a longer wait than this, a deferred start takes its baseline anew. */
-const baselineForMs = 30_000;
+/** A start deferred for longer than this takes its baseline anew. */
+const deferredForMsMax = 30_000;
 
 /** Whether the service's answer is the end of a start. */
 export function endsByAnswer(
@@ -292,14 +292,14 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
   await deps.journal.takeBack(task, claimant, error.sent === "no" ? "sender" : "answer");
   switch (next) {
     case "retry":
-      if (sends > 1) return snooze(sentAtMs + sentAgainMs);
+      if (sends > 1) return snooze(sentAtMs + unsentPauseMs);
       return retry(500, { ...ending, from: { state: "claimed", claimant } });
     case "defer":
-      if (sends > 1) return snooze(sentAtMs + (error.retryAfterMs ?? sentAgainMs));
-      if (atMs - readyAtMs + (error.retryAfterMs ?? 0) > baselineForMs) await deps.journal.forgetReady(task.id);
+      if (sends > 1) return snooze(sentAtMs + (error.retryAfterMs ?? unsentPauseMs));
+      if (atMs - readyAtMs + (error.retryAfterMs ?? 0) > deferredForMsMax) await deps.journal.forgetReady(task.id);
       return deferAfter(task, error, { nowMs: await deps.nowMs(), claimant });
     case "resume":
-      return snooze(sentAtMs + sentAgainMs);
+      return snooze(sentAtMs + unsentPauseMs);
   }
 }
 

@@ -114,10 +114,10 @@ function failedUnread(follow: Policy["follow"], evidence: RunEvidence): TaskEndi
 function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   if (evidence.attributable && follow.until === "settled") return undefined;
   const { activities, conflictDetails, ours, mayBeOurs, others, givenAway, unnamed } = evidence;
-  // What grew may be of other starts alone.
+  // What appeared may be of other starts alone.
   const isGivenAway = givenAway > 0 && givenAway === others;
   const isOfOthers = isGivenAway && ours.length + mayBeOurs.length + unnamed.length === 0;
-  if (!evidence.grew || isOfOthers) return undefined;
+  if (!evidence.possibleSeen || isOfOthers) return undefined;
   const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
   // Until the last walk of both, not until now: an unread list is not quiet.
   const readUntilMs = Math.min(activities.walkBeganAtMs ?? 0, conflictDetails.walkBeganAtMs ?? 0);
@@ -233,9 +233,9 @@ function mayYetBegin({ confidence, activities, mayBeginUntilMs }: RunEvidence): 
 
 /** Why the run may have ended where no end of it was seen; undefined: nothing speaks for that. */
 function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
-  const { attributable, confidence, ours, mayBeOurs, others, rivals, untoldSeen, unnamed } = evidence;
+  const { attributable, confidence, ours, mayBeOurs, others, rivals, unjudgedSeen, unnamed } = evidence;
   const isPerhapsOver = (item: SeenItem) => item.finished === true || isEndUnread(item);
-  const mayBeOver = untoldSeen || unnamed.some(isPerhapsOver);
+  const mayBeOver = unjudgedSeen || unnamed.some(isPerhapsOver);
   const untoldWhy =
     ours.length === 0 && mayBeOver ? "an activity appeared, and whether it is its own cannot be told" : undefined;
   if (!attributable && ours.some(isPerhapsOver)) return "an activity finished that may be its last";

@@ -53,8 +53,8 @@ export function selectLines(lines: readonly PolicyLine[], { q, health, service, 
       const own = policy.labels?.[name];
       return own !== undefined && (value === undefined || own === value);
     });
-    const isSo = health === undefined || hasHealth(line, health);
-    return isSo && (service === "" || policy.service === service) && isLabelled && isNamed(policy, words);
+    const hasWantedHealth = health === undefined || hasHealth(line, health);
+    return hasWantedHealth && (service === "" || policy.service === service) && isLabelled && isNamed(policy, words);
   });
   const pages = Math.max(1, Math.ceil(fitting.length / rowsMax));
   const at = Math.min(page, pages);

@@ -144,7 +144,11 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(entry.knownSeq).toBe(1);
     await walk(task, "activities", [item("days ago", sentAtMs - 86_400_000), item("just before", sentAtMs - 1_001)]);
     const deps = partsFor();
-    expect(await appearedSince(task, deps, entry)).toMatchObject({ ours: [], confidence: undefined, grew: false });
+    expect(await appearedSince(task, deps, entry)).toMatchObject({
+      ours: [],
+      confidence: undefined,
+      possibleSeen: false,
+    });
     expect(await verify(task, deps, entry)).toMatchObject({ verdict: "complete", ending: { status: "unknown" } });
     expect((await journal.entry(task.id))?.state).toBe("sending");
   });
@@ -263,7 +267,7 @@ describe("a run in flight while its lists begin anew, since ids are mapped other
   it("has the activities that say that they began after it, and no older ones", async () => {
     const { task, entry } = await started("anew-activities");
     const begun = item("ours", (entry.sentAtMs ?? 0) + 20);
-    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ ours: [], grew: false });
+    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ ours: [], possibleSeen: false });
     await walk(task, "activities", [item("old, renamed", 1_000), begun]);
     expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ attributable: true, ours: [{ id: "ours" }] });
     const timeless = partsFor({ unknown: "startedAt" });
@@ -479,9 +483,9 @@ describe("an activity of which it cannot be read whether it is of a start", () =
     await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
     const entry = await journal.claim(task.id, "me");
     await walk(task, "activities", [{ ...item("another's", undefined), syncJobId: "43" }, item("its", undefined)]);
-    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ untoldSeen: false });
+    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ unjudgedSeen: false });
     await walk(task, "activities", [whose("whose", 1_000)]);
-    const unread = { untoldSeen: true, unnamed: [{ id: "whose" }] };
+    const unread = { unjudgedSeen: true, unnamed: [{ id: "whose" }] };
     expect(await appearedSince(task, partsFor(), entry)).toMatchObject(unread);
   });
 
@@ -490,7 +494,7 @@ describe("an activity of which it cannot be read whether it is of a start", () =
       const task = taskOf(name);
       const { sentAtMs, entry } = await startUnread(task);
       await walk(task, "activities", [facts(sentAtMs)]);
-      return (await appearedSince(task, deps, entry)).untoldSeen;
+      return (await appearedSince(task, deps, entry)).unjudgedSeen;
     };
     expect(await untold("untold-old", (sentAtMs) => whose("old", sentAtMs - 301_000))).toBe(false);
     expect(await untold("untold-new", (sentAtMs) => whose("new", sentAtMs))).toBe(true);
@@ -511,11 +515,12 @@ describe("the growth of the activities since a baseline", () => {
     const baseline = writeBaseline(await baselineSince(task, partsFor(), 0));
     await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
     const entry = await journal.claim(task.id, "me");
-    const grew = async (unknown: string) => (await appearedSince(task, partsFor({ unknown }), entry)).grew;
+    const possibleSeen = async (unknown: string) =>
+      (await appearedSince(task, partsFor({ unknown }), entry)).possibleSeen;
     await walk(task, "activities", [{ ...item("another's", undefined), syncJobId: "43" }]);
-    expect([await grew("finished"), await grew("syncJobId")]).toEqual([false, true]);
+    expect([await possibleSeen("finished"), await possibleSeen("syncJobId")]).toEqual([false, true]);
     await walk(task, "activities", [{ ...item("whose", undefined), syncJobId: undefined, unread: ["syncJobId"] }]);
-    expect(await grew("finished")).toBe(true);
+    expect(await possibleSeen("finished")).toBe(true);
   });
 });
 

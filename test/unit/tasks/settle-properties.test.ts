@@ -60,11 +60,11 @@ const evidences: fc.Arbitrary<RunEvidence> = fc.record({
   rivals: fc.integer({ min: 0, max: 2 }),
   attributable: fc.boolean(),
   endsMapped: fc.boolean(),
-  grew: fc.boolean(),
+  possibleSeen: fc.boolean(),
   unnamed: fc.array(item, { maxLength: 2 }),
   hasBaseline: fc.boolean(),
   syncJobSeen: fc.boolean(),
-  untoldSeen: fc.boolean(),
+  unjudgedSeen: fc.boolean(),
   newConflicts: maybe(fc.integer({ min: 0, max: 3 })),
   perhapsNewConflicts: fc.integer({ min: 0, max: 3 }),
   nowMs: fc.integer({ min: sentAtMs, max: 2_000_000 }),
@@ -94,7 +94,7 @@ describe("whatever the feeds show of a run", () => {
         const isFinal = evidence.ours.length > 0 && evidence.ours.every(({ finished }) => finished === true);
         const lists = [evidence.activities, evidence.conflictDetails];
         const readUntilMs = Math.min(...lists.map(({ walkBeganAtMs = 0 }) => walkBeganAtMs));
-        const stayedQuiet = evidence.grew && readUntilMs - sentAtMs >= follow.quietForMs;
+        const stayedQuiet = evidence.possibleSeen && readUntilMs - sentAtMs >= follow.quietForMs;
         expect(isFinal || stayedQuiet).toBe(true);
         const isSure = evidence.ours.length > 0 && evidence.confidence !== "ambiguous";
         const own = isSure ? evidence.ours : [...evidence.ours, ...evidence.mayBeOurs, ...evidence.unnamed];

@@ -45,11 +45,11 @@ function evidenceOf(changes: Partial<RunEvidence>): RunEvidence {
     rivals: 0,
     attributable: true,
     endsMapped: true,
-    grew: true,
+    possibleSeen: true,
     unnamed: [],
     hasBaseline: true,
     syncJobSeen: true,
-    untoldSeen: false,
+    unjudgedSeen: false,
     newConflicts: 0,
     perhapsNewConflicts: 0,
     nowMs: 3_000,
@@ -120,7 +120,7 @@ describe("a run of which an activity goes on while the lists are quiet", () => {
   });
 
   it("is not over by what was given to another start, whatever is untold of older ones", () => {
-    expect(by({ givenAway: 1, others: 1, untoldSeen: true })).toBeUndefined();
+    expect(by({ givenAway: 1, others: 1, unjudgedSeen: true })).toBeUndefined();
   });
 
   it("is over beside one that is of another start", () => {
@@ -134,7 +134,7 @@ describe("a run whose lists cannot be read", () => {
     ({ activities: { ...status, unreadSinceMs, unreadUntilMs, failure: "503" }, finishSeenAtMs: undefined }) as const;
 
   it("is unknown once they have failed for five minutes of its time", () => {
-    const run = { sentAtMs: dayMs, grew: false, ...failing(dayMs - 60_000, dayMs + unreadableForMs) };
+    const run = { sentAtMs: dayMs, possibleSeen: false, ...failing(dayMs - 60_000, dayMs + unreadableForMs) };
     expect(settled({ ...run, nowMs: dayMs + unreadableForMs - 1 })).toBeUndefined();
     expect(settled({ ...run, nowMs: dayMs + unreadableForMs })).toMatchObject({
       status: "unknown",
@@ -143,7 +143,7 @@ describe("a run whose lists cannot be read", () => {
   });
 
   it("waits on where they failed once, and were not asked for since", () => {
-    const run = { sentAtMs: dayMs, grew: false, ...failing(dayMs, dayMs + 5_000) };
+    const run = { sentAtMs: dayMs, possibleSeen: false, ...failing(dayMs, dayMs + 5_000) };
     expect(settled({ ...run, nowMs: dayMs + unreadableForMs + 1 })).toBeUndefined();
   });
 
@@ -161,7 +161,7 @@ describe("a run whose lists cannot be read", () => {
   });
 
   it("waits for its own walks where they failed before it only", () => {
-    const run = { sentAtMs: dayMs, grew: false, ...failing(0, 1_000) };
+    const run = { sentAtMs: dayMs, possibleSeen: false, ...failing(0, 1_000) };
     expect(settled({ ...run, nowMs: dayMs + 1_000 })).toBeUndefined();
   });
 });
@@ -351,23 +351,23 @@ describe("a run whose deadline has passed", () => {
 
   it("is unknown where one appeared that may be its own, and none is known to be", () => {
     const of = (ours: readonly SeenItem[]) =>
-      settled({ ...readAt(61_000), ours, others: 1, rivals: 1, untoldSeen: true, nowMs: 62_000 });
+      settled({ ...readAt(61_000), ours, others: 1, rivals: 1, unjudgedSeen: true, nowMs: 62_000 });
     expect(of([])).toMatchObject({
       status: "unknown",
       detail: "not settled within its deadline: an activity appeared, and whether it is its own cannot be told",
     });
     expect(of([running])).toMatchObject({ status: "timed-out" });
-    const undated = { ours: [], attributable: false, grew: false, untoldSeen: true, nowMs: 62_000 };
+    const undated = { ours: [], attributable: false, possibleSeen: false, unjudgedSeen: true, nowMs: 62_000 };
     expect(settled({ ...readAt(61_000), ...undated })).toMatchObject({ status: "unknown" });
-    const ended = { ...undated, untoldSeen: false };
+    const ended = { ...undated, unjudgedSeen: false };
     for (const more of [{ unnamed: [activity("b", true)] }, { ours: [running, activity("c", true)] }])
       expect(settled({ ...readAt(61_000), ...ended, ...more })).toMatchObject({ status: "unknown" });
   });
 
   it("says that nothing tells of it where nothing was read, not a missing mapping", () => {
-    expect(settled({ ...readAt(61_000), ours: [], attributable: false, grew: false, nowMs: 62_000 })?.detail).toBe(
-      "not settled within its deadline: nothing in the feeds shows whether it ended",
-    );
+    expect(
+      settled({ ...readAt(61_000), ours: [], attributable: false, possibleSeen: false, nowMs: 62_000 })?.detail,
+    ).toBe("not settled within its deadline: nothing in the feeds shows whether it ended");
   });
 });
 
