@@ -180,7 +180,7 @@ export const metricTable = {
   syncline_web_streams: ownGauge([], "Pages that are live."),
   syncline_web_refused_total: counter(["webRefusal"], "Requests that the role web refused."),
   syncline_web_sign_ins_failed_total: counter([], "Attempts to sign in that failed."),
-  syncline_web_reads_total: counter([], "Readings of Redis for pages and lists; many askers share one."),
+  syncline_web_reads_total: counter([], "Readings of Redis for pages and lists; many callers share one."),
   syncline_redis_up: ownGauge([], "1 while Redis answers this process."),
   syncline_redis_safe: ownGauge([], "1 while Redis may be trusted; with 0 nothing starts."),
   syncline_foreign_owners: ownGauge([], "How many other owners have processes under this prefix."),

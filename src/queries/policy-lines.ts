@@ -180,7 +180,7 @@ export async function readPolicyLines(
   return [...ranks].toSorted(([a], [b]) => a - b).flatMap(([, group]) => group);
 }
 
-/** A line without the notes that the asker may not see. */
+/** A line without the notes that the caller may not see. */
 export function seenLine(line: PolicyLine, view: View): PolicyLine {
   const { pauses, late } = line;
   if (!view.isNarrowed || (pauses.length === 0 && late === undefined)) return line;

@@ -1,4 +1,4 @@
-// Where queries look: Redis, the queues, and what the asker may see. Here alone a caller's rights
+// Where queries look: Redis, the queues, and what the caller may see. Here alone a caller's rights
 // become a view: all that shows or changes something asks the view's set, or `sees`. Built by app/
 // for the web server.
 import type { PolicySet } from "../config/policy-set.ts";
@@ -19,7 +19,7 @@ export interface Bounds {
 }
 
 /**
- * What an asker may see. `key`: the same for the same view. `holds`: whether a policy of this name
+ * What a caller may see. `key`: the same for the same view. `holds`: whether a policy of this name
  * is part of it. `sees`: whether this is; a `service` that is not known is not judged.
  */
 export interface View {
@@ -29,7 +29,7 @@ export interface View {
   readonly sees: (about: { readonly policy: string; readonly service?: string | undefined }) => boolean;
 }
 
-/** A text without the ids of tasks that the asker may not see. */
+/** A text without the ids of tasks that the caller may not see. */
 export function withoutUnseen(text: string, { isNarrowed, sees }: View): string {
   if (!isNarrowed) return text;
   return text.replaceAll(/\S+/g, (word) => {
@@ -48,7 +48,7 @@ export function seenPause(pause: Pause, { isNarrowed }: View): Pause {
   return isNarrowed && pause.cause === "quarantine" ? { ...pause, note: "it failed too often in a row" } : pause;
 }
 
-/** A slot's record, without its note where that tells of what the asker may not see. */
+/** A slot's record, without its note where that tells of what the caller may not see. */
 export function seenRecord(record: SlotRecord, view: View): SlotRecord {
   const { note, ...rest } = record;
   if (!view.isNarrowed || note === undefined) return record;

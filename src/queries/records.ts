@@ -1,4 +1,4 @@
-// Records as they stand, for an asker who may see some policies only: outcomes, failed tasks,
+// Records as they stand, for a caller who may see some policies only: outcomes, failed tasks,
 // changes, pauses, runs by hand, declared objects, and the story of a slot.
 
 import { type Policy, targetsOf } from "../config/policy-set.ts";
@@ -187,7 +187,7 @@ export function placeOfFailed({ outcome }: FailedTask): NonNullable<OutcomePage[
 
 /**
  * Reads which tasks of a story are on the failed list, which others were replayed as which, and
- * whether the asker may see who did.
+ * whether the caller may see who did.
  */
 export async function readFailedOf({ failedTasks, store, view }: QueryContext, { tasks }: SlotStory) {
   const failed = await failedTasks.listed(tasks.map(({ taskId }) => taskId));
@@ -206,7 +206,7 @@ export async function readFailedOf({ failedTasks, store, view }: QueryContext, {
   return { failed, replays, seesChanges: !view.isNarrowed };
 }
 
-/** Reads the newest changes by hand; none for an asker who may not see all. */
+/** Reads the newest changes by hand; none for a caller who may not see all. */
 export async function readChanges({ store, view }: QueryContext, count: number): Promise<readonly Change[]> {
   return view.isNarrowed ? [] : new Changes(store).newest(count);
 }
@@ -260,7 +260,7 @@ export async function readStoryAt(context: QueryContext, policy: Policy, instant
   return ofView(await readSlotStory(policy, { asked, around, nowMs }, places), context);
 }
 
-/** The story without the tasks that the asker may not see, their names, and who asked for it. */
+/** The story without the tasks that the caller may not see, their names, and who asked for it. */
 async function ofView(story: SlotStory, context: QueryContext): Promise<SlotStory> {
   const { store, set, allServices, view } = context;
   if (!view.isNarrowed) return story;
@@ -293,7 +293,7 @@ function seenVerdict({ origin, policy, record, verdict }: SlotStory, { set, view
   return record === null || own === undefined ? verdict : describeRecord(own, seenRecord(record, view));
 }
 
-/** Tells the story of a task; undefined: nothing is known of it, or the asker may not see it. */
+/** Tells the story of a task; undefined: nothing is known of it, or the caller may not see it. */
 export async function readTaskAt(context: QueryContext, id: string): Promise<SlotStory | undefined> {
   const { store, set } = context;
   const places = { ...taskStores(context), set };

@@ -60,7 +60,7 @@ function hurry({ asked }: Reading): void {
 /** Lets others go first, between two parts of a long calculation. */
 type Rest = () => Promise<void>;
 
-/** Answers of the last moments, by what was asked and what the asker may see. */
+/** Answers of the last moments, by what was asked and what the caller may see. */
 export class AnswerCache {
   readonly #clock: Pick<Clock, "monotonicMs" | "sleep">;
   readonly #onRead: () => void;

@@ -32,7 +32,7 @@ export class Representation {
   }
 }
 
-/** Answers with a text, or that the asker has it. */
+/** Answers with a text, or that the caller has it. */
 export async function send(c: Context, sent: Representation): Promise<Response> {
   c.header("etag", sent.tag);
   c.header("vary", "Accept-Encoding", { append: true });

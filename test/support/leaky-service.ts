@@ -78,7 +78,7 @@ export async function startLeakyService(tls?: TestCertificate & { readonly ca: s
       return;
     }
     turn += 1;
-    // A prime step: with several askers in turn everybody meets every answer.
+    // A prime step: with several callers in turn everybody meets every answer.
     const names = Object.keys(answers);
     const name = names[(turn * 7) % names.length] ?? "good";
     given.set(name, (given.get(name) ?? 0) + 1);

@@ -71,7 +71,7 @@ export function toHandRunAnswer({ givenMs, outcome, by, ...run }: HandRun) {
   };
 }
 
-/** A service as the API has it. `policies`: all that the asker may see. */
+/** A service as the API has it. `policies`: all that the caller may see. */
 export function toServiceAnswer(one: ServiceStatus, { services, policies }: PolicySet) {
   return {
     name: one.service,

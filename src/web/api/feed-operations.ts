@@ -8,7 +8,7 @@ import { notFound } from "../problem.ts";
 import { type ApiOperation, nameOf, type OperationRequest, operation, pages } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
-/** The list of these names. @throws WebError when no policy of the asker may follow it. */
+/** The list of these names. @throws WebError when no policy of the caller may follow it. */
 export function feedOf({ set }: QueryContext, { service, repository, list }: Record<keyof Feed, string>): Feed {
   const feed = feedsOf(set).find(
     (one) => one.service === service && (one.repository ?? "~") === repository && one.list === list,

@@ -104,7 +104,7 @@ export function listOf(item: z.ZodType): z.ZodType {
   return z.object({ items: z.array(item), next: z.string().nullable() });
 }
 
-/** The policy of this name. @throws WebError when the asker sees none. */
+/** The policy of this name. @throws WebError when the caller sees none. */
 export function policyOf({ set }: QueryContext, name: string): Policy {
   const policy = set.policies.find((one) => one.name === name);
   if (policy !== undefined) return policy;

@@ -19,7 +19,7 @@ const tasksShown = 100;
 interface FailedView {
   /** Undefined: the shortest in which a task failed. */
   readonly asked: (typeof failedSpans)[number] | undefined;
-  /** Whether the asker may see the changes. */
+  /** Whether the caller may see the changes. */
   readonly seesChanges: boolean;
   readonly nowMs: number;
   readonly timezone: string;
@@ -27,7 +27,7 @@ interface FailedView {
 
 const spanWords = { "18:00": "Tonight, since 18:00", "24h": "24 hours", "7d": "7 days", all: "All" };
 
-/** Shows the failed tasks, newest first. `mayOperate`: the asker may do them over. */
+/** Shows the failed tasks, newest first. `mayOperate`: the caller may do them over. */
 export function failedPage(tasks: readonly FailedTask[], view: FailedView, mayOperate: boolean): Html {
   const within = (span: (typeof failedSpans)[number]) => {
     const beginMs = spanBegin(span, view.nowMs, view.timezone);

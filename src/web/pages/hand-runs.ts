@@ -10,7 +10,7 @@ import { actLink, nothing, policyLink, table, taskPath, tookText, when } from ".
 export const handRunsShown = 100;
 
 /**
- * Shows runs by hand. `policy` undefined: those of sync jobs without one. `mayOperate`: the asker
+ * Shows runs by hand. `policy` undefined: those of sync jobs without one. `mayOperate`: the caller
  * may start one.
  */
 export function handRunsPage(

@@ -34,7 +34,7 @@ import {
 const itemsMax = 100;
 const nextMax = 10;
 
-/** What the asker may do, and which pages tell them anything. */
+/** What the caller may do, and which pages tell them anything. */
 interface Reach {
   readonly mayOperate: boolean;
   readonly seesLists: boolean;

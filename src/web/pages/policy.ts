@@ -62,7 +62,7 @@ const followersMax = 20;
 /** Next slots that stand open; the others are a click away. */
 const comingOpen = 10;
 
-/** Shows a policy. `mayOperate`: the asker may change something. */
+/** Shows a policy. `mayOperate`: the caller may change something. */
 export function policyPage(
   { line, slots, isCut, coming, days, byHand, changes, followers, showsActive, nowMs }: PolicyView,
   mayOperate: boolean,

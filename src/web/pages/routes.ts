@@ -62,7 +62,7 @@ interface PageRequest {
   readonly cache: AnswerCache;
   readonly param: (name: string) => string;
   readonly query: Readonly<Record<string, string>>;
-  /** Whether the asker may do what needs a scope. */
+  /** Whether the caller may do what needs a scope. */
   readonly may: (needed: Scope) => boolean;
   readonly caller: Caller;
 }

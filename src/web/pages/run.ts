@@ -36,11 +36,11 @@ export interface RunView {
   readonly failed: ReadonlySet<string>;
   /** Those that were replayed, with the task that did. */
   readonly replays: ReadonlyMap<string, string>;
-  /** Whether the asker may see the changes. */
+  /** Whether the caller may see the changes. */
   readonly seesChanges: boolean;
 }
 
-/** Shows the story. `mayOperate`: the asker may change something. */
+/** Shows the story. `mayOperate`: the caller may change something. */
 export function runPage({ policy, story, ...view }: RunView, mayOperate: boolean): Html {
   const { slot, verdict, deadline, covers, tasks, held, pauses, previous, next, isSlot, reasons } = story;
   const zone = policy?.timezone ?? "UTC";

@@ -10,7 +10,7 @@ import { describeBreaker, describeThrottle, knownInFlight, showPresence } from "
 import { type Html, mark, tag } from "./marks.ts";
 import { nothing, pauseLink, section, table, when } from "./parts.ts";
 
-/** Shows services, sinks and processes. `mayPause`: the asker may pause a service. */
+/** Shows services, sinks and processes. `mayPause`: the caller may pause a service. */
 export function servicesPage(
   { status, lines, nowMs }: Attention,
   { set, view }: QueryContext,

@@ -224,7 +224,7 @@ describe("a reader that remembers", () => {
     expect([await readsOf(read), await readsOf(read)]).toEqual([1, 0]);
   });
 
-  it("answers askers at once with what is newest", async () => {
+  it("answers callers at once with what is newest", async () => {
     const read = rememberStates(store, () => losses);
     const first = read(names);
     await end("one", 9, { status: "failed", reason: "run-failed" });
