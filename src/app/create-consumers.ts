@@ -92,10 +92,10 @@ export function createConsumers(options: ServiceConsumersOptions): Consuming["cr
   };
   const isNotifiedPolicy = (name: string) => isNotified(deps.policy(name));
   const timezoneOf = (name: string) => deps.policy(name)?.timezone;
-  const written = new History(store, { isNotified: isNotifiedPolicy, timezoneOf, limits });
-  const history = new RecentOutcomes(written, { clock: systemClock, log });
-  guard.whenAnotherRedis((lastSeenMs) => history.restore(lastSeenMs));
-  const recorder = createRecorder(history, log, onPublished);
+  const history = new History(store, { isNotified: isNotifiedPolicy, timezoneOf, limits });
+  const recent = new RecentOutcomes(history, { clock: systemClock, log });
+  guard.whenAnotherRedis((lastSeenMs) => recent.restore(lastSeenMs));
+  const recorder = createRecorder(history, log, onPublished, recent);
   const processTask = createProcessTask(deps, recorder);
   const wakingWalk = createWakingWalk({
     ...deps,

@@ -11,6 +11,9 @@ export const listNames = ["activities", "conflictDetails", "approvals", "trigger
 /** One of the six lists. */
 export type ListName = (typeof listNames)[number];
 
+/** The lists whose walks a run may wait for. */
+export const awaitedLists = ["activities", "conflictDetails", "approvals"] as const satisfies readonly ListName[];
+
 const feedWalkSchema = z.strictObject({
   v: z.literal(1),
   kind: z.literal("feed-walk"),

@@ -44,10 +44,14 @@ const noticeSchema = z.object({
  */
 export type Notice = Readonly<z.infer<typeof noticeSchema>>;
 
+/** A notice for one sink. */
+export interface AddressedNotice {
+  readonly sink: string;
+  readonly notice: Notice;
+}
+
 /** Hands notices to these sinks, in order. Durable once it resolves; calling twice is safe. */
-export type EnqueueNotices = (
-  deliveries: readonly { readonly sink: string; readonly notice: Notice }[],
-) => Promise<void>;
+export type EnqueueNotices = (deliveries: readonly AddressedNotice[]) => Promise<void>;
 
 /** Reads a notice from a queue. @throws NewerVersionError or ZodError. */
 export function parseNotice(value: unknown): Notice {

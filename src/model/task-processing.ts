@@ -3,8 +3,11 @@
 import type { Task } from "./task.ts";
 import type { Verdict } from "./verdict.ts";
 
-/** One of a service's two queues: `polls`: polls and feed walks; `actions`: the rest. */
-export type QueueKind = "actions" | "polls";
+/** The two queues of a service. `polls`: polls and feed walks; `actions`: the rest. */
+export const queueKinds = ["actions", "polls"] as const;
+
+/** One of the two. */
+export type QueueKind = (typeof queueKinds)[number];
 
 /** Puts tasks into the queue. It drops a task whose id it knows, so calling twice is safe. */
 export type EnqueueTasks = (tasks: readonly Task[]) => Promise<void>;

@@ -6,9 +6,10 @@
 //     │                                               └── breaker open, or most fail ──▶ down ── well for a while ──▶ calm
 //     └────────────── breaker open for a while ───────────────────────────────────────▶  │
 import type { Policy } from "../config/policy-set.ts";
+import type { AddressedNotice } from "../model/notice.ts";
 import type { AlertEvent } from "./alert-event.ts";
 import { freshService, namedPoliciesMax, type ServiceAlertState } from "./alert-state.ts";
-import { type AddressedNotice, serviceDownNotice, serviceRemovedNotice, serviceUpNotice } from "./notices.ts";
+import { serviceDownNotice, serviceRemovedNotice, serviceUpNotice } from "./notices.ts";
 
 /** Endings that must go well for each that fails, to end an outage; one keeps it from beginning. */
 const wellPerFailed = 3;

@@ -7,7 +7,7 @@
 // What may be the service's fault waits as its target's `outage` until decide-service.ts knows
 // more.
 import { type NotifyRule, type Policy, targetsOf } from "../config/policy-set.ts";
-import type { Notice } from "../model/notice.ts";
+import type { AddressedNotice, Notice } from "../model/notice.ts";
 import type { LongRun } from "../model/notify-event.ts";
 import { findingsOf, healths } from "../model/outcome.ts";
 import { targetFromMasks } from "../model/task.ts";
@@ -23,7 +23,6 @@ import type {
 } from "./alert-state.ts";
 import { withFailure, withSignOfLife } from "./decide-service.ts";
 import {
-  type AddressedNotice,
   driftNotice,
   failingNotice,
   longRunNotice,

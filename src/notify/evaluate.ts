@@ -2,7 +2,8 @@
 // notifier.ts loads what it needs, saves what it changed and hands the notices over.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
-import type { NotifyEvent } from "../model/notify-event.ts";
+import type { AddressedNotice } from "../model/notice.ts";
+import { isNotified, type NotifyEvent } from "../model/notify-event.ts";
 import { didWork, toAlertEvent, toMasksRead } from "./alert-event.ts";
 import type { PolicyAlertState, ServiceAlertState } from "./alert-state.ts";
 import {
@@ -14,7 +15,7 @@ import {
   removeUnnamed,
 } from "./decide.ts";
 import { decideService, decideUnwatched, outageSinks, type ServiceMoment } from "./decide-service.ts";
-import { type AddressedNotice, lateEndedNotice, lateNotice, staleNotice, tokenNotice } from "./notices.ts";
+import { lateEndedNotice, lateNotice, staleNotice, tokenNotice } from "./notices.ts";
 
 /** A service's breaker; undefined while it is closed. */
 export type Breaker = ServiceMoment["breaker"];
@@ -188,6 +189,5 @@ export function notifiedServices({ policies }: PolicySet): string[] {
 }
 
 function policiesByService(policies: readonly Policy[]): Map<string, Policy[]> {
-  const notified = policies.filter(({ notify, heartbeat }) => notify !== undefined || heartbeat !== undefined);
-  return Map.groupBy(notified, ({ service }) => service);
+  return Map.groupBy(policies.filter(isNotified), ({ service }) => service);
 }

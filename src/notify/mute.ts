@@ -3,15 +3,12 @@
 import * as z from "zod";
 import type { NotificationSettings } from "../config/policy-set.ts";
 import { parseVersioned } from "../core/newer-version.ts";
-import { type Notice, parseNotice } from "../model/notice.ts";
-import type { AddressedNotice } from "./notices.ts";
+import { type AddressedNotice, type Notice, parseNotice } from "../model/notice.ts";
 
 type MuteTiming = NonNullable<NotificationSettings["muteTiming"]>;
 
 /** A notice that waits in Redis. `leftOut`: how many older ones it stands for. */
-interface WaitingNotice {
-  readonly sink: string;
-  readonly notice: Notice;
+interface WaitingNotice extends AddressedNotice {
   readonly leftOut: number;
 }
 

@@ -16,12 +16,6 @@ import { parseTaskId } from "../model/task.ts";
 import { type Unusual, unusualWords } from "../model/unusual.ts";
 import type { BadHealth, Brief, NotifiedHealth, ServiceAlertState, TargetAlertState } from "./alert-state.ts";
 
-/** A notice for one sink. */
-export interface AddressedNotice {
-  readonly sink: string;
-  readonly notice: Notice;
-}
-
 const titleCharactersMax = 300;
 const detailCharactersMax = 4_000;
 const targetsNamedMax = 10;

@@ -10,7 +10,7 @@ import { errorText, stackOf } from "../core/errors.ts";
 import { bugEveryMs, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JudgedDeadlines } from "../model/deadline.ts";
-import type { EnqueueNotices, Notice } from "../model/notice.ts";
+import type { AddressedNotice, EnqueueNotices, Notice } from "../model/notice.ts";
 import {
   isNotified,
   leftToNewerMs,
@@ -32,7 +32,7 @@ import {
   waitingFields,
   waitingText,
 } from "./mute.ts";
-import { type AddressedNotice, withContext } from "./notices.ts";
+import { withContext } from "./notices.ts";
 
 /** Where notices wait: for the hand-over after a save, or for the end of mute timing. */
 type Waiting = Extract<NotifyPart, "outbox" | "muted">;

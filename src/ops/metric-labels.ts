@@ -6,6 +6,7 @@ import { listNames, wholeReasons } from "../model/feed.ts";
 import { noticeKinds } from "../model/notice.ts";
 import { outcomeStatuses } from "../model/outcome.ts";
 import { taskKinds } from "../model/task.ts";
+import { queueKinds } from "../model/task-processing.ts";
 import { operations } from "../service/operations.ts";
 
 /** How many names have series of their own, until the process ends; later names share `other`. */
@@ -28,7 +29,7 @@ export const closedLabels = {
   walkOutcome: ["whole", "part", "failed"],
   wholeReason: wholeReasons,
   novelty: ["new", "again", "known"],
-  queue: ["actions", "polls"],
+  queue: queueKinds,
   state: ["waiting", "active", "delayed"],
   cause: ["pause", "quarantine"],
   breakerCause: ["none", ...errorKinds],

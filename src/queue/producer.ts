@@ -5,7 +5,7 @@ import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { type FeedWalk, feedId } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
-import type { JobStatus, QueueKind } from "../model/task-processing.ts";
+import { type JobStatus, type QueueKind, queueKinds } from "../model/task-processing.ts";
 import type { RedisTarget } from "../store/connect.ts";
 import { batchesOf } from "../store/script.ts";
 import { feedWalkOptions, OpenQueues, queueKindOf, queueName, taskOptions } from "./queues.ts";
@@ -167,7 +167,7 @@ export class Producer {
   /** Counts the unfinished items of a service in both queues. */
   async pending(service: string): Promise<number> {
     const counts = await Promise.all(
-      (["actions", "polls"] as const).map((kind) =>
+      queueKinds.map((kind) =>
         this.#queues.call(queueName(service, kind), (queue) =>
           queue.getJobCountByTypes("waiting", "delayed", "prioritized", "active"),
         ),
@@ -181,7 +181,7 @@ export class Producer {
    * looks at their age only when another item of the queue ends.
    */
   async tidy(service: string): Promise<number> {
-    const left = (["actions", "polls"] as const).map((kind) =>
+    const left = queueKinds.map((kind) =>
       this.#queues.call(queueName(service, kind), async (queue) => {
         await queue.clean(taskOptions.removeOnComplete.age * 1_000, tidiedAtOnce, "completed");
         await queue.clean(taskOptions.removeOnFail.age * 1_000, tidiedAtOnce, "failed");

@@ -1,6 +1,7 @@
 // Reads the tasks in the queues straight from Redis: one connection for all services, and a bounded
 // read for ten thousand tasks. The keys are BullMQ's (PREFIX:QUEUE:wait, :active, :delayed, …).
 import { parseTask, type Task } from "../model/task.ts";
+import { queueKinds } from "../model/task-processing.ts";
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import { queueName } from "./queues.ts";
@@ -34,8 +35,6 @@ const idsAtOnce = 10_000;
 
 /** How far one call looks, as a person is told. */
 export const tasksLookedThrough = `the first ${idsReadMax.toLocaleString("en")} of a queue`;
-
-const kinds = ["actions", "polls"] as const;
 
 /** Reads the tasks in flight of these services, of one policy or all. */
 export async function readTasksInFlight(
@@ -74,7 +73,7 @@ export async function findTaskInFlight(
 }
 
 function queuesOf(services: readonly string[]): string[] {
-  return services.flatMap((service) => kinds.map((kind) => queueName(service, kind)));
+  return services.flatMap((service) => queueKinds.map((kind) => queueName(service, kind)));
 }
 
 interface Place {

@@ -2,6 +2,7 @@
 // outcomes and an index by time; one index has those of all policies that may be done over (the
 // failed list). `outcomes-kept` tells since when they are complete.
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
+import { awaitedLists } from "../model/feed.ts";
 import { isReplayable, type Outcome, parseOutcome, weightOf } from "../model/outcome.ts";
 import { isByHand, parseTaskId, type Task } from "../model/task.ts";
 import { outcomeDay } from "./day-summaries.ts";
@@ -26,9 +27,6 @@ const unpublishedKeptMs = 8 * 86_400_000;
 const batchMax = 500;
 /** Half a millisecond of Redis at 500: starts wait for that long. */
 const scanCount = 100;
-
-/** The lists that a start may wait for. */
-const waitedFor = ["activities", "conflictDetails", "approvals"] as const;
 
 /** From so many tasks on, one reading of all kept names finds them, unless there are too many. */
 const [manyMin, keptNamesMax] = [100, 2_000];
@@ -115,7 +113,7 @@ export class History {
         changedPoliciesKey(store),
         day.key,
       ],
-      ...waitedFor.map((list) => feedWaitersKey(store, { ...outcome, list })),
+      ...awaitedLists.map((list) => feedWaitersKey(store, { ...outcome, list })),
     ];
     const args = [
       ...[taskId, JSON.stringify(outcome), Date.parse(outcome.finishedAt), target, status, policy, placeMs],

@@ -77,6 +77,11 @@ export interface StartDoubt {
   readonly atMs?: number | undefined;
 }
 
+/** When the first request was permitted; without one, when the start was first claimed. */
+export function sentAtMsOf({ sentAtMs, claimedAtMs }: StartEntry): number {
+  return sentAtMs ?? claimedAtMs;
+}
+
 /** Key of a task's entry. */
 export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
   return key("start", taskId);

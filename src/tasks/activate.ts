@@ -6,6 +6,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { ActivePredicate } from "../feeds/mapping.ts";
 import { activationId, type Task } from "../model/task.ts";
 import { complete } from "../model/verdict.ts";
+import { sentAtMsOf } from "../store/start-entry.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
 import { deferIfDenied } from "./defer.ts";
 import { endsByAnswer, sendAgain, sendStart } from "./send-start.ts";
@@ -69,7 +70,7 @@ async function verifyActivation(
   const open = state === "sending" ? await noteCrash(task, deps) : undefined;
   const doubt = open ?? entry.doubt;
   const sent = {
-    startedAtMs: entry.sentAtMs ?? entry.claimedAtMs,
+    startedAtMs: sentAtMsOf(entry),
     sends: entry.sends,
     answerLost: doubt !== undefined && isAnswerLost(doubt),
     from: open === undefined ? ({ state: "confirmed" } as const) : ({ state: "sending", claimant } as const),

@@ -13,6 +13,7 @@ import { complete, snooze } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
+import { sentAtMsOf } from "../store/start-entry.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
 import { deferIfDenied, stepAfterFailure } from "./defer.ts";
 import { reasonOf } from "./judge.ts";
@@ -145,7 +146,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
   if (awaited !== undefined) return awaited;
   const doubt = await noteCrash(task, deps);
   const sent = {
-    startedAtMs: entry.sentAtMs ?? entry.claimedAtMs,
+    startedAtMs: sentAtMsOf(entry),
     sends: entry.sends,
     answerLost: isAnswerLost(doubt),
   };

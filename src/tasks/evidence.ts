@@ -8,7 +8,7 @@ import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
-import type { StartEntry } from "../store/start-entry.ts";
+import { type StartEntry, sentAtMsOf } from "../store/start-entry.ts";
 import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
 import { type Baseline, countConflicts, parseBaseline } from "./baseline.ts";
 import { sendWithinMs } from "./follow-pace.ts";
@@ -167,10 +167,6 @@ function latestMs(instantMs: number): number {
   return instantMs % 1_000 === 0 ? instantMs + 999 : instantMs;
 }
 
-function sentAtMsOf({ sentAtMs, claimedAtMs }: StartEntry): number {
-  return sentAtMs ?? claimedAtMs;
-}
-
 async function attribute(
   task: Task,
   deps: RunDependencies,
@@ -257,7 +253,7 @@ export async function approvalsSince(
 ): Promise<WaitingApprovals | undefined> {
   const known = parseBaseline(entry.baseline).approvals;
   if (known === undefined || follow.blockedAfterMs === undefined) return undefined;
-  if (nowMs - (entry.sentAtMs ?? entry.claimedAtMs) < approvalsAfterMs(follow.blockedAfterMs)) return undefined;
+  if (nowMs - sentAtMsOf(entry) < approvalsAfterMs(follow.blockedAfterMs)) return undefined;
   const feed = feedOf(task, "approvals");
   await requestFeed(feed, task, deps, { nowMs, hurry: false });
   const { beganSeq = 0 } = await deps.feeds.status(feed);

@@ -2,7 +2,7 @@
 // runs whose end a walk of the activities has just seen. A lost wake-up costs only time: every run
 // checks by itself (follow-pace.ts). Reads nothing of the service.
 import type { ItemMapper } from "../feeds/mapping.ts";
-import { type Feed, feedId, type ListName } from "../model/feed.ts";
+import { awaitedLists, type Feed, feedId, type ListName } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { FeedStore } from "../store/feed-store.ts";
@@ -40,7 +40,7 @@ export async function requestFeed(
 
 /** Removes this task from the waiters. */
 export async function leaveLists(task: Task, deps: Pick<FollowedLists, "feeds">): Promise<void> {
-  for (const list of [...followedLists, "approvals"] as const) await deps.feeds.leave(feedOf(task, list), task.id);
+  for (const list of awaitedLists) await deps.feeds.leave(feedOf(task, list), task.id);
 }
 
 /** The dependencies of waking. */

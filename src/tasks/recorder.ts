@@ -28,11 +28,15 @@ export interface Recorder {
   readonly republish: (task: OutcomeName) => Promise<number | undefined>;
 }
 
-/** Creates the recorder. `onPublished` follows the log line, and is repeated like it. */
+/**
+ * Creates the recorder. `onPublished` follows the log line, and is repeated like it. `recent`: what
+ * records in the history, and remembers the latest outcomes.
+ */
 export function createRecorder(
   history: OutcomeHistory,
   log: EventLog,
   onPublished: (outcome: Outcome) => Promise<void> = async () => {},
+  recent: Pick<OutcomeHistory, "record"> = history,
 ): Recorder {
   const published = new Batcher<string>((taskIds) => history.markPublished(taskIds));
   const publish = async (outcome: Outcome) => {
@@ -45,7 +49,7 @@ export function createRecorder(
   };
   return {
     record: async (outcome, from, poll) => {
-      const recorded = await history.record(outcome, from, poll);
+      const recorded = await recent.record(outcome, from, poll);
       if (isWritten(recorded)) await publish(outcome);
       return recorded;
     },
@@ -80,16 +84,16 @@ interface RecentRecord {
   readonly atMs: number;
 }
 
-/** A history that remembers its latest outcomes. */
-export class RecentOutcomes implements OutcomeHistory {
-  readonly #history: OutcomeHistory;
+/** Records in a history, and remembers its latest outcomes. */
+export class RecentOutcomes implements Pick<OutcomeHistory, "record"> {
+  readonly #history: Pick<OutcomeHistory, "record" | "markPublished">;
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #log: EventLog;
   /** By task, the oldest first. */
   readonly #recent = new Map<string, RecentRecord>();
 
   constructor(
-    history: OutcomeHistory,
+    history: Pick<OutcomeHistory, "record" | "markPublished">,
     { clock, log }: { readonly clock: Pick<Clock, "monotonicMs">; readonly log: EventLog },
   ) {
     this.#history = history;
@@ -102,21 +106,6 @@ export class RecentOutcomes implements OutcomeHistory {
     const recorded = await this.#history.record(outcome, from, poll);
     if (isWritten(recorded)) this.#remember({ outcome, from, poll, atMs: this.#clock.monotonicMs() });
     return recorded;
-  }
-
-  /** As the history does. */
-  recordAlone(outcome: Outcome): Promise<boolean> {
-    return this.#history.recordAlone(outcome);
-  }
-
-  /** As the history does. */
-  markPublished(taskIds: readonly string[]): Promise<void> {
-    return this.#history.markPublished(taskIds);
-  }
-
-  /** As the history does. */
-  claimUnpublished(task: OutcomeName): Promise<Outcome | number | undefined> {
-    return this.#history.claimUnpublished(task);
   }
 
   /** Writes again what may be lost since `lastSeenMs` (monotonic clock). Never throws. */

@@ -24,7 +24,7 @@ import { longFromMs, usualMsOf } from "../model/unusual.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
-import type { StartEntry } from "../store/start-entry.ts";
+import { type StartEntry, sentAtMsOf } from "../store/start-entry.ts";
 import { activateFirst } from "./activate.ts";
 import { takeBaseline, writeBaseline } from "./baseline.ts";
 import { deferIfDenied, stepAfterFailure } from "./defer.ts";
@@ -153,7 +153,7 @@ async function followRun(
   { deps, entry }: { readonly deps: RunDependencies; readonly entry: StartEntry },
 ): Promise<StepResult> {
   const nowMs = await deps.nowMs();
-  const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
+  const sentAtMs = sentAtMsOf(entry);
   const sent = {
     ...{ startedAtMs: sentAtMs, answerLost: hasLostAnswer(entry), sends: entry.sends },
     toldLong: entry.longNotedAtMs === undefined ? undefined : true,

@@ -2,7 +2,7 @@
 // yet". Called by run.ts. Direct evidence needs a mapping that names an activity's sync job and
 // says whether it is finished. Without one, a list that grew and then stayed quiet settles the run
 // by inference (docs/outcomes.md). A waiting approval ends it as blocked.
-import type { Follow, Policy } from "../config/policy-set.ts";
+import type { Follow } from "../config/policy-set.ts";
 import { counted } from "../core/plain-text.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { leavesOut, readKnowledge } from "../feeds/strategy/choose-walk.ts";
@@ -34,7 +34,7 @@ export interface BlockingEvidence extends Pick<FeedEvidence, "activities" | "our
 const walksUntilRead = 7;
 
 /** Settles a run whose start is confirmed; undefined while it is too early. */
-export function settleRun(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+export function settleRun(follow: Follow, evidence: RunEvidence): TaskEnding | undefined {
   const { ours, confidence, isAnswered } = evidence;
   const ending = settle(follow, evidence);
   if (ending === undefined) return undefined;
@@ -42,7 +42,7 @@ export function settleRun(follow: Policy["follow"], evidence: RunEvidence): Task
   return { ...ending, evidence: kind, ...(ours.length === 0 ? {} : { confidence }) };
 }
 
-function settle(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+function settle(follow: Follow, evidence: RunEvidence): TaskEnding | undefined {
   const ending =
     follow.until === "settled"
       ? (settleDirectly(follow, evidence) ?? settleByQuiet(follow, evidence))
@@ -71,7 +71,7 @@ function judgedOf({ ours, mayBeOurs, confidence }: OwnActivities): readonly Seen
   return confidence === "ambiguous" ? [...ours, ...mayBeOurs] : ours;
 }
 
-function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+function settleDirectly(follow: Follow, evidence: RunEvidence): TaskEnding | undefined {
   if (!isFinished(evidence) || evidence.finishSeenAtMs === undefined) return undefined;
   const conflictsRead = (evidence.conflictDetails.walkBeganAtMs ?? 0) >= evidence.finishSeenAtMs;
   if (!conflictsRead) return undefined;
@@ -104,14 +104,14 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEn
 }
 
 /** The failure of a run whose conflicts were not read after its end; undefined: none is seen. */
-function failedUnread(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+function failedUnread(follow: Follow, evidence: RunEvidence): TaskEnding | undefined {
   const conflictDetails = { ...evidence.conflictDetails, walkBeganAtMs: Number.POSITIVE_INFINITY };
   const ending = settleDirectly(follow, { ...evidence, conflictDetails, newConflicts: undefined });
   if (ending?.status !== "failed") return undefined;
   return { ...ending, detail: `${ending.detail}; its conflicts could not be read` };
 }
 
-function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+function settleByQuiet(follow: Follow, evidence: RunEvidence): TaskEnding | undefined {
   if (evidence.attributable && follow.until === "settled") return undefined;
   const { activities, conflictDetails, ours, mayBeOurs, others, givenAway, unnamed } = evidence;
   // What appeared may be of other starts alone.
@@ -151,7 +151,7 @@ function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
     : { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
 }
 
-function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: TaskEnding["evidence"]): TaskEnding {
+function judgeConflicts(follow: Follow, evidence: RunEvidence, kind: TaskEnding["evidence"]): TaskEnding {
   const { newConflicts, ours, others, confidence, perhapsNewConflicts } = evidence;
   const counts = isFinished(evidence) ? { activities: ours.length } : {};
   if (newConflicts !== undefined && newConflicts > (follow.conflictsMax ?? 0)) {
@@ -176,7 +176,7 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: T
   return { ...ending, evidence: isKnown ? kind : "inferred" };
 }
 
-function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+function unreadable({ unreadableForMs }: Follow, evidence: RunEvidence): TaskEnding | undefined {
   const { nowMs, sentAtMs, activities, conflictDetails, newConflicts } = evidence;
   // Time in which no walk was tried says nothing: all workers were away, or the service throttled.
   const unreadFor = ({ unreadSinceMs = 0, unreadUntilMs = 0 }: FeedStatus) =>
@@ -193,7 +193,7 @@ function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence
 }
 
 /** Past the deadline. It waits for a reading that began then: the run may have ended until then. */
-function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+function overdue(follow: Follow, evidence: RunEvidence): TaskEnding | undefined {
   const { nowMs, sentAtMs, newConflicts } = evidence;
   const deadlineMs = sentAtMs + follow.deadlineMs;
   if (nowMs < deadlineMs) return undefined;

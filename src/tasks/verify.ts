@@ -13,7 +13,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { counted } from "../core/plain-text.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
-import type { StartDoubt, StartEntry } from "../store/start-entry.ts";
+import { type StartDoubt, type StartEntry, sentAtMsOf } from "../store/start-entry.ts";
 import { noteDenied, verifyLater } from "./defer.ts";
 import { appearedSince, type FeedEvidence, hasKnownChanged, lookedForUntilMs, receivedByMs } from "./evidence.ts";
 import { feedOf, requestLists } from "./followed-lists.ts";
@@ -79,7 +79,7 @@ export async function verifyStart(
   if (awaited !== undefined) return awaited;
   const doubt = claim.entry.doubt ?? (await noteCrash(task, deps));
   const entry = { ...claim.entry, doubt };
-  const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
+  const sentAtMs = sentAtMsOf(entry);
   // Ends this request only while the journal still shows it: a slow sender may take its permission
   // back, and another worker may send anew.
   const from = { state: "sending", claimant: entry.claimant } as const;

@@ -111,10 +111,7 @@ describe("outcomes that Redis has forgotten", () => {
     const record = (...args: Parameters<History["record"]>) =>
       isGone ? Promise.reject(new Error("Redis is out of reach")) : history.record(...args);
     const markPublished = (ids: readonly string[]) => history.markPublished(ids);
-    recent = new RecentOutcomes(
-      { record, recordAlone: async () => true, markPublished, claimUnpublished: async () => undefined },
-      { clock: { monotonicMs: () => nowMs }, log },
-    );
+    recent = new RecentOutcomes({ record, markPublished }, { clock: { monotonicMs: () => nowMs }, log });
     await recent.record(testOutcome({ taskId: "later" }));
     await forget();
     isGone = true;
