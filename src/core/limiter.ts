@@ -3,12 +3,12 @@
 import type { ErrorKind } from "./errors.ts";
 import { hashText } from "./stable-hash.ts";
 
-/** Why a request is denied; `concurrency` and `rate` are our own limits. */
-export type DeniedBy = "throttle" | "breaker" | "concurrency" | "rate" | "token";
+/** Why a request is denied; `concurrency`, `rate` and `redis` (no answer of it) are our own. */
+export type DeniedBy = "throttle" | "breaker" | "concurrency" | "rate" | "redis" | "token";
 
-/** Whether one of our own limits denies the request: others go out, and its reserved turn comes. */
+/** Whether we deny the request, not the service: a limit with a turn for it, or a silent Redis. */
 export function isOwnLimit(deniedBy: DeniedBy | undefined): boolean {
-  return deniedBy === "rate" || deniedBy === "concurrency";
+  return deniedBy === "rate" || deniedBy === "concurrency" || deniedBy === "redis";
 }
 
 /** A denied request. `waitMs`: until the next try, at least what the service asked for. */

@@ -26,6 +26,7 @@ const whyDenied: Readonly<Record<DeniedBy, string>> = {
   breaker: "circuit breaker open: this service or resource keeps failing",
   concurrency: "limits.concurrency is reached",
   rate: "limits.requestsPerSecond is reached",
+  redis: "Redis, which holds the limits, does not answer",
   token: "there is no token, and the next try to get one comes after that",
 };
 

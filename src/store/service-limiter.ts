@@ -141,7 +141,7 @@ export class ServiceLimiter implements Limiter {
       return read(await acquireScript(this.#parts.store, keys, request));
     } catch {
       // Redis did not answer. Nothing has been sent, and that must stay certain.
-      return this.#jittered({ deniedBy: this.#rate.count > 0 ? "rate" : "concurrency", waitMs: blindWaitMs });
+      return this.#jittered({ deniedBy: "redis", waitMs: blindWaitMs });
     }
   }
 

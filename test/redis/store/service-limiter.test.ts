@@ -242,7 +242,7 @@ describe("the limits of a service", () => {
     const free = await twoLimiters("blind-free");
     await tight.close();
     await free.close();
-    expect(await denialOf(tight.one)).toEqual({ deniedBy: "concurrency", waitMs: 1_000 });
+    expect(await denialOf(tight.one)).toEqual({ deniedBy: "redis", waitMs: 1_000 });
     await (await enter(free.one)).release(failed);
   });
 });
