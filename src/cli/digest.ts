@@ -86,13 +86,9 @@ async function send(
 ): Promise<void> {
   const { queueMax } = findSink(set, sink);
   const notice = withContext(digestNotice(digest, { ...asked, key: randomUUID(), nowMs, dueMs: undefined }), set);
-  const queues = new NoticeQueues(redisTarget(options, io), silentLog);
-  try {
-    const left = await queues.add(sink, [notice], queueMax);
-    if (left.length > 0)
-      throw new UsageError(`the queue of ${sink} is full: ${counted(queueMax, "notice waits", "notices wait")}`);
-    io.err(`queued for ${sink}: \`syncline sinks\` shows what waits`);
-  } finally {
-    await queues.close();
-  }
+  await using queues = new NoticeQueues(redisTarget(options, io), silentLog);
+  const left = await queues.add(sink, [notice], queueMax);
+  if (left.length > 0)
+    throw new UsageError(`the queue of ${sink} is full: ${counted(queueMax, "notice waits", "notices wait")}`);
+  io.err(`queued for ${sink}: \`syncline sinks\` shows what waits`);
 }

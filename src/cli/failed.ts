@@ -116,12 +116,8 @@ async function connect(options: RedisOptions, io: CommandIo, use: (connections: 
   const target = redisTarget(options, io);
   await withStore(target, (store) =>
     withProducer(target, async (producer) => {
-      const queues = new NoticeQueues(target, silentLog);
-      try {
-        await use({ store, queues, producer });
-      } finally {
-        await queues.close();
-      }
+      await using queues = new NoticeQueues(target, silentLog);
+      await use({ store, queues, producer });
     }),
   );
 }

@@ -3,9 +3,11 @@
 
 import { Command } from "commander";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
+import { silentLog } from "../core/event-log.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { sendTrial } from "../notify/trial.ts";
 import { isStuck, type LastDigest, readLastDigests, readSinks } from "../queries/sinks.ts";
+import { NoticeQueues } from "../queue/notice-queues.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { currentActor } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -61,9 +63,10 @@ export function sinksCommand(io: CommandIo): Command {
 
 async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   const { sinks, nowMs, states, digests } = await withPolicies(options, io, async ({ set, store, target }) => {
-    const backlogs = await readSinks(set, store, target);
+    await using queues = new NoticeQueues(target, silentLog);
+    const backlogs = await readSinks(set, store, queues);
     const nowMs = await redisTimeMs(store);
-    const digests = await readLastDigests(set, { store, target, nowMs });
+    const digests = await readLastDigests(set, { store, queues, nowMs });
     const sinks = [...set.sinks.values()].map((sink) => ({ name: sink.name, to: showReceiver(sink) }));
     for (const { sink: name } of backlogs) if (!set.sinks.has(name)) sinks.push({ name, to: "not configured" });
     return { sinks, nowMs, digests, states: new Map(backlogs.map((one) => [one.sink, one])) };

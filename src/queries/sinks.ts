@@ -2,13 +2,12 @@
 // only. create-notifier.ts keeps the states of digests.
 import * as z from "zod";
 import type { PolicySet } from "../config/policy-set.ts";
-import { silentLog } from "../core/event-log.ts";
 import { showInstant } from "../core/instant.ts";
 import { parseVersioned } from "../core/newer-version.ts";
-import { type DeliveryState, NoticeQueues, type SinkBacklog } from "../queue/notice-queues.ts";
+import type { DeliveryState, NoticeQueues, SinkBacklog } from "../queue/notice-queues.ts";
 import { deliveriesKeptMs } from "../queue/queues.ts";
 import { NotifyStore } from "../store/notify-store.ts";
-import type { RedisTarget, Store } from "../store/redis.ts";
+import type { Store } from "../store/redis.ts";
 import { SinkStore } from "../store/sink-store.ts";
 
 /** One sink. `dropped`: notices without room in its queue, since it is known. */
@@ -28,21 +27,16 @@ const stuckAfterMs = 900_000;
 export async function readSinks(
   { sinks }: Pick<PolicySet, "sinks">,
   store: Store,
-  target: RedisTarget,
+  queues: NoticeQueues,
 ): Promise<readonly SinkState[]> {
   const known = sinks.size === 0 ? [] : await new SinkStore(store).all();
-  const queues = new NoticeQueues(target, silentLog);
-  try {
-    const states: SinkState[] = [];
-    for (const { name: sink, dropped } of known) {
-      const backlog = await queues.backlog(sink);
-      if (sinks.has(sink)) states.push({ sink, dropped, ...backlog });
-      else if (backlog.waiting > 0) states.push({ sink, dropped, ...backlog, oldestMs: undefined });
-    }
-    return states;
-  } finally {
-    await queues.close();
+  const states: SinkState[] = [];
+  for (const { name: sink, dropped } of known) {
+    const backlog = await queues.backlog(sink);
+    if (sinks.has(sink)) states.push({ sink, dropped, ...backlog });
+    else if (backlog.waiting > 0) states.push({ sink, dropped, ...backlog, oldestMs: undefined });
   }
+  return states;
 }
 
 /** Whether a sink takes nothing any more. */
@@ -93,25 +87,20 @@ const digestStateWords = {
 /** The digests of a set that were sent, by name. */
 export async function readLastDigests(
   { notifications: { digests = [] } }: Pick<PolicySet, "notifications">,
-  { store, target, nowMs }: { readonly store: Store; readonly target: RedisTarget; readonly nowMs: number },
+  { store, queues, nowMs }: { readonly store: Store; readonly queues: NoticeQueues; readonly nowMs: number },
 ): Promise<readonly LastDigest[]> {
   const zones = new Map(digests.map(({ name, timezone }) => [name, timezone]));
   if (zones.size === 0) return [];
   const texts = await new NotifyStore(store).texts("digests", [...zones.keys()]);
-  const queues = new NoticeQueues(target, silentLog);
-  try {
-    const found: LastDigest[] = [];
-    for (const [digest, text] of texts) {
-      const { sent } = parseDigestState(text);
-      if (sent === null) continue;
-      const missing = { state: nowMs - sent.atMs < deliveriesKeptMs ? "held" : "past" } as const;
-      const to = sent.to.map(async (sink) => ({ sink, ...((await queues.find(sink, sent.id)) ?? missing) }));
-      found.push({ digest, timezone: zones.get(digest) ?? "UTC", atMs: sent.atMs, to: await Promise.all(to) });
-    }
-    return found;
-  } finally {
-    await queues.close();
+  const found: LastDigest[] = [];
+  for (const [digest, text] of texts) {
+    const { sent } = parseDigestState(text);
+    if (sent === null) continue;
+    const missing = { state: nowMs - sent.atMs < deliveriesKeptMs ? "held" : "past" } as const;
+    const to = sent.to.map(async (sink) => ({ sink, ...((await queues.find(sink, sent.id)) ?? missing) }));
+    found.push({ digest, timezone: zones.get(digest) ?? "UTC", atMs: sent.atMs, to: await Promise.all(to) });
   }
+  return found;
 }
 
 /** `digest morning, last 2026-11-23 07:00 UTC to ops, mail (failed: no such user)`. */

@@ -1,11 +1,13 @@
 // What goes on at an installation: services, quarantines, lists, sinks and processes, and which
 // policies these run. Reads Redis only.
 import type { PolicySet } from "../config/policy-set.ts";
+import { silentLog } from "../core/event-log.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import { readKnowledge } from "../feeds/strategy/choose-walk.ts";
 import { costlyReasons, type Feed, type WholeReason } from "../model/feed.ts";
 import { isInForce, type Pause } from "../model/pause.ts";
+import { NoticeQueues } from "../queue/notice-queues.ts";
 import { costlyWalksMin, type FeedNote, FeedStore, readFeedNotes } from "../store/feed-store.ts";
 import { type KeptNote, type Replica, readKeptNote, readReplicas } from "../store/kept-policies.ts";
 import { readPauses } from "../store/pauses.ts";
@@ -68,13 +70,14 @@ export async function readStatus(set: PolicySet, store: Store, target: RedisTarg
     names.map(async (service) => ({ service, ...(await readLimiterStatus(store, service)) })),
   );
   const pauses = await readPauses(store);
+  await using queues = new NoticeQueues(target, silentLog);
   return {
     nowMs,
     services,
     countedServices: new Set(names.filter((name) => set.services.get(name)?.limits.concurrencyMax !== undefined)),
     pauses: pauses.filter((pause) => isInForce(pause, nowMs)),
-    sinks: await readSinks(set, store, target),
-    digests: await readLastDigests(set, { store, target, nowMs }),
+    sinks: await readSinks(set, store, queues),
+    digests: await readLastDigests(set, { store, queues, nowMs }),
     feeds: await readTroubledFeeds(set, store),
     processes: await readPresence(store),
     owners: await readOwners(store),

@@ -125,6 +125,10 @@ export class NoticeQueues {
     return this.#queues.close();
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   #failedJob(sink: string, noticeId: string, change: (job: Job) => Promise<void>): Promise<boolean> {
     return this.#call(sink, async (queue) => {
       const job = await queue.getJob(jobIdOf(noticeId));

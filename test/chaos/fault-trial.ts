@@ -15,6 +15,7 @@ import type { Outcome } from "../../src/model/outcome.ts";
 import { parseServiceAlert } from "../../src/notify/alert-state.ts";
 import { readSinks } from "../../src/queries/sinks.ts";
 import type { SlotStory } from "../../src/queries/slot-story.ts";
+import { NoticeQueues } from "../../src/queue/notice-queues.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { NotifyStore } from "../../src/store/notify-store.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
@@ -225,7 +226,8 @@ class Trial {
       const services = [...(await notifyStore.texts("services")).values()];
       if (services.some((text) => parseServiceAlert(text).phase === "window")) continue;
       if ((await notifyStore.texts("outbox")).size > 0) continue;
-      if ((await readSinks(set, store, redis)).every(({ waiting }) => waiting === 0)) return;
+      await using queues = new NoticeQueues(redis, silentLog);
+      if ((await readSinks(set, store, queues)).every(({ waiting }) => waiting === 0)) return;
     }
   }
 
