@@ -4,14 +4,13 @@
 
 import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import { dayMs } from "../core/duration.ts";
-import { toIso } from "../core/instant.ts";
+import { type Interval, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
 import { type BusyMinute, MinuteMeter, minuteToJson, showMinute } from "../simulate/load-meter.ts";
 import { RequestMeter, type Requests } from "../simulate/request-meter.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
-import type { Interval } from "../simulate/virtual-ticks.ts";
 import type { Screen } from "./command-io.ts";
 import { describeAssumptions } from "./look-ahead.ts";
 import { toTable } from "./table.ts";

@@ -1,5 +1,5 @@
 // `syncline plan --to`: the time line as a table and as JSON. Called by plan.ts.
-import { showClock, toIso } from "../core/instant.ts";
+import { type Interval, showClock, toIso } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { actionWords } from "../queries/task-words.ts";
 import {
@@ -14,7 +14,6 @@ import {
   type TimeLine,
 } from "../queries/time-line.ts";
 import type { SlotRow } from "../simulate/slot-list.ts";
-import type { Interval } from "../simulate/virtual-ticks.ts";
 import type { Screen } from "./command-io.ts";
 import { paint, toTable } from "./table.ts";
 import { showTimes } from "./time-argument.ts";

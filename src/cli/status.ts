@@ -4,14 +4,13 @@ import type { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { errorText, UsageError } from "../core/errors.ts";
-import { showInstant, toIso } from "../core/instant.ts";
+import { type Interval, showInstant, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { listItems, mustBeActedOn } from "../queries/attention.ts";
 import { needsPerson, readPolicyLines, withSlots } from "../queries/policy-lines.ts";
 import { isInstallationWell, readStatus } from "../queries/status.ts";
 import { type PolicyAt, readStatusAt } from "../queries/status-at.ts";
-import type { Span } from "../store/history.ts";
 import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import {
@@ -146,8 +145,8 @@ async function showStatusAt(
 }
 
 /** From the midnight before a time up to it, once for each zone. @throws UsageError */
-function spansOf(at: string, nowMs: number): (policy: Policy) => Span {
-  const known = new Map<string, Span>();
+function spansOf(at: string, nowMs: number): (policy: Policy) => Interval {
+  const known = new Map<string, Interval>();
   return ({ timezone }) => {
     const before = known.get(timezone);
     if (before !== undefined) return before;

@@ -5,7 +5,7 @@ import { type Policy, scheduleOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { dayMs, durationPattern, parseDuration, parseWallText } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
-import { lastInstantMs, showInstant } from "../core/instant.ts";
+import { type Interval, lastInstantMs, showInstant } from "../core/instant.ts";
 import { zoneHint } from "../core/nearest-word.ts";
 import { parseWallTime, type WallTime, zoneOf } from "../schedule/zone.ts";
 
@@ -124,7 +124,7 @@ function nearestOf(clock: string, near: Required<TimeContext>, widthMs: number):
 export function parseRange(
   { from, to }: { readonly from: string; readonly to: string },
   { daysMax, most, timezone }: { readonly daysMax: number; readonly most: string; readonly timezone: string },
-): { readonly fromMs: number; readonly toMs: number; readonly context: TimeContext } {
+): Interval & { readonly context: TimeContext } {
   const now = { nowMs: systemClock.nowMs(), timezone, side: "future" } as const;
   const fromMs = parseTime(from, "--from", now);
   const context = { ...now, baseMs: fromMs };
@@ -142,7 +142,7 @@ export function parseRange(
 export function parsePast(
   { since, until }: { readonly since?: string | undefined; readonly until?: string | undefined },
   now: Pick<TimeContext, "nowMs" | "timezone">,
-): { readonly fromMs: number; readonly toMs: number } {
+): Interval {
   const past = { ...now, side: "past" } as const;
   const fromMs = since === undefined ? Number.NEGATIVE_INFINITY : parseTime(since, "--since", past);
   if (fromMs > now.nowMs)
@@ -158,17 +158,13 @@ export function parsePast(
 }
 
 /** `2026-12-01 06:00:00 CET to 2026-12-01 07:00:00 CET`, in the zone in which times were read. */
-export function showTimes({ fromMs, toMs }: { readonly fromMs: number; readonly toMs: number }, timezone: string) {
+export function showTimes({ fromMs, toMs }: Interval, timezone: string) {
   const zone = timezone === "UTC" ? undefined : timezone;
   return `${showInstant(fromMs, zone)} to ${showInstant(toMs, zone)}`;
 }
 
 /** Parses `FROM/TO`. A relative TO such as `+4h` counts from FROM. @throws UsageError */
-export function parseInterval(
-  text: string,
-  option: string,
-  context: TimeContext,
-): { readonly fromMs: number; readonly toMs: number } {
+export function parseInterval(text: string, option: string, context: TimeContext): Interval {
   const [from, to, ...more] = text.split("/");
   if (from === undefined || to === undefined || more.length > 0)
     throw new UsageError(`${option} "${text}" is no interval: write FROM/TO, for example +1d/+4h`);

@@ -3,6 +3,12 @@
 /** The end of the year 9999. A later one has a year of more digits, which no reader takes. */
 export const lastInstantMs = Date.parse("9999-12-31T23:59:59.999Z");
 
+/** From when to when, milliseconds UTC. Who takes one says whether its ends are inside. */
+export interface Interval {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
 /** An instant for machines: ISO 8601 in UTC, in the year 9999 at most; null if there is none. */
 export function toIso(instantMs: number): string;
 export function toIso(instantMs: number | undefined): string | null;

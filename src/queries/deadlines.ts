@@ -2,7 +2,7 @@
 // and what a slot's deadline came to. Reads only.
 import { describeExpectation, type Policy, targetsOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
-import { showClock } from "../core/instant.ts";
+import { type Interval, showClock } from "../core/instant.ts";
 import { cutText } from "../core/plain-text.ts";
 import {
   type Deadline,
@@ -24,7 +24,7 @@ import {
   madeAt,
 } from "../schedule/deadlines.ts";
 import { ChainStore } from "../store/chain-store.ts";
-import { History, type Span } from "../store/history.ts";
+import { History } from "../store/history.ts";
 import { NotifyStore } from "../store/notify-store.ts";
 import { readPolicyStates } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
@@ -142,11 +142,7 @@ interface Ends {
 }
 
 /** The targets, the slots, and what ended well among the newest of them, from `fromMs` on. */
-async function readEnds(
-  policy: Policy,
-  span: { readonly fromMs: number; readonly toMs: number },
-  store: Store,
-): Promise<Ends> {
+async function readEnds(policy: Policy, span: Interval, store: Store): Promise<Ends> {
   const history = new History(store);
   const all = await history.places(policy.name, 0, endsReadMax, span);
   const slotOf = (id: string) => parseTaskId(id)?.slotMs ?? 0;
@@ -205,7 +201,7 @@ async function wasDue(policy: Policy, { fromMs, atMs }: Deadline, store: Store):
 }
 
 /** Whether blackouts and holidays skipped the slot at the end of a span and all before it. */
-async function isAllClosed(policy: string, span: Span, ledger: SlotLedger): Promise<boolean> {
+async function isAllClosed(policy: string, span: Interval, ledger: SlotLedger): Promise<boolean> {
   const slots = await ledger.slots(policy, slotRecordsMax, span);
   return slots[0]?.slotMs === span.toMs && slots.every(isClosed);
 }

@@ -3,12 +3,12 @@
 // with too many slots, rows end first, then the counts, and both are said.
 
 import type { PolicySet } from "../config/policy-set.ts";
+import type { Interval } from "../core/instant.ts";
 import { createChainSource } from "../schedule/slots.ts";
 import { type Assumptions, exactly } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
 import { type BusyMinute, MinuteMeter } from "../simulate/load-meter.ts";
 import { RequestMeter } from "../simulate/request-meter.ts";
-import type { Interval } from "../simulate/virtual-ticks.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import { type QueryContext, seenPause } from "./query-context.ts";

@@ -1,7 +1,8 @@
 // Finds outcomes: the newest first, in a span of time, of some policies, fitting a filter. Reads
 // only as many as needed. Called by `history`, the pages and the API.
+import type { Interval } from "../core/instant.ts";
 import type { Outcome, OutcomeStatus } from "../model/outcome.ts";
-import type { History, Place, Span } from "../store/history.ts";
+import type { History, Place } from "../store/history.ts";
 import { batchesOf } from "../store/script.ts";
 import type { View } from "./query-context.ts";
 
@@ -20,7 +21,7 @@ export interface OutcomeFilter {
 /** What is asked. `policies` undefined: all. `after`: only what stands behind this outcome. */
 export interface OutcomeQuestion {
   readonly policies: readonly string[] | undefined;
-  readonly span: Span;
+  readonly span: Interval;
   readonly filter: OutcomeFilter;
   readonly limit: number;
   readonly after?: Place | undefined;

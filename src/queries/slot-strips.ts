@@ -4,7 +4,7 @@
 
 import type { Policy } from "../config/policy-set.ts";
 import { dayMs } from "../core/duration.ts";
-import { localDate } from "../core/instant.ts";
+import { type Interval, localDate } from "../core/instant.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
 import { isFromMasks } from "../model/task.ts";
@@ -64,10 +64,8 @@ export async function readSlotStrips(
 }
 
 /** Which slots: the newest `count` from and up to an instant. */
-interface SlotSpan {
+interface SlotSpan extends Partial<Interval> {
   readonly count: number;
-  readonly fromMs?: number;
-  readonly toMs?: number;
 }
 
 /** Reads slots of a policy, newest first. `isAll`: there are no older ones in the span. */

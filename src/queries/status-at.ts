@@ -1,12 +1,12 @@
 // Which policies had succeeded by a time, of those that were due since the midnight before? Read
 // from outcomes and the slot ledger, a few rounds for all.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
-import { showClock } from "../core/instant.ts";
+import { type Interval, showClock } from "../core/instant.ts";
 import { isGood, type Outcome } from "../model/outcome.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { parseTaskId, targetFromMasks, targetOf, taskId } from "../model/task.ts";
 import { createChainSource } from "../schedule/slots.ts";
-import { History, type OutcomePlace, type Span } from "../store/history.ts";
+import { History, type OutcomePlace } from "../store/history.ts";
 import { readPolicyStates, type TargetState } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
@@ -17,7 +17,7 @@ import { targetWords } from "./task-words.ts";
 /** What was known of a policy at the end of a span. `why`: empty where all is said. */
 export interface PolicyAt {
   readonly policy: Policy;
-  readonly span: Span;
+  readonly span: Interval;
   /** `new`: its slots of the span were due before the policy was planned here. */
   readonly verdict: "succeeded" | "not" | "nothing-due" | "new";
   readonly why: string;
@@ -30,7 +30,7 @@ const perTargetFirst = 3;
 /** Judges these policies, each by its own span; the spans of one zone are the same object. */
 export async function readStatusAt(
   policies: readonly Policy[],
-  spanOf: (policy: Policy) => Span,
+  spanOf: (policy: Policy) => Interval,
   store: Store,
 ): Promise<readonly PolicyAt[]> {
   const history = new History(store);
@@ -75,7 +75,7 @@ export async function readStatusAt(
 }
 
 /** The newest slot of each policy in the span; a closed one only where all that are kept are. */
-async function readSlots(ledger: SlotLedger, policies: readonly string[], { fromMs, toMs }: Span) {
+async function readSlots(ledger: SlotLedger, policies: readonly string[], { fromMs, toMs }: Interval) {
   const newest = [...(await ledger.newestRecords(policies, toMs))].filter(([, { slotMs }]) => slotMs >= fromMs);
   const slots = new Map<string, SlotRecord>(newest);
   for (const batch of batchesOf(newest.filter(([, slot]) => isClosed(slot)))) {
@@ -92,7 +92,7 @@ async function readSlots(ledger: SlotLedger, policies: readonly string[], { from
  * The newest outcomes of each target that ended in the span, of slots that began in it: back to one
  * that was not skipped.
  */
-async function readNewest(history: History, policies: readonly string[], span: Span): Promise<readonly Outcome[]> {
+async function readNewest(history: History, policies: readonly string[], span: Interval): Promise<readonly Outcome[]> {
   let open: (readonly OutcomePlace[])[] = [];
   for (const batch of batchesOf(policies))
     for (const found of await Promise.all(batch.map((policy) => history.places(policy, 0, placesMax, span))))
@@ -139,7 +139,7 @@ export async function namedByNewest(taskIds: readonly string[], store: Store): P
 }
 
 interface Facts {
-  readonly span: Span;
+  readonly span: Interval;
   /** The sync jobs, lists or objects of the policy, as far as they are known. */
   readonly named: readonly string[] | undefined;
   /** The newest slot of the span that a scheduler recorded, a closed one only where all are. */

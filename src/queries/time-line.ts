@@ -3,7 +3,7 @@
 // `syncline plan`, the page of the next 24 hours and the API.
 import { chainOf, type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
-import { showClock, toIso } from "../core/instant.ts";
+import { type Interval, showClock, toIso } from "../core/instant.ts";
 import type { Pause } from "../model/pause.ts";
 import { parseTaskId } from "../model/task.ts";
 import { usualMsOf } from "../model/unusual.ts";
@@ -12,7 +12,6 @@ import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import { type Clash, SlotList, type SlotRow } from "../simulate/slot-list.ts";
-import type { Interval } from "../simulate/virtual-ticks.ts";
 import { readPauses } from "../store/pauses.ts";
 import {
   type PolicyState,

@@ -1,21 +1,16 @@
 // The scheduler's ticks on a virtual clock: the same calendar and planPolicy, without ledger and
 // waiting. A heap says which policies are next. Pure.
 import type { Policy } from "../config/policy-set.ts";
+import type { Interval } from "../core/instant.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { Pause } from "../model/pause.ts";
 import { planPolicy } from "../schedule/plan-batches.ts";
 import type { SlotPlan } from "../schedule/plan-slots.ts";
 import { createChainSource, createSlotSource, type SlotSource } from "../schedule/slots.ts";
 
-/** An interval of instants, milliseconds UTC: its start is inside, its end is not. */
-export interface Interval {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
-
 /** The virtual time: slots after `fromMs`, up to and including `toMs`. */
 export interface VirtualTime extends Interval {
-  /** When no scheduler runs: slots due then are planned at the end. None may end after `toMs`. */
+  /** When no scheduler runs, without the end: slots due then are planned at the end. None may end after `toMs`. */
   readonly outages: readonly Interval[];
   readonly pauses: readonly Pause[];
 }

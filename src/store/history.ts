@@ -2,6 +2,7 @@
 // outcomes and an index by time; one index has those of all policies that may be done over (the
 // failed list). `outcomes-kept` tells since when they are complete.
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
+import type { Interval } from "../core/instant.ts";
 import { awaitedLists } from "../model/feed.ts";
 import { isReplayable, type Outcome, parseOutcome, weightOf } from "../model/outcome.ts";
 import { isByHand, parseTaskId, type Task } from "../model/task.ts";
@@ -230,7 +231,7 @@ export class History {
   async newestPlaces(
     count: number,
     policies?: readonly string[],
-    { fromMs, toMs, after }: Span & { readonly after?: Place } = always,
+    { fromMs, toMs, after }: Interval & { readonly after?: Place } = always,
   ): Promise<readonly OutcomePlace[]> {
     const span = { fromMs, toMs: Math.min(toMs, after?.atMs ?? toMs) };
     // Indexes move during the reading, so an outcome may turn up twice.
@@ -263,7 +264,7 @@ export class History {
   }
 
   /** Returns the places of `size` outcomes of a policy, newest first, after the `from` newest. */
-  async places(policy: string, from: number, size: number, span: Span = always): Promise<readonly OutcomePlace[]> {
+  async places(policy: string, from: number, size: number, span: Interval = always): Promise<readonly OutcomePlace[]> {
     const [max = "+inf", min = "-inf"] = [span.toMs, span.fromMs].map((atMs) =>
       Number.isFinite(atMs) ? atMs : atMs > 0 ? "+inf" : "-inf",
     );
@@ -324,13 +325,8 @@ export class History {
   }
 }
 
-/** From when to when outcomes ended, both included; either end may be infinitely far. */
-export interface Span {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
-
-const always: Span = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+/** Both ends of an interval are inside; either may be infinitely far. */
+const always: Interval = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
 /** The place of an outcome in its index. */
 export interface OutcomePlace {

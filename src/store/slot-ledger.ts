@@ -1,6 +1,7 @@
 // The slot ledger: which slots were due, and what became of each. One atomic step records slots and
 // moves the policy's watermark: a slower replica finds it moved and does nothing. Recorded tasks
 // stand in the outbox until they are queued; the sweep repairs a crash in between.
+import type { Interval } from "../core/instant.ts";
 import { isJsonObject } from "../core/json.ts";
 import { isOutageReply } from "../core/redis-outage.ts";
 import {
@@ -35,12 +36,6 @@ const watermarksScript = createScript("slots/watermarks", (answer) => pairsOf(as
 const newestScript = createScript("slots/newest", (answer) => pairsOf(asTexts(answer)));
 const forgetScript = createScript("slots/forget", asNothing);
 const startSkippedScript = createScript("slots/start-skipped", asFlag);
-
-/** Slots between two instants, both included. */
-interface Interval {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
 
 /** The ledger of one policy. Instants are milliseconds UTC. */
 export interface LedgerHoldings {
