@@ -12,7 +12,7 @@ import {
 import { type Task, taskKinds } from "../model/task.ts";
 import { slotDay } from "./day-summaries.ts";
 import { notifyStreamKey } from "./notify-store.ts";
-import type { Store } from "./redis.ts";
+import { type Store, scanPairs } from "./redis.ts";
 import {
   asFlag,
   asList,
@@ -78,12 +78,9 @@ export class ChainStore {
   /** Returns the waiting slots of one policy. @throws NewerVersionError or ZodError. */
   async waitingOf(policy: string): Promise<WaitingSlot[]> {
     const slots: WaitingSlot[] = [];
-    let cursor = "0";
-    do {
-      const page = await this.#store.redis.hscan(this.#waiting, cursor, "MATCH", `${policy}/*`, "COUNT", scanCount);
-      slots.push(...pairsOf(page[1]).map(([field, text]) => toWaiting(field, text)));
-      cursor = page[0];
-    } while (cursor !== "0");
+    const read = (cursor: string) =>
+      this.#store.redis.hscan(this.#waiting, cursor, "MATCH", `${policy}/*`, "COUNT", scanCount);
+    for await (const page of scanPairs(read)) slots.push(...page.map(([field, text]) => toWaiting(field, text)));
     return slots;
   }
 

@@ -12,7 +12,7 @@ import { leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import { changedPoliciesKey, lastSuccessKey, policyStateKey, stateArguments, successKeptMs } from "./policy-states.ts";
 import { type PollNote, pollMemoryKey, pollNoteArgs } from "./poll-store.ts";
-import { redisTimeMs, type Store } from "./redis.ts";
+import { redisTimeMs, type Store, scanPairs } from "./redis.ts";
 import { asFlag, asList, asNothing, asOptional, asText, asWord, batchesOf, createScript, pairsOf } from "./script.ts";
 import { joinCounterKey } from "./slot-ledger.ts";
 import { entryKey, inFlightKey, type StartState } from "./start-entry.ts";
@@ -209,13 +209,9 @@ export class History {
   /** The same for all policies with outcomes. */
   async keptSince(): Promise<ReadonlyMap<string, number | undefined>> {
     const kept = new Map<string, number | undefined>();
-    let cursor = "0";
-    // Thousands in one answer would keep all other clients waiting.
-    do {
-      const [next, page] = await this.#store.redis.hscan(this.#store.key("outcomes-kept"), cursor, "COUNT", scanCount);
-      for (const [policy, since] of pairsOf(page)) kept.set(policy, toSince(since));
-      cursor = next;
-    } while (cursor !== "0");
+    const { redis, key } = this.#store;
+    const read = (cursor: string) => redis.hscan(key("outcomes-kept"), cursor, "COUNT", scanCount);
+    for await (const page of scanPairs(read)) for (const [policy, since] of page) kept.set(policy, toSince(since));
     return kept;
   }
 
@@ -312,12 +308,8 @@ export class History {
   async #tidyFailed(): Promise<void> {
     const { redis } = this.#store;
     const listed = new Set<string>();
-    let cursor = "0";
-    do {
-      const [next, page] = await redis.zscan(failedKey(this.#store), cursor, "COUNT", batchMax);
-      for (const [id] of pairsOf(page)) listed.add(id);
-      cursor = next;
-    } while (cursor !== "0");
+    const read = (cursor: string) => redis.zscan(failedKey(this.#store), cursor, "COUNT", batchMax);
+    for await (const page of scanPairs(read)) for (const [id] of page) listed.add(id);
     // Read after the list: the outcome of each task listed by then is kept, or gone for ever.
     const kept = await this.keptSince();
     const gone = [...listed].filter((id) => !kept.has(parseTaskId(id)?.policy ?? ""));

@@ -13,7 +13,7 @@ import {
 } from "../model/notify-event.ts";
 import { parseOutcome } from "../model/outcome.ts";
 import { readSlotRecord } from "../model/slot-record.ts";
-import { redisTimeMs, type Store } from "./redis.ts";
+import { redisTimeMs, type Store, scanPairs } from "./redis.ts";
 import { asFlag, asList, asNothing, asNumber, asText, asTexts, batchesOf, createScript, pairsOf } from "./script.ts";
 
 const takeScript = createScript("lease/acquire", asText);
@@ -81,8 +81,15 @@ export class NotifyStore {
   /** Reads these fields of a part, or all of it (at most 20,000). */
   async texts(part: NotifyPart, fields?: readonly string[]): Promise<Map<string, string>> {
     const key = this.#part(part);
-    if (fields === undefined) return this.#all(key);
     const found = new Map<string, string>();
+    if (fields === undefined) {
+      const read = (cursor: string) => this.#store.redis.hscan(key, cursor, "COUNT", 1_000);
+      for await (const page of scanPairs(read)) {
+        for (const [field, text] of page) found.set(field, text);
+        if (found.size >= 20_000) return found;
+      }
+      return found;
+    }
     for (const batch of batchesOf(fields)) {
       const texts = await this.#store.redis.hmget(key, ...batch);
       for (const [index, text] of texts.entries()) if (text !== null) found.set(batch[index] ?? "", text);
@@ -118,17 +125,6 @@ export class NotifyStore {
   /** Removes a heartbeat that was sent or given up, unless a newer one is due. */
   async sent(policy: string, text: string): Promise<void> {
     await sentScript(this.#store, [this.#part("heartbeats")], [policy, text]);
-  }
-
-  async #all(key: string): Promise<Map<string, string>> {
-    const found = new Map<string, string>();
-    let cursor = "0";
-    do {
-      const [next, pairs] = await this.#store.redis.hscan(key, cursor, "COUNT", 1_000);
-      for (let index = 0; index + 1 < pairs.length; index += 2) found.set(pairs[index] ?? "", pairs[index + 1] ?? "");
-      cursor = next;
-    } while (cursor !== "0" && found.size < 20_000);
-    return found;
   }
 
   #part(part: NotifyPart): string {

@@ -7,7 +7,7 @@ import { showRedisAddress } from "../config/redis-address.ts";
 import { type Clock, createDeadline, systemClock, untilAborted, withDeadline } from "../core/clock.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import type { RedisTarget } from "./connect.ts";
-import { asTexts, createScript } from "./script.ts";
+import { asTexts, createScript, pairsOf } from "./script.ts";
 
 /** How long ago the last tick of a live process may be. */
 export const aliveForMs = 10_000;
@@ -98,6 +98,16 @@ export async function redisTimeMs(store: Store): Promise<number> {
   const { redis, key } = store;
   const [seconds, microseconds] = redis.isCluster ? await timeScript(store, [key("clock")]) : await redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
+}
+
+/** All pairs of a hash or sorted set, page by page: in one answer they would block Redis. */
+export async function* scanPairs(read: (cursor: string) => Promise<[string, string[]]>) {
+  let cursor = "0";
+  do {
+    const [next, flat] = await read(cursor);
+    yield pairsOf(flat);
+    cursor = next;
+  } while (cursor !== "0");
 }
 
 /** Makes a clock out of `ask`: it lags by the time of the answer and never runs ahead. */
