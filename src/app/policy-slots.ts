@@ -1,6 +1,7 @@
 // Finds a policy's next slot, and when the policy becomes stale. Any replica can tell, since all
 // have the same calendar. Called by metric-gauges.ts and create-notifier.ts.
 import type { Policy } from "../config/policy-set.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { thirdOpenSlot } from "../schedule/closed-times.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
@@ -90,8 +91,6 @@ export class PolicySlots {
   }
 
   #of(policy: Policy): SlotCache {
-    const known = this.#known.get(policy) ?? { source: createChainSource(policy), third: {} };
-    this.#known.set(policy, known);
-    return known;
+    return getOrMake(this.#known, policy, () => ({ source: createChainSource(policy), third: {} }));
   }
 }

@@ -1,4 +1,5 @@
 // Shows instants: to machines as ISO 8601, to people with their zone.
+import { getOrMake } from "./get-or-make.ts";
 
 /** The end of the year 9999. A later one has a year of more digits, which no reader takes. */
 export const lastInstantMs = Date.parse("9999-12-31T23:59:59.999Z");
@@ -74,16 +75,12 @@ const shownMax = 1_000;
 
 /** The formats of a zone are kept: to make one takes longer than a hundred uses of it. */
 function formatsOf(timeZone: string): Formats {
-  const known = formats.get(timeZone);
-  if (known !== undefined) return known;
-  const made = {
+  return getOrMake(formats, timeZone, () => ({
     day: new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }),
     name: new Intl.DateTimeFormat("en-GB", { timeZone, timeZoneName: "short" }),
     weekday: new Intl.DateTimeFormat("en-GB", { timeZone, weekday: "short" }),
     shown: new Map(),
-  };
-  formats.set(timeZone, made);
-  return made;
+  }));
 }
 
 const knownZones = new Set<string>();
@@ -104,9 +101,7 @@ const dateFormats = new Map<string, Intl.DateTimeFormat>();
 
 /** The local day, `2026-12-25`. */
 export function localDate(instantMs: number, timezone: string): string {
-  const known = dateFormats.get(timezone);
   // sv-SE writes dates as ISO 8601 does. There are about 600 zones, so the map stays small.
-  const format = known ?? new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
-  if (known === undefined) dateFormats.set(timezone, format);
-  return format.format(instantMs);
+  const make = (timeZone: string) => new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" });
+  return getOrMake(dateFormats, timezone, make).format(instantMs);
 }

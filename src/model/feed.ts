@@ -1,6 +1,7 @@
 // A feed: one list of a repository, for which runs wait or which polls read. Its walk is a job of
 // the queue.
 import * as z from "zod";
+import { getOrMake } from "../core/get-or-make.ts";
 import { isJsonObject } from "../core/json.ts";
 import { parseVersioned } from "../core/newer-version.ts";
 import { hashText } from "../core/stable-hash.ts";
@@ -97,9 +98,7 @@ const ids = new WeakMap<Feed, string>();
 
 /** A feed's name in Redis and in the queue: a readable start, then a hash of all three parts. */
 export function feedId(feed: Feed): string {
-  const known = ids.get(feed);
-  if (known !== undefined) return known;
-  const id = `${feed.list}-${hashText(JSON.stringify([feed.service, feed.repository, feed.list]))}`;
-  ids.set(feed, id);
-  return id;
+  const make = ({ service, repository, list }: Feed) =>
+    `${list}-${hashText(JSON.stringify([service, repository, list]))}`;
+  return getOrMake(ids, feed, make);
 }

@@ -3,6 +3,7 @@
 
 import type { PolicySet } from "../config/policy-set.ts";
 import { dayMs } from "../core/duration.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { totalOfAll, totalOfItem, totalOfSyncJob } from "../feeds/list-totals.ts";
 import { costlyReasons, type Feed, listNames } from "../model/feed.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
@@ -54,14 +55,11 @@ const feedsOfPolicies = new WeakMap<PolicySet["policies"], readonly Feed[]>();
 
 /** The lists that the policies of a set may follow; kept as long as the set. */
 export function feedsOf({ policies }: Pick<PolicySet, "policies">): readonly Feed[] {
-  const known = feedsOfPolicies.get(policies);
-  if (known !== undefined) return known;
-  const places = new Map(
-    policies.map(({ service, repository = null }) => [JSON.stringify([service, repository]), { service, repository }]),
-  );
-  const feeds = [...places.values()].flatMap((place) => listNames.map((list) => ({ ...place, list })));
-  feedsOfPolicies.set(policies, feeds);
-  return feeds;
+  return getOrMake(feedsOfPolicies, policies, () => {
+    const places = policies.map(({ service, repository = null }) => ({ service, repository }));
+    const byName = new Map(places.map((place) => [JSON.stringify(place), place]));
+    return [...byName.values()].flatMap((place) => listNames.map((list) => ({ ...place, list })));
+  });
 }
 
 /** Reads the lists that were read ever. */

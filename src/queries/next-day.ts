@@ -3,6 +3,7 @@
 // with too many slots, rows end first, then the counts, and both are said.
 
 import type { PolicySet } from "../config/policy-set.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import type { Interval } from "../core/instant.ts";
 import { createChainSource } from "../schedule/slots.ts";
 import { type Assumptions, exactly } from "../simulate/assumptions.ts";
@@ -152,14 +153,12 @@ class Counts {
   }
 
   #of(service: string) {
-    const known = this.#services.get(service);
-    if (known !== undefined) return known;
-    const { fromMs, toMs } = this.#range;
-    const hours = Math.floor((toMs - fromMs) / hourMs) + 1;
-    const quarters = Array.from({ length: hours * 4 }, (_, index) => emptyStretch(fromMs + index * quarterMs));
-    const made = { policies: new Set<string>(), quarters };
-    this.#services.set(service, made);
-    return made;
+    return getOrMake(this.#services, service, () => {
+      const { fromMs, toMs } = this.#range;
+      const hours = Math.floor((toMs - fromMs) / hourMs) + 1;
+      const quarters = Array.from({ length: hours * 4 }, (_, index) => emptyStretch(fromMs + index * quarterMs));
+      return { policies: new Set(), quarters };
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 // Open conflicts of policies, as the last whole walk of each list counted them: one read a list,
 // none of the service.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";
 import { type Feed, feedId } from "../model/feed.ts";
@@ -41,8 +42,7 @@ export async function readConflictTotals(
 ): Promise<(policy: Policy) => ConflictTotals | undefined> {
   const feeds = new FeedStore(store);
   // A look at a few policies keeps what is known of the lists of all others.
-  const known = readTotals.get(store) ?? new Map<string, ConflictTotals>();
-  readTotals.set(store, known);
+  const known = getOrMake(readTotals, store, () => new Map());
   const totals = new Map<string, Map<string | null, ConflictTotals>>();
   const read = async (feed: Feed, atMs: number | undefined) => {
     const id = feedId(feed);
@@ -55,8 +55,7 @@ export async function readConflictTotals(
     if (found === undefined) return;
     known.set(id, found);
     for (const oldest of known.keys()) if (known.size > listsMax) known.delete(oldest);
-    const ofService = totals.get(feed.service) ?? new Map<string | null, ConflictTotals>();
-    totals.set(feed.service, ofService.set(feed.repository, found));
+    getOrMake(totals, feed.service, () => new Map()).set(feed.repository, found);
   };
   for (const batch of batchesOf(feedsOf({ policies }).filter(({ list }) => list === "conflictDetails"))) {
     const counted = await feeds.countedAt(batch);

@@ -2,6 +2,7 @@
 // become a view: all that shows or changes something asks the view's set, or `sees`. Built by app/
 // for the web server.
 import type { PolicySet } from "../config/policy-set.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { hasLabels } from "../model/label.ts";
 import type { Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
@@ -116,10 +117,8 @@ export function narrowTo(context: QueryContext, bounds: Bounds): QueryContext {
   if (services === undefined && labels === undefined) return context;
   const { set } = context;
   const key = JSON.stringify([services === undefined ? null : [...services], labels ?? null]);
-  const known = narrowedSets.get(set) ?? new Map<string, Pick<QueryContext, "set" | "view">>();
-  narrowedSets.set(set, known);
-  const narrowed = known.get(key) ?? narrow(set, bounds, key);
-  known.set(key, narrowed);
+  const known = getOrMake(narrowedSets, set, () => new Map());
+  const narrowed = getOrMake(known, key, () => narrow(set, bounds, key));
   for (const oldest of known.keys()) if (known.size > boundsMax) known.delete(oldest);
   return { ...context, ...narrowed, allServices: [...set.services.keys()] };
 }

@@ -2,6 +2,7 @@
 // events of its calendars. Pure. Called by the planner, and by what looks ahead.
 import type { ClosedTimes, EventCalendar, Policy } from "../config/policy-set.ts";
 import { dayMs, formatDuration } from "../core/duration.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { localDate } from "../core/instant.ts";
 import { createCalendar } from "./calendar.ts";
 import type { SlotSource } from "./slots.ts";
@@ -75,9 +76,7 @@ export function thirdOpenSlot(
 /** Tells whether the policy is closed at an instant; cheapest when asked in order. */
 export function createClosedTimes(policy: Pick<Policy, "closed" | "timezone">): ClosedAt {
   // Once per policy: a blackout's calendar costs more than asking it.
-  const known = remembered.get(policy) ?? closedTimesOf(policy.closed, policy.timezone);
-  remembered.set(policy, known);
-  return known;
+  return getOrMake(remembered, policy, closedTimesOf);
 }
 
 /** Whether a policy has no closed times at all, as most. */
@@ -86,7 +85,8 @@ export function isNeverClosed({ closed }: Pick<Policy, "closed">): boolean {
   return blackouts.length + holidays.length + calendars.length === 0;
 }
 
-function closedTimesOf({ blackouts, holidays, calendars = [] }: ClosedTimes, timezone: string): ClosedAt {
+function closedTimesOf({ closed, timezone }: Pick<Policy, "closed" | "timezone">): ClosedAt {
+  const { blackouts, holidays, calendars = [] } = closed;
   const windows = blackouts.map((blackout) => ({
     note: `${blackout.cron} for ${formatDuration(blackout.durationMs)}`,
     endOf: blackoutWindow(blackout, timezone),
@@ -115,11 +115,8 @@ const found = new WeakMap<EventCalendar, Map<string, FindEvent>>();
 
 /** Finds the event of an instant. Thousands of policies share a calendar and a zone. */
 function eventsOf(calendar: EventCalendar, timezone: string): FindEvent {
-  const byZone = found.get(calendar) ?? new Map<string, FindEvent>();
-  found.set(calendar, byZone);
-  const known = byZone.get(timezone) ?? findEvents(calendar, timezone);
-  byZone.set(timezone, known);
-  return known;
+  const byZone = getOrMake(found, calendar, () => new Map());
+  return getOrMake(byZone, timezone, () => findEvents(calendar, timezone));
 }
 
 function findEvents({ name, events }: EventCalendar, timezone: string): FindEvent {

@@ -4,6 +4,7 @@
 //   successBy   each day of `on` with an open slot between midnight and that time: slots of that day
 //   within      each open slot, that long after it: this slot or a later one
 import { dailyCron, type Expectation, type Policy, scheduleOf } from "../config/policy-set.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { localDate } from "../core/instant.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { Deadline, DeadlineFinding, DeadlineState, JudgedDeadlines, Late } from "../model/deadline.ts";
@@ -74,17 +75,15 @@ const daySources = new WeakMap<Policy, SlotSource>();
 
 /** When each day's deadline comes: one that the clocks leave out, right after the gap. */
 function daysOf(policy: Policy, expect: Extract<Expectation, { kind: "successBy" }>): SlotSource {
-  const known = daySources.get(policy);
-  if (known !== undefined) return known;
-  const schedule = scheduleOf(policy);
-  const overlap = schedule?.kind === "cron" && schedule.dst.overlap === "second" ? "second" : "first";
-  const dst = { gap: "next", overlap } as const;
-  const expressions = [dailyCron(expect.at, expect.on)];
-  const timezone = policy.timezone;
-  const source = createSlotSource({ name: "", schedule: { kind: "cron", expressions, timezone, dst, spreadMs: 0 } });
-  if (source === undefined) throw new Error("a cron schedule without slots");
-  daySources.set(policy, source);
-  return source;
+  return getOrMake(daySources, policy, ({ timezone }) => {
+    const schedule = scheduleOf(policy);
+    const overlap = schedule?.kind === "cron" && schedule.dst.overlap === "second" ? "second" : "first";
+    const dst = { gap: "next", overlap } as const;
+    const expressions = [dailyCron(expect.at, expect.on)];
+    const source = createSlotSource({ name: "", schedule: { kind: "cron", expressions, timezone, dst, spreadMs: 0 } });
+    if (source === undefined) throw new Error("a cron schedule without slots");
+    return source;
+  });
 }
 
 /** The first instant of the local day. */

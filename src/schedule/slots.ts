@@ -1,5 +1,6 @@
 // The slots of a policy: its calendar, moved by its spread, and those due after a watermark. Pure.
 import type { Policy, Schedule } from "../config/policy-set.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { type Calendar, createCalendar } from "./calendar.ts";
 
@@ -29,11 +30,7 @@ const texts = new WeakMap<Schedule, string>();
 
 /** Kept as long as the schedule: pages ask for it again and again. */
 function textOf(schedule: Schedule): string {
-  const known = texts.get(schedule);
-  if (known !== undefined) return known;
-  const text = canonicalJson(schedule);
-  texts.set(schedule, text);
-  return text;
+  return getOrMake(texts, schedule, canonicalJson);
 }
 
 /**

@@ -1,6 +1,7 @@
 // The offsets and clock shifts of an IANA time zone, from Node's time zone database through Intl,
 // and the instants of a local time. Answers are kept.
 import { parseWallText } from "../core/duration.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 
 /** One change of a zone's offset: clocks go from `beforeMs` to `afterMs` (wall time minus UTC). */
 export interface ClockShift {
@@ -30,11 +31,7 @@ const aroundMs = 2 * 86_400_000;
  * @throws RangeError when this Node knows no such zone.
  */
 export function zoneOf(timezone: string): Zone {
-  const known = zones.get(timezone);
-  if (known !== undefined) return known;
-  const zone = createZone(timezone);
-  zones.set(timezone, zone);
-  return zone;
+  return getOrMake(zones, timezone, createZone);
 }
 
 /** A local time. `instants`: when clocks show it: none in a gap, two in a repeated hour. */
@@ -70,13 +67,8 @@ function createZone(timezone: string): Zone {
   const format = new Intl.DateTimeFormat("en-US", { timeZone: timezone, timeZoneName: "longOffset" });
   const readOffset = (atMs: number) => parseOffset(format.format(atMs));
   const years = new Map<number, readonly ClockShift[]>();
-  const shiftsOf = (year: number) => {
-    const known = years.get(year);
-    if (known !== undefined) return known;
-    const found = findShifts(readOffset, Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1));
-    years.set(year, found);
-    return found;
-  };
+  const findIn = (year: number) => findShifts(readOffset, Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1));
+  const shiftsOf = (year: number) => getOrMake(years, year, findIn);
   // The part of a year without a shift that was asked about last: it has one offset.
   let calm = { fromMs: Number.POSITIVE_INFINITY, toMs: Number.NEGATIVE_INFINITY, offsetMs: 0 };
   return {

@@ -4,6 +4,7 @@
 
 import { backoffMs, type Clock } from "../core/clock.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import {
   type DeniedBy,
   type ExchangeEnding,
@@ -206,9 +207,7 @@ export class CallExecutor {
     if (abortBeforeSend === undefined) return signal;
     if (signal !== closed) return AbortSignal.any([signal, abortBeforeSend]);
     // Made once: both signals keep weak references to such a signal until it is collected.
-    const known = this.#beforeSend.get(abortBeforeSend) ?? AbortSignal.any([closed, abortBeforeSend]);
-    this.#beforeSend.set(abortBeforeSend, known);
-    return known;
+    return getOrMake(this.#beforeSend, abortBeforeSend, () => AbortSignal.any([closed, abortBeforeSend]));
   }
 
   #toTokenError(progress: Progress, signal: AbortSignal, error: unknown): TokenError {

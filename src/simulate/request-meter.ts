@@ -1,6 +1,7 @@
 // How many requests a service would get: an estimate from the events of a simulation, in which no
 // request fails.
 import { needsBaseline, type Policy } from "../config/policy-set.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import { approvalsAfterMs, defaultPace, walkGapMs, walkPaceMs } from "../feeds/pace.ts";
 import { parseExpectation } from "../feeds/poll-expectation.ts";
@@ -156,8 +157,8 @@ export class RequestMeter {
     const { service } = task;
     const walksOf = (lists: number) =>
       new FeedWalks(walkMs, (walkedMs) => this.#assumed.onRequests?.(service, walkedMs, lists * this.#assumed.pages));
-    const known = this.#walks.get(key) ?? { service, walks: walksOf(feedsOfRun), approvals: walksOf(1) };
-    this.#walks.set(key, known);
+    const make = () => ({ service, walks: walksOf(feedsOfRun), approvals: walksOf(1) });
+    const known = getOrMake(this.#walks, key, make);
     const { until, blockedAfterMs } = policy.follow;
     known.walks.begin(atMs, until === "accepted" ? undefined : heldUntilMs);
     if (until === "accepted" || blockedAfterMs === undefined) return;
@@ -166,15 +167,11 @@ export class RequestMeter {
   }
 
   #requestsOf(service: string): Requests {
-    const known = this.#byService.get(service) ?? { starts: 0, feeds: 0, polls: 0, masks: 0 };
-    this.#byService.set(service, known);
-    return known;
+    return getOrMake(this.#byService, service, () => ({ starts: 0, feeds: 0, polls: 0, masks: 0 }));
   }
 
   #pollPagesOf(policy: Policy): number {
     const readsItems = () => policy.action.kind === "poll" && parseExpectation(policy.action).readsItems;
-    const pages = this.#pollPages.get(policy) ?? (readsItems() ? this.#assumed.pages : 1);
-    this.#pollPages.set(policy, pages);
-    return pages;
+    return getOrMake(this.#pollPages, policy, () => (readsItems() ? this.#assumed.pages : 1));
   }
 }

@@ -6,6 +6,7 @@
 //                               └───── slots of followers (chain-slot.ts) ◀───── ended ◀─┘
 import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import type { PredecessorState } from "../model/slot-record.ts";
@@ -218,12 +219,11 @@ class Simulation {
   }
 
   #workersOf(queue: "polls" | "actions", service: string): MinHeap<undefined> {
-    const known = this.#workers[queue].get(service);
-    if (known !== undefined) return known;
-    const workers = new MinHeap<undefined>();
-    for (let worker = 0; worker < this.#options.concurrencyOf(service); worker += 1) workers.push(0, undefined);
-    this.#workers[queue].set(service, workers);
-    return workers;
+    return getOrMake(this.#workers[queue], service, () => {
+      const workers = new MinHeap<undefined>();
+      for (let worker = 0; worker < this.#options.concurrencyOf(service); worker += 1) workers.push(0, undefined);
+      return workers;
+    });
   }
 
   #begin(queued: QueuedTask): void {
@@ -334,11 +334,7 @@ class Simulation {
   #syncJobOf({ task }: SimulatedTask): SyncJobQueue<QueuedTask> {
     // A line break stands in no name, nor in a target.
     const key = `${task.service}\n${task.repository ?? ""}\n${task.target}`;
-    const known = this.#syncJobs.get(key);
-    if (known !== undefined) return known;
-    const syncJob = new SyncJobQueue<QueuedTask>();
-    this.#syncJobs.set(key, syncJob);
-    return syncJob;
+    return getOrMake(this.#syncJobs, key, () => new SyncJobQueue());
   }
 }
 

@@ -2,6 +2,7 @@
 // what a policy does not keep. Pure; called by import-command.ts.
 import type { PolicySet } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
+import { getOrMake } from "../../core/get-or-make.ts";
 import { checkCron } from "../../schedule/cron-pattern.ts";
 import { type FoundCall, findCalls, type Script, type TokenOrigin } from "./find-calls.ts";
 import { comment, flow, policyName, quoted } from "./policy-text.ts";
@@ -90,9 +91,7 @@ function policiesOf(job: ScheduledJob, making: Making): string[] {
     else {
       if (service.note !== undefined) say(service.note);
       const key = flow([service.name, call.repository]);
-      const place = places.get(key) ?? { service: service.name, calls: [] };
-      place.calls.push(call);
-      places.set(key, place);
+      getOrMake(places, key, () => ({ service: service.name, calls: [] })).calls.push(call);
     }
   }
   if (calls.length + refused.length === 0) say("no call of run or activate is found in its command: left out");
@@ -196,8 +195,8 @@ function serviceOf(call: FoundCall, { given, found }: Making): ServiceOf {
     return { refusal: `no service of --config has the address ${address}` };
   }
   const first = service ?? "main";
-  const known = found.get(address) ?? { name: found.size === 0 ? first : `${first}-${found.size + 1}`, calls: [] };
-  found.set(address, known);
+  const name = found.size === 0 ? first : `${first}-${found.size + 1}`;
+  const known = getOrMake(found, address, () => ({ name, calls: [] }));
   known.calls.push(call);
   return { name: known.name };
 }
