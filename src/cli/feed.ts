@@ -214,7 +214,7 @@ async function writePages(service: SyncService, list: ListName, flags: ExportFla
   const query = defined({ repository });
   for await (const page of service.pages(operationOf[list], query, { signal: io.signal, pagesMax: 100_000 })) {
     if (format === "csv" && columns === undefined) {
-      columns = columnsOf(page.items);
+      columns = [...new Set(page.items.flatMap((item) => Object.keys(item)))].slice(0, columnsMax);
       if (columns.length > 0) io.out(csvLine(columns));
       else if (page.nextLink !== undefined) columns = undefined;
     }
@@ -231,10 +231,6 @@ async function writePages(service: SyncService, list: ListName, flags: ExportFla
     io.err(
       `note: ${left} values of fields that the first page does not have are left out; --format jsonl has them all`,
     );
-}
-
-function columnsOf(items: readonly JsonObject[]): string[] {
-  return [...new Set(items.flatMap((item) => Object.keys(item)))].slice(0, columnsMax);
 }
 
 function cellsOf(item: JsonObject, columns: readonly string[]): unknown[] {

@@ -97,7 +97,7 @@ export function createMeteredLog(log: EventLog, metrics: Metrics): EventLog {
     const counted = Object.hasOwn(countedEvents, event) ? countedEvents[event] : undefined;
     counted?.(
       metrics,
-      (name) => textOf(fields[name]),
+      (name) => String(fields[name] ?? ""),
       (name) => (typeof fields[name] === "number" ? Number(fields[name]) : 0),
     );
   };
@@ -106,10 +106,6 @@ export function createMeteredLog(log: EventLog, metrics: Metrics): EventLog {
     log[level](event, fields);
   };
   return { info: write("info"), warn: write("warn"), error: write("error") };
-}
-
-function textOf(value: EventFields[string]): string {
-  return value === undefined || value === null ? "" : String(value);
 }
 
 type StartOutcome = "accepted" | "refused" | "failed" | "unknown" | "not-sent";

@@ -131,11 +131,6 @@ function repositoryOfJob(settings: SandboxSettings, syncJobId: number): string {
   return settings.repositories[index] ?? "";
 }
 
-/** The id of the nth identity, from 1 for the first one of the first repository. */
-function identityId(number: number): string {
-  return `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
-}
-
 function addSyncJob(store: Store, settings: SandboxSettings, syncJobId: number): void {
   const { seed } = settings;
   const chance = createChance(seed);
@@ -174,7 +169,7 @@ function addIdentities(store: Store, repository: string, repositoryIndex: number
   people.forEach((name, index) => {
     const number = repositoryIndex * people.length + index + 1;
     const entity = {
-      id: identityId(number),
+      id: `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`,
       idAsNumber: 900 + number,
       name,
       isAdministrator: name === "Administrators",

@@ -56,7 +56,7 @@ function toWallPattern(expression: string): WallPattern {
       dayStartMs = Math.floor(next.getTime() / dayMs) * dayMs;
       return next.getTime();
     },
-    isSubDaily: !/^[\d,]+$/.test(hourField(pattern.pattern)),
+    isSubDaily: !/^[\d,]+$/.test(pattern.pattern.trim().split(/\s+/).at(-4) ?? ""),
   };
 }
 
@@ -71,10 +71,6 @@ function laterThatDay({ hour, minute, second }: CronPattern, afterMs: number): n
     }
   }
   return undefined;
-}
-
-function hourField(expandedPattern: string): string {
-  return expandedPattern.trim().split(/\s+/).at(-4) ?? "";
 }
 
 const macros = ["@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"];

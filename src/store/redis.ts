@@ -165,18 +165,14 @@ export interface Owners {
 const announceScript = createScript("announce-owner", asTexts);
 
 /** Announces a process of this owner, and takes the prefix where no other owner holds it. */
-export function announceOwner(store: Store, owner: string): Promise<Owners> {
-  return ask(store, owner);
+export async function announceOwner(store: Store, owner: string): Promise<Owners> {
+  const [holder = "", ...others] = await announceScript(store, [store.key("owners")], [owner]);
+  return { holder: holder === "" ? undefined : holder, others: others.toSorted() };
 }
 
 /** Reads the holder of the prefix and the other owners. */
 export function readOwners(store: Store): Promise<Owners> {
-  return ask(store, "");
-}
-
-async function ask(store: Store, owner: string): Promise<Owners> {
-  const [holder = "", ...others] = await announceScript(store, [store.key("owners")], [owner]);
-  return { holder: holder === "" ? undefined : holder, others: others.toSorted() };
+  return announceOwner(store, "");
 }
 
 /** The error for two owners under one prefix, with the cure. */

@@ -168,7 +168,8 @@ function judgeConflicts(follow: Follow, evidence: RunEvidence, kind: TaskEnding[
   }
   const whose =
     confidence === "ambiguous" ? ", perhaps of another start too" : others > 0 ? `; ${others} more are of others` : "";
-  const isKnown = judgedOf(evidence).every(isSuccessKnown);
+  // Where the mapping, or an item, says nothing of success, it is assumed.
+  const isKnown = judgedOf(evidence).every(({ succeeded }) => succeeded !== undefined);
   const detail = isFinished(evidence)
     ? `${describeActivities(ours.length)} finished${isKnown ? "" : ", success is assumed"}${whose}`
     : "the activities grew and then stayed quiet";
@@ -250,11 +251,6 @@ function whyPerhapsEnded(evidence: RunEvidence): string | undefined {
   // By the service's clock these are not its own, and no start in flight has them.
   if (possible.length === 0 && others > 0 && rivals === 0) return whatWasSeen(evidence);
   return untoldWhy;
-}
-
-/** False where the mapping, or the item, says nothing of success: then it is assumed. */
-function isSuccessKnown({ succeeded }: SeenItem): boolean {
-  return succeeded !== undefined;
 }
 
 function isEndUnread({ unread }: SeenItem): boolean {

@@ -61,7 +61,7 @@ function toCall(url: string, words: readonly string[], raw: readonly string[]): 
   const [, base = "", action = "", inParentheses, segment, query = ""] = callUrl.exec(url) ?? [];
   const kind = action.toLowerCase() === "run" ? "run" : "activate";
   const id = inParentheses ?? segment ?? "";
-  const tool = toolOf(words);
+  const tool = words.map(baseName).find((word) => tools.has(word));
   if (tool === undefined) return `${kind}(${id}) is called by none of curl, wget and httpie`;
   if (!/^\d{1,15}$/.test(id)) return `${kind}(${id}): the id of the sync job is not known here`;
   const method = methodOf(tool, words);
@@ -71,10 +71,6 @@ function toCall(url: string, words: readonly string[], raw: readonly string[]): 
   if (repository !== undefined && /[$`]/.test(repository))
     return `${kind}(${id}): the repository ${repository} is not known here`;
   return { kind, syncJob: Number(id), baseUrl: toBaseUrl(base, tool), repository, pathForm: form, token: tokenOf(raw) };
-}
-
-function toolOf(words: readonly string[]): string | undefined {
-  return words.map(baseName).find((word) => tools.has(word));
 }
 
 function baseName(word: string): string {
