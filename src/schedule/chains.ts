@@ -6,7 +6,9 @@
 //                        ▲                                                   └─ did not start: its own followers next ─┐
 //                        └─────────────────────────────────────────────────────────────────────────────────────────────┘
 import type { Policy } from "../config/policy-set.ts";
-import type { EventLog } from "../core/event-log.ts";
+import { systemClock } from "../core/clock.ts";
+import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
+import { NewerVersionError } from "../core/newer-version.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { Pause } from "../model/pause.ts";
 import type { Follower, Loss, PredecessorState, WaitingSlot, WaitingSlotEnd } from "../model/slot-record.ts";
@@ -48,10 +50,12 @@ export interface ChainsOptions {
 /** The chains. Any number of replicas may work on them: each waiting slot is resolved once. */
 export class Chains implements ChainProgress {
   readonly #options: ChainsOptions;
+  readonly #limitedLog: EventLog;
   #cursor = "0";
 
   constructor(options: ChainsOptions) {
     this.#options = options;
+    this.#limitedLog = createRateLimitedLog(options.log, systemClock, "policy");
   }
 
   noteFannedOut(task: Task, targets: readonly string[]): Promise<void> {
@@ -94,7 +98,7 @@ export class Chains implements ChainProgress {
       );
       const isOther = now.some((slot) => slot.isLeftOut === true || policy(slot.policy)?.after?.policy !== slot.after);
       const newestSinceMs = isOther ? await this.#options.newestSinceMs() : 0;
-      const states = await Promise.all(now.map((slot) => chainStore.predecessorOf(slot)));
+      const states = await Promise.all(now.map((slot) => this.#predecessorOf(slot)));
       for (const [index, slot] of now.entries()) {
         const known = policy(slot.policy);
         const plan = planFollower({
@@ -111,6 +115,18 @@ export class Chains implements ChainProgress {
         next.push(...(await chainStore.find(slotsOf(followers(slot.policy), [slot.slotMs]))));
       }
       now = next;
+    }
+  }
+
+  /** One that only a newer version can read is not known to have ended; other chains go on. */
+  async #predecessorOf(waiting: WaitingSlot): Promise<PredecessorState> {
+    try {
+      return await this.#options.chainStore.predecessorOf(waiting);
+    } catch (error) {
+      if (!(error instanceof NewerVersionError)) throw error;
+      const slot = new Date(waiting.slotMs).toISOString();
+      this.#limitedLog.warn("slot.newer-version", { policy: waiting.after, slot, message: error.message });
+      return { state: "open" };
     }
   }
 

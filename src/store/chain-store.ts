@@ -84,7 +84,7 @@ export class ChainStore {
     return slots;
   }
 
-  /** Reads the state of the predecessor's slot. */
+  /** Reads the state of the predecessor's slot. @throws NewerVersionError */
   async predecessorOf({ after, slotMs }: WaitingSlot): Promise<PredecessorState> {
     const { key } = this.#store;
     const keys = [joinCounterKey(this.#store, after, slotMs), key("slots", after), this.#waiting];

@@ -15,6 +15,7 @@ import type { Store } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { testOutcome } from "./outcomes.ts";
 import { testPolicy } from "./policies.ts";
+import { TestLog } from "./test-log.ts";
 
 /** The instant at which test clocks begin; a slot of `every: 5s`. */
 export const chainStart = Date.parse("2026-11-21T00:00:00Z");
@@ -37,6 +38,8 @@ export class ChainFixture {
   readonly history: History;
   /** Every task that was put into the queue, in order. */
   readonly queued: Task[] = [];
+  /** What the chains log. */
+  readonly log = new TestLog();
   pauses: Pause[] = [];
   newestSinceMs = 0;
   nowMs = chainStart;
@@ -63,7 +66,7 @@ export class ChainFixture {
       enqueue,
       pauses: async () => this.pauses,
       newestSinceMs: async () => this.newestSinceMs,
-      log: silentLog,
+      log: this.log,
     });
   }
 

@@ -83,6 +83,24 @@ describe("a waiting slot that this version cannot read", () => {
   });
 });
 
+it("a predecessor's record of a newer version stops no other chain, and is told of", async () => {
+  const lone = testPolicy({ name: "lone" });
+  const other = followerPolicy("other", "lone", { root: "lone" });
+  const { fixture, store: own } = await houseWith([first([1]), second(), lone, other]);
+  const slotMs = chainStart + 5_000;
+  await own.redis.hset(own.key("slots", "first"), slotMs, JSON.stringify({ v: 2, how: "another way" }));
+  await own.redis.del(joinCounterKey(own, "first", slotMs));
+  await fixture.record(taskAt(fixture.tasksOf("lone"), 0));
+  fixture.nowMs += 10_000;
+  const chains = fixture.chains();
+  await chains.sweep();
+  await chains.sweep();
+  expect([fixture.tasksOf("other").length, await fixture.records("second")]).toEqual([1, []]);
+  expect(fixture.log.named("slot.newer-version")).toMatchObject([
+    { policy: "first", slot: new Date(slotMs).toISOString(), message: expect.stringContaining("of version 2") },
+  ]);
+});
+
 describe("a policy that follows another", () => {
   it("starts once, for the same slot, when two workers end the last two tasks at once", async () => {
     const { fixture, store: own } = await houseWith([first(), second()]);
