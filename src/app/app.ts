@@ -136,7 +136,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const chains = createChains({ options, current, store, producer, guard }, { ledger, newestSinceMs });
   const shared = { options, current, services, limiters, store, producer, connections, guard, chains };
   const deps = createTaskDependencies({ ...shared, stopping: stopping.signal });
-  const sinks = new RunningSinks({ ...options, store, connections });
+  const sinks = new RunningSinks({ ...options, store, connections, mayBeForeign: () => guard.mayBeForeign });
   const { enqueueNotices = sinks.enqueue } = options;
   if (options.roles.includes("worker")) {
     const create = createConsumers({ ...shared, ...options, limits, deps, enqueueNotices, set: () => current.set });
@@ -185,11 +185,14 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   });
   const atWork = () => options.roles.filter((role) => role !== "scheduler" && !stopping.signal.aborted);
   metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), atWork, log }));
-  // The role web alone only shows: it goes on where nothing may start.
-  const isWebAlone = options.roles.every((role) => role === "web");
+  return { stop, unreadiness: createUnreadiness(options.roles, guard) };
+}
+
+/** The role web alone only shows: it goes on where nothing may start. */
+function createUnreadiness(roles: readonly Role[], guard: RedisGuard): RunningApp["unreadiness"] {
+  const isWebAlone = roles.every((role) => role === "web");
   const reasons = () => (isWebAlone && guard.isUp() && !guard.mayBeForeign ? [] : guard.reasons());
-  const unreadiness = () => reasons().map((reason) => ({ part: "redis", reason }));
-  return { stop, unreadiness };
+  return () => reasons().map((reason) => ({ part: "redis", reason }));
 }
 
 /** Connects to Redis; undefined when told to stop meanwhile. @throws OutOfReachError */

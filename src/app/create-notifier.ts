@@ -22,6 +22,7 @@ import { readLimiterStatus } from "../store/service-limiter.ts";
 import type { CurrentSet } from "./current-set.ts";
 import { hasNewerWorker } from "./planning-inputs.ts";
 import { noSuccessSinceMs, PolicySlots, readSuccesses } from "./policy-slots.ts";
+import type { RedisGuard } from "./redis-guard.ts";
 import type { RunningServices } from "./running-services.ts";
 
 /** What the notifier is built from. */
@@ -38,6 +39,7 @@ export interface NotifierDependencies {
   readonly current: CurrentSet;
   readonly services: Pick<RunningServices, "client">;
   readonly pauses: () => Promise<readonly Pause[]>;
+  readonly guard: Pick<RedisGuard, "mayBeForeign">;
 }
 
 /** The notifier warns of a token that cannot be renewed when it expires within this time. */
@@ -45,7 +47,7 @@ const tokenWithinMs = 86_400_000;
 
 /** Builds the notifier, not yet started; nothing in a process that is no worker. */
 export function createNotifier(parts: NotifierDependencies): Component[] {
-  const { options, enqueueNotices, store, current } = parts;
+  const { options, enqueueNotices, store, current, guard } = parts;
   const { roles, log, isStandIn } = options;
   if (!roles.includes("worker")) return [];
   const notifyStore = new NotifyStore(store);
@@ -58,7 +60,8 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
     owner: randomUUID(),
     set: () => current.set,
     policy: (name) => current.policy(name),
-    hasNewerWorker: () => hasNewerWorker(store, current.set.contentHash),
+    // Another owner's events would be dropped here, and its notices go to other receivers.
+    isLeftToOthers: async () => guard.mayBeForeign || (await hasNewerWorker(store, current.set.contentHash)),
     enqueueNotices,
     breaker: async (service) => {
       const { breaker, openSinceMs, lastFailure = "" } = await readLimiterStatus(store, service);

@@ -35,6 +35,8 @@ export interface RunningSinksOptions {
   readonly drainMs: number;
   /** A stand-in forgets no sink: its files may lack some. */
   readonly isStandIn?: boolean;
+  /** Whether another owner holds the prefix, or may: its notices are not delivered here. */
+  readonly mayBeForeign?: () => boolean;
   readonly metrics?: Pick<Metrics, "add"> | undefined;
 }
 
@@ -189,7 +191,7 @@ export class RunningSinks implements Component {
           log,
           process: createDeliveryProcess({
             name,
-            current: () => this.#running.get(name),
+            current: () => (this.#options.mayBeForeign?.() === true ? undefined : this.#running.get(name)),
             log,
             onDelivery: (deliveryResult) =>
               metrics?.add("syncline_sink_deliveries_total", { sink: name, deliveryResult }),

@@ -70,8 +70,8 @@ export interface NotifierOptions {
   readonly owner: string;
   readonly set: () => PolicySet;
   readonly policy: (name: string) => Policy | undefined;
-  /** Whether a live worker has newer policies; none has unless given. */
-  readonly hasNewerWorker?: () => Promise<boolean>;
+  /** Whether others notify, such as a worker with newer policies; they do not unless given. */
+  readonly isLeftToOthers?: () => Promise<boolean>;
   readonly enqueueNotices: EnqueueNotices;
   readonly breaker: (service: string) => Promise<Breaker>;
   /** The stale policies, and since when; `floors`: the end of each service's last outage. */
@@ -125,12 +125,12 @@ export class Notifier implements Component {
   /** A waiting notice that cannot be read, and when it was met, by the monotonic clock. */
   #unreadable: { readonly text: string; readonly metMs: number } | undefined;
   /** When each is due next, by the monotonic clock. */
-  readonly #nextAtMs = { newer: 0, status: 0, stale: 0, deadline: 0, tidy: 0, digest: 0, bug: 0 };
+  readonly #nextAtMs = { others: 0, status: 0, stale: 0, deadline: 0, tidy: 0, digest: 0, bug: 0 };
   #loop: Promise<void> | undefined;
   #failing = false;
-  /** The policy set of the last round, and whether that is left to a worker with newer policies. */
+  /** The policy set of the last round, and whether that is left to others. */
   #contentHash: string | undefined;
-  #isLeftToNewer = false;
+  #isLeft = false;
 
   constructor(options: NotifierOptions) {
     this.#options = options;
@@ -149,12 +149,12 @@ export class Notifier implements Component {
 
   /** Runs one round; returns how long to wait for the next. */
   async runOnce(): Promise<number> {
-    const { notifyStore, owner, log, hasNewerWorker, onStatusRound } = this.#options;
+    const { notifyStore, owner, log, isLeftToOthers, onStatusRound } = this.#options;
     const set = this.#options.set();
     this.#noteSet(set);
-    if (this.#isDue("newer", statusEveryMs)) this.#isLeftToNewer = (await hasNewerWorker?.()) === true;
-    if (this.#isLeftToNewer) {
-      // It may be away for a moment only: this replica's policies may not know what it knows.
+    if (this.#isDue("others", statusEveryMs)) this.#isLeft = (await isLeftToOthers?.()) === true;
+    if (this.#isLeft) {
+      // They may be away for a moment only: this replica's policies may not know what they know.
       this.#nextAtMs.tidy = this.#options.clock.monotonicMs() + tidyMs;
       await this.#leave();
       return statusEveryMs;
@@ -399,11 +399,11 @@ export class Notifier implements Component {
   #noteSet({ contentHash }: PolicySet): void {
     if (contentHash === this.#contentHash) return;
     this.#contentHash = contentHash;
-    this.#nextAtMs.newer = 0;
+    this.#nextAtMs.others = 0;
     this.#nextAtMs.tidy = this.#options.clock.monotonicMs() + tidyMs;
   }
 
-  #isDue(what: "newer" | "status" | "stale" | "deadline" | "tidy" | "bug", everyMs: number): boolean {
+  #isDue(what: "others" | "status" | "stale" | "deadline" | "tidy" | "bug", everyMs: number): boolean {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs < this.#nextAtMs[what]) return false;
     this.#nextAtMs[what] = nowMs + everyMs;

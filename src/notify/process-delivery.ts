@@ -21,7 +21,7 @@ export interface SinkInForce {
 
 /** What a try needs. */
 export interface DeliveryOptions {
-  /** Asked at each try: changed settings apply at once. undefined: the sink is not configured. */
+  /** Asked at each try: changed settings apply at once. undefined: the sink is not in force here. */
   readonly current: () => SinkInForce | undefined;
   readonly name: string;
   readonly log: EventLog;
@@ -43,7 +43,7 @@ export function createDeliveryProcess(
   let isFailing = false;
   return async (delivery, { tries, signal }) => {
     const inForce = options.current();
-    if (inForce === undefined) return { verdict: "later", reason: "not configured", afterMs: unconfiguredAgainMs };
+    if (inForce === undefined) return { verdict: "later", reason: "not in force here", afterMs: unconfiguredAgainMs };
     const receipt = await inForce.sink.deliver(delivery.notice, signal);
     const ageMs = clock.nowMs() - delivery.sinceMs;
     const verdict = judgeReceipt(receipt, { tries, ageMs, giveUpAfterMs: inForce.settings.giveUpAfterMs });

@@ -1,5 +1,5 @@
 // Tasks in Redis that no policy of this process is about.
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../src/core/event-log.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { ConsumedServices } from "../../src/store/consumed-services.ts";
@@ -16,8 +16,8 @@ const policies = "  - { name: own, service: main, repository: HR, run: { syncJob
 it("those of another owner that holds the prefix are left to it", async () => {
   const world = await worldForTest({ policies, owner: "mine" });
   const store = await openStore(world.target);
+  onTestFinished(() => store.close());
   await store.redis.hset(store.key("owners"), { "": "other", other: Date.now() + 3_600_000 });
-  await store.close();
   await until(
     () => JSON.stringify(world.app.unreadiness()),
     (reasons) => reasons.includes("under one prefix"),
@@ -28,6 +28,11 @@ it("those of another owner that holds the prefix are left to it", async () => {
     ({ waiting, active }) => waiting + active === 0,
   );
   await producer.close();
+  // So are the notices.
+  await until(
+    () => store.redis.get(store.key("notifications", "lease")),
+    (lease) => lease === null,
+  );
   expect([delayed, world.log.outcomesOf("theirs")]).toEqual([1, []]);
 });
 

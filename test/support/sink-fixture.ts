@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { RunningSinks } from "../../src/app/running-sinks.ts";
+import { RunningSinks, type RunningSinksOptions } from "../../src/app/running-sinks.ts";
 import type { SinkSettings, WebhookSettings } from "../../src/config/policy-set.ts";
 import { WorkerConnections } from "../../src/queue/worker-connections.ts";
 import { openStore, type RedisTarget } from "../../src/store/redis.ts";
@@ -35,7 +35,7 @@ export function sinkOf(name: string, to: SinkSettings["to"], more: Partial<SinkS
 export async function startSinks(
   target: RedisTarget,
   sinks: readonly SinkSettings[],
-  more: { readonly roles?: readonly string[]; readonly takeOverAfterMs?: number; readonly isStandIn?: boolean } = {},
+  more: Partial<Pick<RunningSinksOptions, "roles" | "takeOverAfterMs" | "isStandIn" | "mayBeForeign">> = {},
 ): Promise<{ readonly sinks: RunningSinks; readonly log: TestLog; readonly added: Map<string, number> }> {
   const store = await openStore(target);
   const log = new TestLog();

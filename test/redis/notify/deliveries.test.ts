@@ -60,6 +60,21 @@ describe("deliveries", () => {
     expect(await store.redis.hget(`${where.prefix}:sink.ops:meta`, "concurrency")).toBe("1");
   });
 
+  it("wait while another owner may hold the prefix", async () => {
+    const hook = await receiver();
+    const where = target();
+    let isForeign = true;
+    const mayBeForeign = () => isForeign;
+    const { sinks } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url))], { mayBeForeign });
+    const store = await openStore(where);
+    onTestFinished(() => store.close());
+    await sinks.enqueue(to("ops", ["theirs"]));
+    await expect.poll(() => store.redis.pttl(`${where.prefix}:sink.ops:limiter`)).toBeGreaterThan(0);
+    expect(hook.received).toEqual([]);
+    isForeign = false;
+    await hook.until(() => hook.accepted.length === 1);
+  });
+
   it("keep the order of calls that do not wait for each other", async () => {
     const hook = await receiver();
     const { sinks } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url))]);

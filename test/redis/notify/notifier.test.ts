@@ -79,7 +79,7 @@ function notifierOf(owner: string, changes: Changes = {}): Notifier {
     owner,
     set: () => set,
     policy: (name) => policies.find((policy) => policy.name === name && changes.loaded?.includes(name) !== false),
-    hasNewerWorker: async () => changes.isOutdated === true,
+    isLeftToOthers: async () => changes.isOutdated === true,
     enqueueNotices: async (deliveries) => {
       await changes.deliver?.(deliveries);
       delivered.push(...deliveries.map((delivery) => ({ owner, ...delivery })));
