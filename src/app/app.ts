@@ -50,7 +50,12 @@ import { createWeb, type WebOptions } from "./create-web.ts";
 import { CurrentSet } from "./current-set.ts";
 import { MeteredFeedStore } from "./metered-feed-store.ts";
 import { createGaugeSource } from "./metric-gauges.ts";
-import { createInputReader, hasNewerWorker, liftDroppedQuarantines, readNewestSinceMs } from "./planning-inputs.ts";
+import {
+  createInputReader,
+  createNewerWorkerCheck,
+  liftDroppedQuarantines,
+  readNewestSinceMs,
+} from "./planning-inputs.ts";
 import { RedisGuard } from "./redis-guard.ts";
 import { RunningServices, ServiceLimiters } from "./running-services.ts";
 import { RunningSinks } from "./running-sinks.ts";
@@ -134,7 +139,9 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const ledger = new SlotLedger(store);
   const newestSinceMs = () => readNewestSinceMs(store, current.set.contentHash);
   const chains = createChains({ options, current, store, producer, guard }, { ledger, newestSinceMs });
-  const shared = { options, current, services, limiters, store, producer, connections, guard, chains };
+  const { newerAwayForMs } = options.timing ?? defaultTiming;
+  const hasNewerWorker = createNewerWorkerCheck(store, () => current.set.contentHash, newerAwayForMs);
+  const shared = { options, current, services, limiters, store, producer, connections, guard, hasNewerWorker, chains };
   const deps = createTaskDependencies({ ...shared, stopping: stopping.signal });
   const sinks = new RunningSinks({ ...options, store, connections, mayBeForeign: () => guard.mayBeForeign });
   const { enqueueNotices = sinks.enqueue } = options;
@@ -296,18 +303,20 @@ interface AppParts {
   readonly store: Store;
   readonly producer: Producer;
   readonly guard: RedisGuard;
+  readonly hasNewerWorker: () => Promise<boolean>;
   readonly chains: Chains;
   readonly stopping: AbortSignal;
 }
 
 function createTaskDependencies(built: AppParts): ProcessDependencies {
-  const { options, current, services, limiters, store, producer, guard, chains, stopping } = built;
+  const { options, current, services, limiters, store, producer, guard, hasNewerWorker, chains, stopping } = built;
   const keptWrites = new KeptWrites(options.log);
+  const { timing = defaultTiming } = options;
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
     inForceForMs: (name) => current.inForceForMs(name),
-    hasNewerWorker: () => hasNewerWorker(store, current.set.contentHash),
+    hasNewerWorker,
     denialOf: (service) => limiters.denialOf(service),
     acquire: (service, request) => limiters.acquire(service, request),
     scriptedAcquire: (service, resource) => limiters.scriptedAcquire(service, resource),
@@ -331,7 +340,7 @@ function createTaskDependencies(built: AppParts): ProcessDependencies {
     clockAheadMs: () => guard.clockAheadMs,
     outcomeOf: (task) => new History(store).outcome(task),
     stopping,
-    timing: options.timing ?? defaultTiming,
+    timing,
     log: options.log,
   };
 }

@@ -20,7 +20,6 @@ import { NotifyStore } from "../store/notify-store.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import type { CurrentSet } from "./current-set.ts";
-import { hasNewerWorker } from "./planning-inputs.ts";
 import { noSuccessSinceMs, PolicySlots, readSuccesses } from "./policy-slots.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 import type { RunningServices } from "./running-services.ts";
@@ -40,6 +39,7 @@ export interface NotifierDependencies {
   readonly services: Pick<RunningServices, "client">;
   readonly pauses: () => Promise<readonly Pause[]>;
   readonly guard: Pick<RedisGuard, "mayBeForeign">;
+  readonly hasNewerWorker: () => Promise<boolean>;
 }
 
 /** The notifier warns of a token that cannot be renewed when it expires within this time. */
@@ -47,7 +47,7 @@ const tokenWithinMs = 86_400_000;
 
 /** Builds the notifier, not yet started; nothing in a process that is no worker. */
 export function createNotifier(parts: NotifierDependencies): Component[] {
-  const { options, enqueueNotices, store, current, guard } = parts;
+  const { options, enqueueNotices, store, current, guard, hasNewerWorker } = parts;
   const { roles, log, isStandIn } = options;
   if (!roles.includes("worker")) return [];
   const notifyStore = new NotifyStore(store);
@@ -61,7 +61,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
     set: () => current.set,
     policy: (name) => current.policy(name),
     // Another owner's events would be dropped here, and its notices go to other receivers.
-    isLeftToOthers: async () => guard.mayBeForeign || (await hasNewerWorker(store, current.set.contentHash)),
+    isLeftToOthers: async () => guard.mayBeForeign || (await hasNewerWorker()),
     enqueueNotices,
     breaker: async (service) => {
       const { breaker, openSinceMs, lastFailure = "" } = await readLimiterStatus(store, service);

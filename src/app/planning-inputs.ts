@@ -2,6 +2,7 @@
 // no process has newer policies, and the pauses, after it has lifted the quarantines that no policy
 // file asks for. Also here: whether a worker has newer policies.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
+import { createDeadline } from "../core/clock.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import type { Pause } from "../model/pause.ts";
 import { namedByNewest } from "../queries/status-at.ts";
@@ -49,18 +50,32 @@ export async function readNewestSinceMs(store: Store, contentHash: string): Prom
 }
 
 /**
- * Whether a live worker runs the kept set, in place of the one with this hash. One of a newer
- * version does not count where its note cannot be read.
+ * Makes the check whether a live worker runs the kept set, in place of the one with this hash. One
+ * that this process saw counts `awayForMs` longer: it may restart. One of a newer version does not
+ * count where its note cannot be read.
  */
-export async function hasNewerWorker(store: Store, contentHash: string): Promise<boolean> {
-  try {
-    const kept = await readKeptNote(store);
-    if (kept === undefined || kept.hash === contentHash) return false;
-    return (await readReplicas(store)).some(({ hash, roles }) => hash === kept.hash && roles.includes("worker"));
-  } catch (error) {
-    if (error instanceof NewerVersionError) return false;
-    throw error;
-  }
+export function createNewerWorkerCheck(
+  store: Store,
+  contentHash: () => string,
+  awayForMs: number,
+): () => Promise<boolean> {
+  let seen: { readonly hash: string; isLongAway?: () => boolean } | undefined;
+  return async () => {
+    try {
+      const kept = await readKeptNote(store);
+      if (kept === undefined || kept.hash === contentHash()) return false;
+      const replicas = await readReplicas(store);
+      const isAlive = replicas.some(({ hash, roles }) => hash === kept.hash && roles.includes("worker"));
+      if (isAlive) seen = { hash: kept.hash };
+      if (isAlive || seen?.hash !== kept.hash) return isAlive;
+      // Not since it was seen: after an outage of Redis all processes seem to be gone.
+      seen.isLongAway ??= createDeadline(awayForMs);
+      return !seen.isLongAway();
+    } catch (error) {
+      if (error instanceof NewerVersionError) return false;
+      throw error;
+    }
+  };
 }
 
 /** Who lifts a quarantine that the policy file no longer asks for. */

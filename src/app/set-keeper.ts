@@ -24,11 +24,14 @@ interface KeeperOptions {
   readonly roles: readonly string[];
   readonly path: string | undefined;
   readonly log: EventLog;
+  /** How long no live process has run the kept set before this one replaces it; default 1 min. */
+  readonly awayForMs?: number;
 }
 
 const noteEveryMs = 10_000;
 const stopWithinMs = 500;
 const messageCharactersMax = 300;
+const awayForMsDefault = 60_000;
 
 /** The keeper of one process. */
 export class SetKeeper implements Component {
@@ -36,6 +39,8 @@ export class SetKeeper implements Component {
   readonly #options: KeeperOptions;
   #set: PolicySet;
   #isKept = false;
+  /** Since when no live process has run the kept set, by Redis; undefined: one does. */
+  #awaySinceMs: number | undefined;
   #sinceMs: number | undefined;
   #rejection: Rejection | undefined;
   #rejectedSinceMs: number | undefined;
@@ -101,7 +106,7 @@ export class SetKeeper implements Component {
       ...{ sinceMs: this.#sinceMs, rejected },
     };
     const isThere = await noteReplica(store, guard.watch.process, replica);
-    if (isThere && !(await this.#mayReplace(replica))) return;
+    if (isThere && !(await this.#mayReplace(replica, nowMs))) return;
     // Under another owner's prefix this process runs nothing, and its set is not the one.
     if (!guard.isSafe()) return;
     await keepPolicySet(store, set, where);
@@ -112,9 +117,9 @@ export class SetKeeper implements Component {
    * Whether this set takes the place of the kept one. After its first time it does so again only
    * where no live process that began later runs the kept one: so two never replace each other.
    */
-  async #mayReplace({ hash, path, sinceMs }: Replica): Promise<boolean> {
+  async #mayReplace({ hash, path, sinceMs }: Replica, nowMs: number): Promise<boolean> {
     if (!this.#isKept && path !== null) return true;
-    const { store } = this.#options;
+    const { store, awayForMs = awayForMsDefault } = this.#options;
     try {
       const replicas = await readReplicas(store);
       const followed = replicas.filter((one) => one.path !== null);
@@ -122,8 +127,12 @@ export class SetKeeper implements Component {
       if (path === null && followed.length > 0) return false;
       const kept = await readKeptNote(store);
       if (!this.#isKept || kept === undefined) return true;
-      const rivals = path === null ? replicas : followed;
-      return kept.hash !== hash && rivals.every((one) => one.hash !== kept.hash || one.sinceMs < sinceMs);
+      const rivals = (path === null ? replicas : followed).filter((one) => one.hash === kept.hash);
+      const isAway = kept.hash !== hash && rivals.length === 0;
+      this.#awaySinceMs = isAway ? (this.#awaySinceMs ?? nowMs) : undefined;
+      // They may restart: until they are back, older policies must not count as the newest.
+      if (this.#awaySinceMs !== undefined) return nowMs - this.#awaySinceMs >= awayForMs;
+      return kept.hash !== hash && rivals.every((one) => one.sinceMs < sinceMs);
     } catch (error) {
       if (error instanceof NewerVersionError) return false;
       throw error;

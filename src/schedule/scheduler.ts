@@ -235,7 +235,7 @@ export class Scheduler implements Component {
   /** Forgets policies that left ten minutes ago. */
   async #forgetGone(nowMs: number): Promise<void> {
     const gone = [...this.#missing].flatMap(([name, { atMs }]) => (nowMs - atMs < goneAfterMs ? [] : [name]));
-    if (gone.length === 0 || (await this.#newestSinceMs()) > nowMs) return;
+    if (gone.length === 0 || nowMs - (await this.#newestSinceMs()) < goneAfterMs) return;
     // A list that has come meanwhile may have them again, and so may that of a newer replica.
     if (!this.#isAdopted) return;
     await this.#options.ledger.drop(gone);

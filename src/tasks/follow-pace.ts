@@ -21,6 +21,8 @@ export interface TaskTiming {
    * that this replica may not have read yet, or whose file may be away for a moment.
    */
   readonly unknownPolicyForMs: number;
+  /** How long the tasks of a worker with newer policies are left to it while it is away. */
+  readonly newerAwayForMs: number;
   /** How often a task asks whether its sync job is free, with `overlap: queue`. */
   readonly queueForLeaseMs: number;
   /** The sleep of a followed run: the first for a young one, up to the second for an old one. */
@@ -37,6 +39,7 @@ export const defaultTiming: TaskTiming = {
   unreadableForMs: 300_000,
   deniedForMsMax: 7_200_000,
   unknownPolicyForMs: 300_000,
+  newerAwayForMs: 60_000,
   queueForLeaseMs: 2_000,
   followPaceMs: [1_000, 15_000],
   wokenPaceMs: 60_000,

@@ -136,7 +136,7 @@ async function stepStart(
 /**
  * Replicas reload policies at different times: what no policy here asks for may be new instead of
  * removed, and a file may be away for a moment. It is left to workers with newer policies as long
- * as one lives.
+ * as one lives, and a minute longer.
  */
 async function snoozeUntilLoaded(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
   const policy = deps.policy(task.policy);

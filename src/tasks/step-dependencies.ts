@@ -35,7 +35,7 @@ export interface Configuration {
   readonly service: (name: string) => SyncService | undefined;
   /** For how long this process has had a policy as it is, or not had it; for ever unless given. */
   readonly inForceForMs?: (policy: string) => number;
-  /** Whether a live worker has newer policies; none has unless given. */
+  /** Whether a worker has newer policies, and lives or may be back; none has unless given. */
   readonly hasNewerWorker?: () => Promise<boolean>;
 }
 

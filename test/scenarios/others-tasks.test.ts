@@ -36,7 +36,7 @@ it("those of another owner that holds the prefix are left to it", async () => {
   expect([delayed, world.log.outcomesOf("theirs")]).toEqual([1, []]);
 });
 
-it("a run that was sent is left to a worker with newer policies, while it lives", async () => {
+it("a run that was sent is left to a worker with newer policies, also as it restarts", async () => {
   const world = await worldForTest({ policies });
   const store = await openStore(world.target);
   await liveProcess(store, { sinceMs: Date.now() + 60_000 });

@@ -12,6 +12,7 @@ export const shortTiming: TaskTiming = {
   answerKeptForMs: 3_000,
   unreadableForMs: 3_000,
   unknownPolicyForMs: 1_500,
+  newerAwayForMs: 1_500,
   queueForLeaseMs: 250,
   followPaceMs: [100, 1_000],
   wokenPaceMs: 500,

@@ -1,6 +1,6 @@
 // What a replica may decide for all: only one with the newest policies takes something as gone.
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { liftDroppedQuarantines, readNewestSinceMs } from "../../../src/app/planning-inputs.ts";
+import { createNewerWorkerCheck, liftDroppedQuarantines, readNewestSinceMs } from "../../../src/app/planning-inputs.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { readKeptNote } from "../../../src/store/kept-policies.ts";
 import { Quarantines } from "../../../src/store/pauses.ts";
@@ -24,6 +24,19 @@ describe("a replica in a rolling upgrade", () => {
     await liveProcess(store);
     expect(await readNewestSinceMs(store, "older")).toBe(never);
     expect(await readNewestSinceMs(store, contentHash)).toBe(keptMs);
+  });
+
+  it("counts a worker with newer policies a while longer than it lives", async () => {
+    await keepSet(store, []);
+    const checks = [60_000, 0].map((awayForMs) => createNewerWorkerCheck(store, () => "older", awayForMs));
+    const own = createNewerWorkerCheck(store, () => contentHash, 60_000);
+    const answers = () => Promise.all([...checks, own].map((check) => check()));
+    await liveProcess(store);
+    expect(await answers()).toEqual([true, true, false]);
+    await store.redis.del(store.key("replicas"));
+    await expect.poll(answers).toEqual([true, false, false]);
+    const late = createNewerWorkerCheck(store, () => "older", 60_000);
+    expect(await late()).toBe(false);
   });
 
   it("takes policies that a newer version has kept for newer ones", async () => {

@@ -12,8 +12,12 @@ const store = await storeForTest();
 const keptHash = async () => (await readKeptNote(store))?.hash;
 
 beforeEach(async () => {
+  awayForMs = 0;
   for (const name of ["processes", "replicas", "policy-set"]) await store.redis.del(store.key(name));
 });
+
+/** How long a kept set that no live process runs stays. */
+let awayForMs = 0;
 
 /** A process with this set, later than all before it. `path`: what it follows. */
 async function processWith(contentHash: string, path: string | null = "/p") {
@@ -29,6 +33,7 @@ async function processWith(contentHash: string, path: string | null = "/p") {
     roles: ["worker"],
     path: path ?? undefined,
     log,
+    awayForMs,
   });
   /** It lives, and notes what it runs. */
   const tick = async () => {
@@ -48,6 +53,15 @@ describe("the kept set", () => {
     expect(await keptHash()).toBe("old");
     await restarted.die();
     await upgraded.tick();
+    expect(await keptHash()).toBe("new");
+  });
+
+  it("stays that of the newest process while that restarts", async () => {
+    awayForMs = 60_000;
+    const old = await processWith("old");
+    const newest = await processWith("new");
+    await newest.die();
+    for (const { tick } of [old, old]) await tick();
     expect(await keptHash()).toBe("new");
   });
 
