@@ -294,6 +294,17 @@ describe("a scheduler with new policies", () => {
     expect(await ledger.holdings("again")).toMatchObject({ watermarkMs: start, keptSinceMs: start });
   });
 
+  it("forgets no policy before its set has been the newest for ten minutes", async () => {
+    const gone = testPolicy({ name: "left", schedule: every(10_000) });
+    const { scheduler, inspect } = replica([gone], async () => start + 600_000);
+    await inspect(0);
+    scheduler.replace([]);
+    await inspect(10, 620);
+    expect(await hasMark("left")).toBe(true);
+    await inspect(1_210);
+    expect(await hasMark("left")).toBe(false);
+  });
+
   it("begins anew with a policy that the newest set did not have for ten minutes", async () => {
     const [away, home] = ["away", "home"].map((name) => testPolicy({ name, schedule: every(60) }));
     if (away === undefined || home === undefined) throw new Error("two policies");
