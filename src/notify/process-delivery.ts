@@ -21,7 +21,7 @@ export interface SinkInForce {
 
 /** What a try needs. */
 export interface DeliveryOptions {
-  /** Asked at each try: changed settings apply at once. undefined: the sink is not in force here. */
+  /** Asked at each try: changed settings apply at once. undefined: it is not in force here. */
   readonly current: () => SinkInForce | undefined;
   readonly name: string;
   readonly log: EventLog;
