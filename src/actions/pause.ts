@@ -4,10 +4,12 @@ import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { ConflictError, UsageError } from "../core/errors.ts";
 import { lastInstantMs, showInstant } from "../core/instant.ts";
 import { didYouMean } from "../core/nearest-word.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import { labelsOf } from "../model/label.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause, type PauseSubject, showSubject, subjectKey } from "../model/pause.ts";
-import { parseTaskId, targetFromMasks, taskId } from "../model/task.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { parseTaskId, type Task, targetFromMasks, taskId } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { newestDuePaused, newestPaused, type ResumeMoment } from "../schedule/plan-slots.ts";
@@ -81,8 +83,8 @@ export interface ResumeResult {
   readonly ended: readonly Pause[];
   readonly caughtUp: readonly CaughtUpPolicy[];
   /**
-   * Policies that were not caught up: the command was stopped, its time was over, or no scheduler
-   * has recorded the slot yet that the pause skips.
+   * Policies that were not caught up: the command was stopped, its time was over, an answer of
+   * Redis got lost, or no scheduler has recorded the slot yet that the pause skips.
    */
   readonly left: readonly string[];
   readonly stillPaused: readonly Pause[];
@@ -141,42 +143,60 @@ async function catchUp(
 ): Promise<Pick<ResumeResult, "caughtUp" | "left">> {
   const ledger = new SlotLedger(store);
   const caughtUp: CaughtUpPolicy[] = [];
-  const left: string[] = [];
-  const names = new Set(policies.map(({ name }) => name));
-  // A run goes on where its policy was.
-  const services = [...new Set([...policies.map(({ service }) => service), ...(set?.services.keys() ?? [])])];
-  const { tasks: inFlight } = await readTasksInFlight(store, services, (name) => names.has(name));
-  const openOf = Map.groupBy(inFlight, ({ task }) => task.policy);
-  for (const policy of policies) {
-    if (signal.aborted) {
-      left.push(policy.name);
-      continue;
-    }
-    const { records, watermarkMs } = await ledger.holdings(policy.name);
-    const skipped = newestPaused(policy, records, moment);
-    const dueMs = newestDuePaused(policy, watermarkMs, moment);
-    const slotMs = skipped?.slotMs ?? dueMs;
-    if (slotMs === undefined) continue;
-    const open = (openOf.get(policy.name) ?? []).map(({ task }) => task.id);
-    const begun = await targetsBegunAfter(dueMs ?? slotMs, [...open, ...(await readEndedTasks(policy, store))], store);
-    const all = tasksOf(policy, { slotMs, origin: "schedule", covers: [] });
-    // What a person has run since stands for it.
-    const tasks = all.filter(({ target }) => !begun.has(target));
-    if (tasks.length === 0) continue;
-    // A scheduler has yet to record it, as skipped.
-    if (skipped === undefined) {
-      left.push(policy.name);
-      continue;
-    }
+  const left = new Set(policies.map(({ name }) => name));
+  const start = async (policy: Policy, { skipped, tasks }: SkippedSlot) => {
     const planned = { policy: policy.name, newWatermarkMs: moment.nowMs, tasks, timezone: policy.timezone };
     const note = `${skipped.note ?? ""}; resumed by ${by.actor}`;
     const record = { ...toCaughtUp(policy, skipped, note), targets: tasks.map(({ target }) => target) };
-    if (!(await ledger.startSkipped(policy.name, record, planned))) continue;
+    const isStarted = await ledger.startSkipped(policy.name, record, planned);
+    left.delete(policy.name);
+    if (!isStarted) return;
+    // When Redis is lost from here on, a scheduler queues it.
+    caughtUp.push({ policy: policy.name, slotMs: skipped.slotMs, tasks: tasks.map(({ id }) => id) });
     await producer.enqueue(tasks);
     await ledger.confirmQueued([planned]);
-    caughtUp.push({ policy: policy.name, slotMs, tasks: tasks.map(({ id }) => id) });
+  };
+  // A run goes on where its policy was.
+  const services = [...new Set([...policies.map(({ service }) => service), ...(set?.services.keys() ?? [])])];
+  try {
+    const { tasks: inFlight } = await readTasksInFlight(store, services, (name) => left.has(name));
+    const openOf = Map.groupBy(inFlight, ({ task }) => task.policy);
+    for (const policy of policies) {
+      if (signal.aborted) break;
+      const open = (openOf.get(policy.name) ?? []).map(({ task }) => task.id);
+      const found = await findSkipped(policy, moment, { open, store });
+      if (found === undefined) left.delete(policy.name);
+      else if (found !== "unrecorded") await start(policy, found);
+    }
+  } catch (error) {
+    if (!isRedisOutage(error)) throw error;
   }
-  return { caughtUp, left };
+  return { caughtUp, left: [...left] };
+}
+
+/** A slot that the pause has skipped, and its tasks that nothing stands for. */
+interface SkippedSlot {
+  readonly skipped: SlotRecord;
+  readonly tasks: readonly Task[];
+}
+
+/** Finds what to catch up of a policy. `unrecorded`: a scheduler has yet to record it, as skipped. */
+async function findSkipped(
+  policy: Policy,
+  moment: ResumeMoment,
+  { open, store }: { readonly open: readonly string[]; readonly store: Store },
+): Promise<SkippedSlot | "unrecorded" | undefined> {
+  const { records, watermarkMs } = await new SlotLedger(store).holdings(policy.name);
+  const skipped = newestPaused(policy, records, moment);
+  const dueMs = newestDuePaused(policy, watermarkMs, moment);
+  const slotMs = skipped?.slotMs ?? dueMs;
+  if (slotMs === undefined) return undefined;
+  const begun = await targetsBegunAfter(dueMs ?? slotMs, [...open, ...(await readEndedTasks(policy, store))], store);
+  const all = tasksOf(policy, { slotMs, origin: "schedule", covers: [] });
+  // What a person has run since stands for it.
+  const tasks = all.filter(({ target }) => !begun.has(target));
+  if (tasks.length === 0) return undefined;
+  return skipped === undefined ? "unrecorded" : { skipped, tasks };
 }
 
 /** The last tasks, also by hand, of the targets of a policy, if they began at all. */

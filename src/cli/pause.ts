@@ -187,7 +187,11 @@ export function resumeCommand(io: CommandIo): Command {
         });
         const { left, ...done } = resumed;
         if (left.length > 0) {
-          io.err(`not caught up: stopped, or no scheduler has recorded the last slot yet: ${someNames(left)}`);
+          // All of them: the same command again finds no pause, and names none.
+          const names = left.join(", ");
+          io.err(
+            `not caught up: stopped, Redis did not answer, or no scheduler has recorded the last slot yet: ${names}`,
+          );
           io.err("run by hand those whose last slot the pause skipped: `syncline explain POLICY` tells");
           io.exitCode = 1;
         }

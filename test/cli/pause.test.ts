@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { pauseId } from "../../src/model/pause.ts";
 import { Pauses, Quarantines } from "../../src/store/pauses.ts";
+import { openStore } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { commandFixture } from "../support/command-fixture.ts";
 import { runHere } from "../support/commands-here.ts";
 import { keepPolicies } from "../support/kept-set.ts";
+import { startServer } from "../support/redis-servers.ts";
 
 const fixture = commandFixture(`
   - { name: often, service: main, run: { syncJobs: [1] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
@@ -125,6 +127,32 @@ describe("syncline pause and resume", () => {
     const { code, out, err } = await fixture.command(prefix, "resume", "--all", "--catch-up", "--json");
     expect([code, JSON.parse(out)]).toMatchObject([1, { caughtUp: [], left: ["hourly"] }]);
     expect(err).toContain("no scheduler has recorded the last slot yet: hourly\nrun by hand those");
+  });
+
+  it("names what it did not catch up when Redis fails in the middle", async () => {
+    const { url } = await startServer();
+    const target = { url, prefix: "{halfway}" };
+    const run = "service: main, run: { syncJobs: [1] }, schedule: { every: 1h }";
+    const store = await openStore(target);
+    await keepPolicies(store, `  - { name: books, ${run} }\n  - { name: quartz, ${run} }`);
+    const ledger = new SlotLedger(store);
+    const nowMs = await ledger.nowMs();
+    const [sinceMs, slotMs] = [nowMs - 3_000_000, nowMs - 2_400_000];
+    const set = { v: 1, scope: "all", name: "", note: "freeze", actor: "ana", sinceMs, untilMs: null, endedBy: null };
+    await store.redis.hset(store.key("pauses"), pauseId({ ...set, scope: "all" }), JSON.stringify(set));
+    for (const policy of ["books", "quartz"]) {
+      await ledger.openWatermarks([{ policy, schedule: "x" }], slotMs - 1);
+      const marks = { expectedWatermarkMs: slotMs - 1, newWatermarkMs: nowMs };
+      const records = [{ slotMs, state: "skipped", detail: "paused" } as const];
+      await ledger.record([{ policy, ...marks, records, tasks: [] }]);
+    }
+    // Refuses each key that ends with z: those of the second policy.
+    await store.redis.call("ACL", "SETUSER", "halfway", "on", ">x", "allchannels", "~*[^z]", "+@all");
+    await store.close();
+    const given = ["resume", "--all", "--catch-up", "--json", "--prefix", target.prefix];
+    const { code, out, err } = await runHere(given, { REDIS_URL: url.replace("//", "//halfway:x@"), TEST_TOKEN: "x" });
+    expect([code, JSON.parse(out)]).toMatchObject([1, { caughtUp: [{ policy: "books", slotMs }], left: ["quartz"] }]);
+    expect(err).toMatch(/^not caught up: .*Redis did not answer.*: quartz\nrun by hand those/m);
   });
 
   it("refuses what would pause nothing, or everything by accident", async () => {
