@@ -58,8 +58,11 @@ export async function acknowledge(policy: Policy, { store, by }: Parts): Promise
 
 /** Takes an acknowledgement back. Answers whether there was one. */
 export async function endAcknowledgement({ name }: Pick<Policy, "name">, { store, by }: Parts): Promise<boolean> {
+  const before = (await readPolicyStates(store, [name])).get(name)?.acknowledged;
   const change = await beginChange(store, by, { what: "acknowledge --end", subject: `policy ${name}` });
-  const isEnded = await acknowledgePolicy(store, name, { acknowledgement: undefined, knownMs: 0 });
+  // The command is sent again after a lost answer, and finds none then.
+  const isEnded =
+    (await acknowledgePolicy(store, name, { acknowledgement: undefined, knownMs: 0 })) || before !== undefined;
   await (isEnded ? change.end() : change.drop());
   return isEnded;
 }

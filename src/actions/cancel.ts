@@ -25,7 +25,11 @@ export async function cancel(
   const { actor, reason } = by;
   const journal = new StartJournal(store);
   const change = await beginChange(store, by, { what: "cancel", subject: `task ${task.id}` });
-  const met = await journal.cancel(task.id, `cancelled by ${actor}${reason === null ? "" : `: ${reason}`}`);
+  const cancelled = `cancelled by ${actor}${reason === null ? "" : `: ${reason}`}`;
+  let met = await journal.cancel(task.id, cancelled);
+  const entry = met === "settled" ? await journal.entry(task.id) : undefined;
+  // Its answer got lost: the task has ended as cancelled before the command was sent again.
+  if (entry?.cancelled === cancelled) met = entry.sentAtMs === undefined ? "claimed" : "sending";
   if (met === "settled" || met === "fanned-out") {
     await change.drop();
     return met;

@@ -75,7 +75,10 @@ export async function discard(items: readonly FailedItem[], parts: ActionParts):
   );
 }
 
-/** Does what is wanted, one after the other. Its record names all first, then what was done. */
+/**
+ * Does what is wanted, one after the other. Its record names all first, then what was tried: what
+ * is off the list already may be so by the same command, sent twice after a lost answer.
+ */
 async function carryOut(
   name: string,
   entries: readonly Entry[],
@@ -90,16 +93,17 @@ async function carryOut(
     if (signal?.aborted === true) left.add(one);
     else if (await act(one)) done.add(one);
   }
-  await (done.size === 0 ? change.drop() : change.end(describe(name, [...done])));
+  const tried = wanted.filter((one) => !left.has(one));
+  await (tried.length === 0 ? change.drop() : change.end(describe(name, tried)));
   return entries.map((one) => {
     const { item, into, why } = one;
     if (why !== undefined) return { item, why };
     if (done.has(one)) return { item, ...(into !== undefined && { into }) };
-    return { item, why: left.has(one) ? stopped : takenByOther };
+    return { item, why: left.has(one) ? stopped : offTheList };
   });
 }
 
-const takenByOther = "another command has dealt with it meanwhile";
+const offTheList = "it is not on the list any more";
 const stopped = "stopped before its turn: it stays on the list";
 
 function describe(name: string, entries: readonly Entry[]) {
@@ -125,7 +129,7 @@ async function prepareReplay(
   const task = toTask(item, set, atMs);
   if (typeof task === "string") return { item, why: task };
   const slotMs = await failed.beginReplay(item.outcome, atMs);
-  if (slotMs === undefined) return { item, why: takenByOther };
+  if (slotMs === undefined) return { item, why: offTheList };
   const id = taskId({ ...task, slotMs });
   return { item, into: id, task: { ...task, slotMs, id } };
 }

@@ -107,9 +107,9 @@ export async function resume(
   { store, set, by }: PauseParts,
 ): Promise<ResumeResult> {
   const pauses = new Pauses(store);
-  const isPaused = (await readPauses(store)).some((one) => subjectKey(one) === subjectKey(subject));
+  const before = (await readPauses(store)).filter((one) => subjectKey(one) === subjectKey(subject));
   // It may have gone from the files while it was paused.
-  if (!isPaused) await checkIsThere(subject, set, store);
+  if (before.length === 0) await checkIsThere(subject, set, store);
   const quarantines = new Quarantines(store);
   const change = await beginChange(store, by, { what: "resume", subject: showSubject(subject) });
   const released = subject.scope === "policy" ? await quarantines.release(subject.name, by.actor) : undefined;
@@ -117,13 +117,16 @@ export async function resume(
   const nowMs = await redisTimeMs(store);
   const all = [...(await pauses.all()), ...(await quarantines.all())];
   const stillPaused = all.filter((one) => isInForce(one, nowMs));
-  if (ended.length === 0) {
-    await change.drop();
-    return { ended, caughtUp: [], left: [], stillPaused };
-  }
   const resumed = (wish?.policies ?? []).filter(
     (policy) => isAbout(subject, policy) && !stillPaused.some((one) => isAbout(one, policy)),
   );
+  if (ended.length === 0) {
+    // Another person has ended it just now, or this command did, sent twice after a lost answer:
+    // its record stays, as begun.
+    const isUnsure = before.some((one) => isInForce(one, nowMs));
+    if (!isUnsure) await change.drop();
+    return { ended, caughtUp: [], left: isUnsure ? resumed.map(({ name }) => name) : [], stillPaused };
+  }
   const endMs = Math.max(...ended.map(({ untilMs }) => untilMs ?? nowMs));
   const { caughtUp, left } =
     wish === undefined

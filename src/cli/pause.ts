@@ -207,11 +207,15 @@ function show(
   { ended, caughtUp, left, stillPaused, isCatchingUp }: ResumeResult & { readonly isCatchingUp: boolean },
   io: CommandIo,
 ): void {
-  io.out(ended.length === 0 ? `${showSubject(subject)}: not paused` : `${showSubject(subject)} resumed`);
+  io.out(ended.length === 0 ? `${showSubject(subject)}: not paused now` : `${showSubject(subject)} resumed`);
   for (const { policy, slotMs, tasks } of caughtUp)
     io.out(`${policy}: queued for its slot ${showInstant(slotMs)}: ${tasks.join(", ")}`);
-  if (isCatchingUp && ended.length > 0 && caughtUp.length === 0 && left.length === 0)
-    io.err("nothing to catch up inside the catch-up window, or something has started since");
+  if (isCatchingUp && caughtUp.length === 0 && left.length === 0)
+    io.err(
+      ended.length === 0
+        ? "nothing is caught up: only the resume that ends a pause does so; `syncline explain POLICY` tells what it skipped"
+        : "nothing to catch up inside the catch-up window, or something has started since",
+    );
   // After a resume of one policy, pauses of other policies are left out. Those of services, labels
   // and all are told: whether they cover this policy is not always known here.
   for (const pause of stillPaused.filter(({ scope }) => scope !== "policy" || subject.scope !== "policy"))

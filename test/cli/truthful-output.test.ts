@@ -1,13 +1,18 @@
 // What commands tell must be so: of starts without an answer, of what is inferred, of what is cut,
 // not known or not there.
+import { hash } from "node:crypto";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { History } from "../../src/store/history.ts";
+import { loadLua } from "../../src/store/script.ts";
 import { commandFixture } from "../support/command-fixture.ts";
 import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
+import { testOutcome } from "../support/outcomes.ts";
 import { often, syncline } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 
@@ -100,6 +105,88 @@ describe("what commands tell", () => {
     expect(code).toBe(3);
     expect(err).toContain("answers in another protocol than that of Redis");
     expect(err).not.toContain("report");
+  });
+});
+
+describe("a change whose answer Redis lost, so that it was sent again", () => {
+  const fixture = commandFixture(
+    "  - { name: nightly, service: main, repository: HR, run: { syncJobs: [1] }, schedule: { every: 1h } }",
+  );
+
+  /** The connection breaks behind the first of these commands; `meanwhile` happens before the next. */
+  const loseAnswerOf = (name: "evalsha" | "zrem", script = "", meanwhile = async () => {}) => {
+    const commands = Redis.prototype as unknown as Record<typeof name, (...args: unknown[]) => Promise<unknown>>;
+    const send = commands[name];
+    const lua = script === "" ? "" : loadLua(script);
+    commands[name] = async function (this: Redis, ...args: unknown[]) {
+      const [sha, count, ...rest] = args;
+      if (name === "zrem") await send.apply(this, args);
+      else if (sha === hash("sha1", lua)) {
+        await this.eval(lua, Number(count), ...rest.map(String));
+        await meanwhile();
+      }
+      return send.apply(this, args);
+    };
+    onTestFinished(() => {
+      commands[name] = send;
+    });
+  };
+  const commandsAt = (name: string) => {
+    const prefix = `${fixture.redis.prefix}-${name}`;
+    const here = (...args: string[]) => fixture.command(prefix, ...args, "--config", fixture.file());
+    return { prefix, here, changes: async () => JSON.parse((await here("changes", "--json")).out) };
+  };
+  const fails = async (prefix: string) => {
+    const at = new Date().toISOString();
+    const facts = { target: "1", status: "failed", reason: "run-failed", slot: at, finishedAt: at } as const;
+    const outcome = testOutcome({ ...facts, taskId: `nightly__run__1__m${Date.now()}` });
+    await fixture.inStore(prefix, (store) => new History(store).record(outcome));
+    return outcome.taskId;
+  };
+
+  it("is a resume: it names what it did not catch up, and its record stays", async () => {
+    const { here, changes } = commandsAt("resume");
+    await here("pause", "nightly", "--reason", "release 14");
+    loseAnswerOf("evalsha", "change-pause");
+    const { code, out, err } = await here("resume", "nightly", "--catch-up");
+    expect([code, out]).toEqual([1, "policy nightly: not paused now"]);
+    expect(err).toMatch(/^not caught up: .*: nightly$/m);
+    expect(await changes()).toMatchObject([{ what: "resume", isBegun: true }, { what: "pause" }]);
+    const again = await here("resume", "nightly", "--catch-up");
+    expect([again.code, again.out]).toEqual([0, "policy nightly: not paused now"]);
+    expect(again.err).toContain("nothing is caught up");
+    expect(await changes()).toHaveLength(2);
+  });
+
+  it("is a cancel: a worker has ended the task meanwhile, and it is cancelled", async () => {
+    const { prefix, here, changes } = commandsAt("cancel");
+    await here("run", "nightly");
+    loseAnswerOf("evalsha", "start/cancel", async () => {
+      const worker = await fixture.serve(prefix, "--roles", "worker");
+      await worker.until(({ event }) => event === "task.finished");
+    });
+    const { code, out } = await here("cancel", "nightly", "--yes", "--reason", "freeze");
+    expect([code, out]).toEqual([0, expect.stringMatching(/^cancelled by .+@.+: freeze; nothing was sent$/)]);
+    expect(await changes()).toMatchObject([{ what: "cancel", before: { state: "claimed" } }, { what: "run" }]);
+  });
+
+  it("is the end of an acknowledgement: it is taken back, and recorded", async () => {
+    const { prefix, here, changes } = commandsAt("acknowledge");
+    await fails(prefix);
+    await here("acknowledge", "nightly", "--reason", "ticket 7");
+    loseAnswerOf("evalsha", "acknowledge");
+    const { out } = await here("acknowledge", "nightly", "--end");
+    expect(out).toBe("policy nightly is not acknowledged any more");
+    expect(await changes()).toMatchObject([{ what: "acknowledge --end" }, { what: "acknowledge" }]);
+  });
+
+  it("is a discard: the task is off the list, and that is recorded", async () => {
+    const { prefix, changes } = commandsAt("discard");
+    const id = await fails(prefix);
+    loseAnswerOf("zrem");
+    const { err } = await fixture.command(prefix, "failed", "discard", id, "--reason", "retired");
+    expect(err).toBe(`${id}: it is not on the list any more`);
+    expect(await changes()).toMatchObject([{ what: "discard", subject: `task ${id}` }]);
   });
 });
 
