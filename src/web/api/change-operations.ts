@@ -123,7 +123,7 @@ export const changeOperations: readonly ChangeOperation[] = [
       ended: z.array(schemas.pauseSchema),
       stillPaused: z.array(schemas.pauseSchema),
       caughtUp: z.array(z.object({ policy: z.string(), slot: z.iso.datetime(), tasks: z.array(z.string()) })),
-      left: z.array(z.string()).meta({ description: "not caught up in time: run them by hand" }),
+      left: z.array(z.string()).meta({ description: "not caught up: run by hand what is still skipped" }),
     }),
     act: async (acting, { target, reason: why, catchUp }) => {
       const wish = { reason: why, catchUp };
