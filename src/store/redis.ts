@@ -4,6 +4,7 @@
 import { randomUUID } from "node:crypto";
 import type { Cluster, Redis } from "ioredis";
 import { showRedisAddress } from "../config/redis-address.ts";
+import { shared } from "../core/batcher.ts";
 import { type Clock, createDeadline, systemClock, untilAborted, withDeadline } from "../core/clock.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import type { RedisTarget } from "./connect.ts";
@@ -116,21 +117,17 @@ export function createSharedClock(
   clock: Pick<Clock, "nowMs" | "monotonicMs"> = systemClock,
 ): () => Promise<number> {
   let known: { readonly now: () => number; readonly isOld: () => boolean } | undefined;
-  let asking: Promise<() => number> | undefined;
-  const renew = async () => {
+  const renew = shared(async () => {
     const isOld = createDeadline(carryOnMs, clock);
     const atMs = await ask();
     const sinceMs = clock.monotonicMs();
     const now = () => Math.floor(atMs + clock.monotonicMs() - sinceMs);
     known = { now, isOld };
     return now;
-  };
+  });
   return async () => {
     if (known !== undefined && !known.isOld()) return known.now();
-    asking ??= renew().finally(() => {
-      asking = undefined;
-    });
-    return (await asking)();
+    return (await renew())();
   };
 }
 
