@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { errorText, UsageError } from "../core/errors.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { type Interval, showInstant, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
@@ -147,9 +148,7 @@ async function showStatusAt(
 /** From the midnight before a time up to it, once for each zone. @throws UsageError */
 function spansOf(at: string, nowMs: number): (policy: Policy) => Interval {
   const known = new Map<string, Interval>();
-  return ({ timezone }) => {
-    const before = known.get(timezone);
-    if (before !== undefined) return before;
+  const make = (timezone: string) => {
     const context = { nowMs, timezone, side: "past" } as const;
     const toMs = parseTime(at, "--at", context);
     if (toMs > nowMs)
@@ -157,10 +156,9 @@ function spansOf(at: string, nowMs: number): (policy: Policy) => Interval {
         `--at ${at} is still to come in ${timezone}: \`syncline plan\` shows what is due until then`,
       );
     const date = showInstant(toMs - 1, timezone).slice(0, 10);
-    const span = { fromMs: readTime(date, context)?.nearMs ?? toMs - 86_400_000, toMs };
-    known.set(timezone, span);
-    return span;
+    return { fromMs: readTime(date, context)?.nearMs ?? toMs - 86_400_000, toMs };
   };
+  return ({ timezone }) => getOrMake(known, timezone, make);
 }
 
 function sumOf(found: readonly PolicyAt[]): string {

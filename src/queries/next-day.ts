@@ -157,7 +157,7 @@ class Counts {
       const { fromMs, toMs } = this.#range;
       const hours = Math.floor((toMs - fromMs) / hourMs) + 1;
       const quarters = Array.from({ length: hours * 4 }, (_, index) => emptyStretch(fromMs + index * quarterMs));
-      return { policies: new Set(), quarters };
+      return { policies: new Set<string>(), quarters };
     });
   }
 }

@@ -25,7 +25,7 @@ export function describeSkip({ reason, note }: { readonly reason: string; readon
 
 type ClosedAt = (instantMs: number) => Closure | undefined;
 
-const remembered = new WeakMap<object, ClosedAt>();
+const remembered = new WeakMap<Pick<Policy, "closed" | "timezone">, ClosedAt>();
 
 /** A search for an open slot ends after so many closed times: such a policy hardly starts. */
 const closedMax = 400;

@@ -334,7 +334,7 @@ class Simulation {
   #syncJobOf({ task }: SimulatedTask): SyncJobQueue<QueuedTask> {
     // A line break stands in no name, nor in a target.
     const key = `${task.service}\n${task.repository ?? ""}\n${task.target}`;
-    return getOrMake(this.#syncJobs, key, () => new SyncJobQueue());
+    return getOrMake(this.#syncJobs, key, () => new SyncJobQueue<QueuedTask>());
   }
 }
 
