@@ -183,7 +183,7 @@ interface SkippedSlot {
   readonly tasks: readonly Task[];
 }
 
-/** Finds what to catch up of a policy. `unrecorded`: a scheduler has yet to record it, as skipped. */
+/** Finds what to catch up of a policy. `unrecorded`: a scheduler has yet to record it. */
 async function findSkipped(
   policy: Policy,
   moment: ResumeMoment,

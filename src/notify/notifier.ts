@@ -134,7 +134,6 @@ export class Notifier implements Component {
 
   constructor(options: NotifierOptions) {
     this.#options = options;
-    if (options.forgets === false) this.#nextAtMs.tidy = Number.POSITIVE_INFINITY;
   }
 
   async start(): Promise<void> {
@@ -261,7 +260,7 @@ export class Notifier implements Component {
       await load([...stale.keys()]);
       evaluation.onStale(stale);
       evaluation.onDeadlines(await this.#judge(set, nowMs));
-      if (this.#isDue("tidy", tidyMs)) {
+      if (this.#options.forgets !== false && this.#isDue("tidy", tidyMs)) {
         const { notified, forgotten } = await this.#known(nowMs);
         await load([...notified, ...forgotten]);
         evaluation.onRemoved(notified);

@@ -8,7 +8,7 @@ import type { FollowerPlan } from "./plan-follower.ts";
 import type { ScheduledPlan } from "./plan-slots.ts";
 import { scheduleText } from "./slots.ts";
 
-/** A task may start so long after its slot (a follower after it came due), or in the catch-up window. */
+/** A task may start so long after its slot, if its catch-up window is not longer; see startByMs. */
 const startWithinMs = 3_600_000;
 
 /** One ledger record for each planned slot. */

@@ -10,7 +10,7 @@ import { createChainSource, createSlotSource, type SlotSource } from "../schedul
 
 /** The virtual time: slots after `fromMs`, up to and including `toMs`. */
 export interface VirtualTime extends Interval {
-  /** When no scheduler runs, without the end: slots due then are planned at the end. None may end after `toMs`. */
+  /** When no scheduler runs: slots due then are planned at its end. None may end after `toMs`. */
   readonly outages: readonly Interval[];
   readonly pauses: readonly Pause[];
 }

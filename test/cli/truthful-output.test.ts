@@ -113,7 +113,7 @@ describe("a change whose answer Redis lost, so that it was sent again", () => {
     "  - { name: nightly, service: main, repository: HR, run: { syncJobs: [1] }, schedule: { every: 1h } }",
   );
 
-  /** The connection breaks behind the first of these commands; `meanwhile` happens before the next. */
+  /** The connection breaks behind the first such command; `meanwhile` happens before the next. */
   const loseAnswerOf = (name: "evalsha" | "zrem", script = "", meanwhile = async () => {}) => {
     const commands = Redis.prototype as unknown as Record<typeof name, (...args: unknown[]) => Promise<unknown>>;
     const send = commands[name];
