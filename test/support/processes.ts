@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { LimitedWait } from "./limited-wait.ts";
 
 /** The program as it stands in `src/`: for what depends on when a module is loaded. */
 export const sources = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -16,9 +17,6 @@ export const roomToStart = ["--min-semi-space-size=32", "--max-semi-space-size=3
  * its way, and not all the time.
  */
 export const often = { interval: 20, timeout: 60_000 };
-
-/** Within the limits of these tests: a wait that fails says more than a test that is cut off. */
-const untilMsMax = 240_000;
 
 /** How a process ended and what it printed. */
 export interface Ended {
@@ -37,7 +35,7 @@ export class Syncline {
   #read = 0;
   readonly #ended: Promise<Ended>;
   #err = "";
-  #waiting: (() => void)[] = [];
+  readonly #wait = new LimitedWait(() => this.#lines.slice(-20).join("\n"));
 
   /** `file`: what is started; the bundle of this run unless given, else the sources. */
   constructor(
@@ -55,13 +53,13 @@ export class Syncline {
     const lines = createInterface({ input: stdout });
     lines.on("line", (line) => {
       this.#lines.push(line);
-      this.#wake();
+      this.#wait.wake();
     });
     stderr.setEncoding("utf8").on("data", (text: string) => {
       this.#err += text;
     });
     this.#ended = Promise.all([once(this.#child, "close"), once(lines, "close")]).then(([[code, signal]]) => {
-      this.#wake();
+      this.#wait.wake();
       return { code, signal, out: this.#lines.join("\n"), err: this.#err };
     });
   }
@@ -83,24 +81,14 @@ export class Syncline {
   }
 
   /** Waits for the first event that fits. Fails when the process ends before, or after too long. */
-  async until(fits: (event: Record<string, unknown>) => boolean): Promise<Record<string, unknown>> {
-    let isInVain = false;
-    const limit = setTimeout(() => {
-      isInVain = true;
-      this.#wake();
-    }, untilMsMax);
-    try {
-      for (;;) {
-        const found = this.events.find(fits);
-        if (found !== undefined) return found;
-        if (this.#child.exitCode !== null || this.#child.signalCode !== null)
-          throw new Error(`ended before: ${this.#err}`);
-        if (isInVain) throw new Error(`waited in vain for ${fits}; last came:\n${this.#lines.slice(-20).join("\n")}`);
-        await new Promise<void>((resolve) => this.#waiting.push(resolve));
-      }
-    } finally {
-      clearTimeout(limit);
-    }
+  until(fits: (event: Record<string, unknown>) => boolean): Promise<Record<string, unknown>> {
+    const find = () => {
+      const found = this.events.find(fits);
+      const hasEnded = this.#child.exitCode !== null || this.#child.signalCode !== null;
+      if (found === undefined && hasEnded) throw new Error(`ended before: ${this.#err}`);
+      return found;
+    };
+    return this.#wait.until(find, fits);
   }
 
   kill(signal: NodeJS.Signals): void {
@@ -115,12 +103,6 @@ export class Syncline {
   /** Waits for its end. */
   ended(): Promise<Ended> {
     return this.#ended;
-  }
-
-  #wake(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const wake of waiting) wake();
   }
 }
 

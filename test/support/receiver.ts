@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Notice } from "../../src/model/notice.ts";
+import { LimitedWait } from "./limited-wait.ts";
 
 /** One request that came, and how it was answered. */
 export interface Received {
@@ -24,9 +25,6 @@ export type Answer =
     }
   | "hold";
 
-/** A wait that fails says more than a test that is cut off. */
-const untilMsMax = 240_000;
-
 /** A receiver. */
 export class Receiver {
   readonly received: Received[] = [];
@@ -37,7 +35,7 @@ export class Receiver {
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => this.#take(request.headers, Buffer.concat(chunks).toString("utf8"), response));
   });
-  #waiting: (() => void)[] = [];
+  readonly #wait = new LimitedWait(() => this.received.map(({ id }) => id).join("\n"));
 
   /** Known once it started; stays when it stops. */
   url = "";
@@ -55,19 +53,7 @@ export class Receiver {
 
   /** Waits until something is true after a request; fails after too long. */
   async until(holds: () => boolean): Promise<void> {
-    let isInVain = false;
-    const limit = setTimeout(() => {
-      isInVain = true;
-      this.#wake();
-    }, untilMsMax);
-    try {
-      while (!holds()) {
-        if (isInVain) throw new Error(`waited in vain for ${holds}; came: ${this.received.map(({ id }) => id)}`);
-        await new Promise<void>((resolve) => this.#waiting.push(resolve));
-      }
-    } finally {
-      clearTimeout(limit);
-    }
+    await this.#wait.until(() => holds() || undefined, holds);
   }
 
   async stop(): Promise<void> {
@@ -89,13 +75,7 @@ export class Receiver {
       if (answer.afterMs === undefined) respond();
       else setTimeout(respond, answer.afterMs);
     }
-    this.#wake();
-  }
-
-  #wake(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const wake of waiting) wake();
+    this.#wait.wake();
   }
 }
 

@@ -1,46 +1,25 @@
 // A log that tests wait on.
 import type { EventFields, EventLog } from "../../src/core/event-log.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
+import { LimitedWait } from "./limited-wait.ts";
 
 /** One event of the log. */
 export type LoggedEvent = EventFields & { readonly event: string; readonly level: "info" | "warn" | "error" };
 
-/**
- * Shorter than the time of a test that waits (vitest.config.ts), so that the error says what there
- * was instead.
- */
-const untilMsMax = 90_000;
 const toldEventsMax = 20;
 
 /** A log that keeps its events and wakes those who wait for one. */
 export class TestLog implements EventLog {
   readonly events: LoggedEvent[] = [];
-  #waiting: (() => void)[] = [];
+  readonly #wait = new LimitedWait(() => this.#last());
 
   info = (event: string, fields: EventFields = {}) => this.#add({ ...fields, event, level: "info" });
   warn = (event: string, fields: EventFields = {}) => this.#add({ ...fields, event, level: "warn" });
   error = (event: string, fields: EventFields = {}) => this.#add({ ...fields, event, level: "error" });
 
-  /**
-   * Waits for the first event that fits, from the beginning. Fails after a minute and a half with
-   * the last events.
-   */
-  async until(fits: (event: LoggedEvent) => boolean): Promise<LoggedEvent> {
-    let isInVain = false;
-    const limit = setTimeout(() => {
-      isInVain = true;
-      this.#wake();
-    }, untilMsMax);
-    try {
-      for (;;) {
-        const found = this.events.find(fits);
-        if (found !== undefined) return found;
-        if (isInVain) throw new Error(`waited in vain for ${fits}; last came:\n${this.#last()}`);
-        await new Promise<void>((resolve) => this.#waiting.push(resolve));
-      }
-    } finally {
-      clearTimeout(limit);
-    }
+  /** Waits for the first event that fits, from the beginning. Fails after too long. */
+  until(fits: (event: LoggedEvent) => boolean): Promise<LoggedEvent> {
+    return this.#wait.until(() => this.events.find(fits), fits);
   }
 
   /** The outcomes of a policy so far. */
@@ -56,7 +35,7 @@ export class TestLog implements EventLog {
 
   #add(event: LoggedEvent): void {
     this.events.push(event);
-    this.#wake();
+    this.#wait.wake();
   }
 
   #last(): string {
@@ -64,11 +43,5 @@ export class TestLog implements EventLog {
       .slice(-toldEventsMax)
       .map((event) => JSON.stringify(event))
       .join("\n");
-  }
-
-  #wake(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const wake of waiting) wake();
   }
 }
