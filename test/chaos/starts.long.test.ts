@@ -23,7 +23,7 @@ it("makes the same script of the same seed", () => {
 it(`starts once and reports truly after kill -9 at each of ${stepsCount} steps (P2)`, async () => {
   const { failed, stories } = await run(runStepChaos, { count: stepsCount, kind: "steps" });
   expect(failed, stories).toEqual([]);
-}, 1_200_000);
+}, 3_600_000);
 
 // The faults: crashes, lost answers and a Redis that fails.
 it(`starts once and reports truly through ${schedules} seeded fault schedules (P2)`, async () => {
@@ -35,7 +35,7 @@ it(`starts once and reports truly through ${schedules} seeded fault schedules (P
   expect(counts["unknown (avoidable) under crash"]).toBeLessThanOrEqual(
     avoidableShareMax * (counts["tasks under crash"] ?? 0),
   );
-}, 1_200_000);
+}, 3_600_000);
 
 /** Runs the seeds from 1 on, and keeps the stories of those that fail. */
 async function run(runSeed: RunSeed, { count, kind }: { readonly count: number; readonly kind: string }) {
