@@ -72,7 +72,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
     stalePolicies: (policies, outageEnds) => readStalePolicies(parts, slots, policies, outageEnds),
     judge: (policies, facts) => judgeAll(policies, facts, store),
     tokens: () => readTokens(parts),
-    digests: createDigests({ store, target: options.redis, set: () => current.set }),
+    ...(isStandIn !== true && { digests: createDigests({ store, target: options.redis, set: () => current.set }) }),
     onStatusRound: () => void heartbeats.runOnce(),
     forgets: isStandIn !== true,
     clock: systemClock,

@@ -191,7 +191,8 @@ export class RunningSinks implements Component {
           log,
           process: createDeliveryProcess({
             name,
-            current: () => (this.#options.mayBeForeign?.() === true ? undefined : this.#running.get(name)),
+            current: () => this.#running.get(name),
+            mayBeForeign: this.#options.mayBeForeign,
             log,
             onDelivery: (deliveryResult) =>
               metrics?.add("syncline_sink_deliveries_total", { sink: name, deliveryResult }),

@@ -125,7 +125,9 @@ export function readWaitingSlot(policy: string, slotMs: number, text: string): W
 
 /** The state of the predecessor's slot. `nothing`: Redis does not tell how its tasks ended. */
 export type PredecessorState =
-  | { readonly state: "open" | "nothing" }
+  | { readonly state: "nothing" }
+  /** `isUnreadable`: a newer version has written what became of it. */
+  | { readonly state: "open"; readonly isUnreadable?: true }
   | { readonly state: "not-started"; readonly record: SlotRecord }
   | {
       readonly state: "ended";

@@ -195,7 +195,8 @@ export class Notifier implements Component {
   /** Whether an event waits: its policy may be new, and this replica has not loaded it yet. */
   #mustWait(name: string, ageMs: number): boolean {
     if (this.#options.policy(name) !== undefined) return false;
-    if (this.#options.forgets === false) return true;
+    // Not for ever: what comes behind it waits, too.
+    if (this.#options.forgets === false) return ageMs < forgetMs;
     const nowMs = this.#options.clock.monotonicMs();
     const metMs = this.#unknown.get(name) ?? Number.NEGATIVE_INFINITY;
     const sinceMs = nowMs - metMs < unknownAgainMs ? metMs : nowMs;

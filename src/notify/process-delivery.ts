@@ -21,8 +21,10 @@ export interface SinkInForce {
 
 /** What a try needs. */
 export interface DeliveryOptions {
-  /** Asked at each try: changed settings apply at once. undefined: it is not in force here. */
+  /** Asked at each try: changed settings apply at once. undefined: the sink is not configured. */
   readonly current: () => SinkInForce | undefined;
+  /** Whether another owner holds the prefix, or may: its notices are not delivered here. */
+  readonly mayBeForeign?: (() => boolean) | undefined;
   readonly name: string;
   readonly log: EventLog;
   readonly onDelivery?: ((result: DeliveryResult) => void) | undefined;
@@ -34,6 +36,8 @@ const backoff: Backoff = { baseMs: 1_000, capMs: 60_000 };
 /** The shortest wait between two tries. */
 const waitMsMin = 250;
 const unconfiguredAgainMs = 10_000;
+/** A hold is one of the whole queue, of its rightful workers, too. */
+const foreignAgainMs = 1_000;
 
 /** Makes the function that does one try. */
 export function createDeliveryProcess(
@@ -42,8 +46,10 @@ export function createDeliveryProcess(
   const { name, log, clock = systemClock } = options;
   let isFailing = false;
   return async (delivery, { tries, signal }) => {
+    if (options.mayBeForeign?.() === true)
+      return { verdict: "later", reason: "another owner may hold the prefix", afterMs: foreignAgainMs };
     const inForce = options.current();
-    if (inForce === undefined) return { verdict: "later", reason: "not in force here", afterMs: unconfiguredAgainMs };
+    if (inForce === undefined) return { verdict: "later", reason: "not configured", afterMs: unconfiguredAgainMs };
     const receipt = await inForce.sink.deliver(delivery.notice, signal);
     const ageMs = clock.nowMs() - delivery.sinceMs;
     const verdict = judgeReceipt(receipt, { tries, ageMs, giveUpAfterMs: inForce.settings.giveUpAfterMs });

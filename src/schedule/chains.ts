@@ -126,7 +126,7 @@ export class Chains implements ChainProgress {
       if (!(error instanceof NewerVersionError)) throw error;
       const slot = new Date(waiting.slotMs).toISOString();
       this.#limitedLog.warn("slot.newer-version", { policy: waiting.after, slot, message: error.message });
-      return { state: "open" };
+      return { state: "open", isUnreadable: true };
     }
   }
 

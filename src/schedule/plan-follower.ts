@@ -117,6 +117,8 @@ function describeState({ state, detail, note }: SlotRecord): string {
 }
 
 function lateNote({ after, slotMs }: WaitingSlot, predecessor: PredecessorState): string {
+  if (predecessor.state === "open" && predecessor.isUnreadable === true)
+    return `only a newer version can read what became of ${after}`;
   if (predecessor.state !== "ended") return `${after} had not ended`;
   return `${after} ended ${formatDuration(predecessor.endedMs - slotMs)} after its slot`;
 }

@@ -108,7 +108,8 @@ export async function resumeSubject(
   const signal = AbortSignal.timeout(catchUpMsMax);
   const wish = catchUp ? { policies: set.policies, producer, signal } : undefined;
   const resumed = await resume(subject, wish, { store, set, by: acting.by(reason) });
-  if (resumed.ended.length === 0) throw conflict("it is not paused", "GET /api/v1/pauses lists what is");
+  if (resumed.ended.length === 0 && resumed.left.length === 0)
+    throw conflict("it is not paused", "GET /api/v1/pauses lists what is");
   const own = set.policies.filter((policy) => isAbout(subject, policy));
   const isOwn = (one: Pause) => own.some((policy) => isAbout(one, policy));
   const seen = (pauses: readonly Pause[]) => pauses.map((one) => seenPause(one, view));

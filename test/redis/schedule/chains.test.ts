@@ -99,6 +99,10 @@ it("a predecessor's record of a newer version stops no other chain, and is told 
   expect(fixture.log.named("slot.newer-version")).toMatchObject([
     { policy: "first", slot: new Date(slotMs).toISOString(), message: expect.stringContaining("of version 2") },
   ]);
+  fixture.nowMs += 14 * 86_400_000;
+  await chains.sweep();
+  const note = "only a newer version can read what became of first";
+  expect(await fixture.records("second")).toEqual([[5, "missed", "after-within", note]]);
 });
 
 describe("a policy that follows another", () => {

@@ -1,4 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${NAME} is what policy files have.
+import { hash } from "node:crypto";
 import { describe, expect, it, vi } from "vitest";
 import { once } from "../../../src/actions/once.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -9,6 +10,7 @@ import { Changes } from "../../../src/store/changes.ts";
 import { History } from "../../../src/store/history.ts";
 import { Pauses, Quarantines } from "../../../src/store/pauses.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
+import { loadLua } from "../../../src/store/script.ts";
 import { changeOperations, subjectOf } from "../../../src/web/api/change-operations.ts";
 import { createToken } from "../../../src/web/tokens.ts";
 import { testOutcome } from "../../support/outcomes.ts";
@@ -277,6 +279,20 @@ describe("each change", () => {
     await new Pauses(web.store).set(stored);
     expect((await send("GET", "/pauses")).body.items[0]).toMatchObject({ until: "9999-12-31T23:59:59.999Z" });
     expect((await send("DELETE", "/pauses/policy:invoices?reason=x")).status).toBe(200);
+  });
+
+  it("names what a resume left whose answer Redis lost, so that it was sent again", async () => {
+    await post("/pauses", { target: "policy:invoices", reason: "x" });
+    const { redis } = web.store;
+    const [lua, evalsha] = [loadLua("change-pause"), redis.evalsha.bind(redis)];
+    const spy = vi.spyOn(redis, "evalsha").mockImplementation(async (sha, count, ...rest) => {
+      if (sha === hash("sha1", lua)) await redis.eval(lua, count, ...rest.map(String));
+      return evalsha(sha, count, ...rest);
+    });
+    const { status, body } = await send("DELETE", "/pauses/policy:invoices?reason=x&catchUp=true");
+    spy.mockRestore();
+    expect({ status, body }).toMatchObject({ status: 200, body: { ended: [], caughtUp: [], left: ["invoices"] } });
+    expect((await send("DELETE", "/pauses/policy:invoices?reason=x&catchUp=true")).status).toBe(409);
   });
 
   it.each([
