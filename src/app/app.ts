@@ -93,7 +93,7 @@ export interface AppOptions {
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
   /**
    * Whether this process works only until what a command waits for has ended. Its files may lack
-   * what `serve` has: so it forgets no chain, no sink, and nothing that the notifier knows.
+   * what `serve` has: so it forgets no chain, and leaves notices and heartbeats to `serve`.
    */
   readonly isStandIn?: boolean;
   /** Where the role `web` listens; without it the role does nothing. */

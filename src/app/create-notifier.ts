@@ -45,11 +45,11 @@ export interface NotifierDependencies {
 /** The notifier warns of a token that cannot be renewed when it expires within this time. */
 const tokenWithinMs = 86_400_000;
 
-/** Builds the notifier, not yet started; nothing in a process that is no worker. */
+/** Builds the notifier, not yet started; nothing in a process that is no worker, or a stand-in. */
 export function createNotifier(parts: NotifierDependencies): Component[] {
   const { options, enqueueNotices, store, current, guard, hasNewerWorker } = parts;
   const { roles, log, isStandIn } = options;
-  if (!roles.includes("worker")) return [];
+  if (!roles.includes("worker") || isStandIn === true) return [];
   const notifyStore = new NotifyStore(store);
   const pinger = createPinger();
   const urlOf = (name: string) => current.policy(name)?.heartbeat?.url;
@@ -72,9 +72,8 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
     stalePolicies: (policies, outageEnds) => readStalePolicies(parts, slots, policies, outageEnds),
     judge: (policies, facts) => judgeAll(policies, facts, store),
     tokens: () => readTokens(parts),
-    ...(isStandIn !== true && { digests: createDigests({ store, target: options.redis, set: () => current.set }) }),
+    digests: createDigests({ store, target: options.redis, set: () => current.set }),
     onStatusRound: () => void heartbeats.runOnce(),
-    forgets: isStandIn !== true,
     clock: systemClock,
     log,
   });

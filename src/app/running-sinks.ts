@@ -33,7 +33,7 @@ export interface RunningSinksOptions {
   readonly roles: readonly string[];
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
-  /** A stand-in forgets no sink: its files may lack some. */
+  /** A stand-in hands over only: deliveries wait for `serve`. */
   readonly isStandIn?: boolean;
   /** Whether another owner holds the prefix, or may: its notices are not delivered here. */
   readonly mayBeForeign?: () => boolean;
@@ -76,7 +76,7 @@ export class RunningSinks implements Component {
 
   constructor(options: RunningSinksOptions) {
     this.#options = options;
-    this.#isWorker = options.roles.includes("worker");
+    this.#isWorker = options.roles.includes("worker") && options.isStandIn !== true;
     this.#queues = new NoticeQueues(options.redis, options.log);
     this.#sinkStore = new SinkStore(options.store);
     this.#dropped = new DroppedNotices(options.log);
@@ -156,8 +156,9 @@ export class RunningSinks implements Component {
   async #give(name: string, notices: readonly Notice[]): Promise<void> {
     if (!this.#running.has(name)) {
       this.#limitedLog.warn("sink.not-configured", { sink: name, count: notices.length });
-      await this.#sinkStore.seen([name]);
     }
+    // Those that a worker has, it registers itself.
+    if (!this.#running.has(name) || this.#options.isStandIn === true) await this.#sinkStore.seen([name]);
     const line = this.#batchers.get(name) ?? new Batcher((groups) => this.#put(name, groups.flat()));
     this.#batchers.set(name, line);
     await line.add(notices);
@@ -247,7 +248,6 @@ export class RunningSinks implements Component {
   /** Writes which sinks there are, and drops the queues of sinks that were removed long ago. */
   async #registerSinks(): Promise<void> {
     await this.#sinkStore.seen([...this.#running.keys()]);
-    if (this.#options.isStandIn === true) return;
     for (const name of await this.#sinkStore.unseenFor(keptUnseenMs)) {
       const { waiting, failed } = await this.#queues.backlog(name);
       await this.#queues.forget(name);

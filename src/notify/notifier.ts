@@ -87,8 +87,6 @@ export interface NotifierOptions {
   /** Tokens that expire soon and cannot be renewed: service → instant. */
   readonly tokens: () => ReadonlyMap<string, number>;
   readonly digests?: DigestPort;
-  /** False: what its policies lack is left to another notifier, events as well as states. */
-  readonly forgets?: boolean;
   /** Called at each status round of the replica that has the lease. */
   readonly onStatusRound?: () => void;
   readonly clock: Clock;
@@ -195,8 +193,6 @@ export class Notifier implements Component {
   /** Whether an event waits: its policy may be new, and this replica has not loaded it yet. */
   #mustWait(name: string, ageMs: number): boolean {
     if (this.#options.policy(name) !== undefined) return false;
-    // Not for ever: what comes behind it waits, too.
-    if (this.#options.forgets === false) return ageMs < forgetMs;
     const nowMs = this.#options.clock.monotonicMs();
     const metMs = this.#unknown.get(name) ?? Number.NEGATIVE_INFINITY;
     const sinceMs = nowMs - metMs < unknownAgainMs ? metMs : nowMs;
@@ -261,7 +257,7 @@ export class Notifier implements Component {
       await load([...stale.keys()]);
       evaluation.onStale(stale);
       evaluation.onDeadlines(await this.#judge(set, nowMs));
-      if (this.#options.forgets !== false && this.#isDue("tidy", tidyMs)) {
+      if (this.#isDue("tidy", tidyMs)) {
         const { notified, forgotten } = await this.#known(nowMs);
         await load([...notified, ...forgotten]);
         evaluation.onRemoved(notified);

@@ -5,7 +5,7 @@ import { gunzip, gzip } from "node:zlib";
 import * as z from "zod";
 import { fromPlainSet, type PlainSet, toPlainSet } from "../config/plain-set.ts";
 import type { PolicySet } from "../config/policy-set.ts";
-import { parseVersioned } from "../core/newer-version.ts";
+import { NewerVersionError, parseVersioned } from "../core/newer-version.ts";
 import { aliveForMs, redisTimeMs, type Store } from "./redis.ts";
 import { asFlag, createScript } from "./script.ts";
 
@@ -45,10 +45,15 @@ export type Replica = Readonly<z.infer<typeof replicaSchema>>;
 
 const noteScript = createScript("note-replica", asFlag);
 
-/** Keeps a set in place of the one before. */
+/** Keeps a set in place of the one before. The same set keeps its instant: it is no newer. */
 export async function keepPolicySet(store: Store, set: PolicySet, by: string): Promise<void> {
   const data = await promisify(gzip)(JSON.stringify(toPlainSet(set)), { level: 1 });
-  const note: KeptNote = { v: 1, hash: set.contentHash, atMs: await redisTimeMs(store), by };
+  const before = await readKeptNote(store).catch((error: unknown) => {
+    if (error instanceof NewerVersionError) return undefined;
+    throw error;
+  });
+  const atMs = before?.hash === set.contentHash ? before.atMs : await redisTimeMs(store);
+  const note: KeptNote = { v: 1, hash: set.contentHash, atMs, by };
   await store.redis.hset(keptKey(store), "note", JSON.stringify(note), "set", data);
 }
 

@@ -6,6 +6,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { silentLog } from "../../src/core/event-log.ts";
+import { NoticeQueues } from "../../src/queue/notice-queues.ts";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { History } from "../../src/store/history.ts";
 import { openStore } from "../../src/store/redis.ts";
@@ -15,6 +17,7 @@ import { keepSet } from "../support/kept-set.ts";
 import { testOutcome } from "../support/outcomes.ts";
 import { testPolicy } from "../support/policies.ts";
 import { often } from "../support/processes.ts";
+import { noticeOf, Receiver } from "../support/receiver.ts";
 import { redisForTest } from "../support/redis.ts";
 import { startUnknown } from "../support/unknown-start.ts";
 import { worldForTest } from "../support/world.ts";
@@ -154,7 +157,9 @@ describe("run --wait", () => {
       },
     );
     await ending;
-    expect(err).toMatch(/\nanswered[\s\S]*\nno worker is running: this process works until the outcome is there\n/);
+    expect(err).toMatch(
+      /\nanswered[\s\S]*\nno worker is running: this process works until the outcome is there; [^\n]+\n/,
+    );
     expect({ code, err }).toMatchObject({ code: 0 });
   });
 
@@ -175,6 +180,35 @@ describe("run --wait", () => {
     onTestFinished(() => store.close());
     expect(await new History(store).outcome(task)).toBeUndefined();
     expect(await producer.pending("main")).toBe(1);
+  });
+
+  it("works itself, but leaves notices to serve", async () => {
+    const { app, sandbox, target } = await worldForTest({ policies });
+    await app.stop();
+    const receiver = await new Receiver().start();
+    onTestFinished(() => receiver.stop());
+    const queues = new NoticeQueues(target, silentLog);
+    onTestFinished(() => queues.close());
+    await queues.add("ops", [noticeOf("n:1")], 10);
+    const file = join(folderForTest(), "policies.yaml");
+    const service = `main: { baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN } }`;
+    const sink = `ops: { webhook: { url: "${receiver.url}", format: slack } }`;
+    const own =
+      "{ name: own, service: main, repository: HR, run: { syncJobs: [4] }, follow: { until: accepted }, notify: [{ sink: ops, on: [every] }] }";
+    await writeFile(
+      file,
+      `apiVersion: syncline/v1\nservices: { ${service} }\nsinks: { ${sink} }\npolicies: [${own}]\n`,
+    );
+    const at = ["--prefix", target.prefix, "--redis-url", target.url];
+    const { code, err } = await runHere(["run", "own", "--wait", "--config", file, ...at], {
+      TEST_TOKEN: sandbox.token,
+    });
+    expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("notices and heartbeats wait for") });
+    expect(receiver.received).toEqual([]);
+    expect(await queues.backlog("ops")).toMatchObject({ waiting: 1 });
+    const store = await openStore(target);
+    onTestFinished(() => store.close());
+    expect(await store.redis.xlen(store.key("outcome-events"))).toBe(1);
   });
 
   it("says within seconds that the token is wrong, the port closed, or no worker alive", async () => {

@@ -35,7 +35,7 @@ export function sinkOf(name: string, to: SinkSettings["to"], more: Partial<SinkS
 export async function startSinks(
   target: RedisTarget,
   sinks: readonly SinkSettings[],
-  more: Partial<Pick<RunningSinksOptions, "roles" | "takeOverAfterMs" | "isStandIn" | "mayBeForeign">> = {},
+  more: Partial<Pick<RunningSinksOptions, "roles" | "takeOverAfterMs" | "mayBeForeign">> = {},
 ): Promise<{ readonly sinks: RunningSinks; readonly log: TestLog; readonly added: Map<string, number> }> {
   const store = await openStore(target);
   const log = new TestLog();

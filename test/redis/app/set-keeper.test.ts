@@ -56,6 +56,17 @@ describe("the kept set", () => {
     expect(await keptHash()).toBe("new");
   });
 
+  it("is no newer when a process begins with the same", async () => {
+    const first = await processWith("same");
+    const note = await readKeptNote(store);
+    await processWith("same");
+    expect((await readKeptNote(store))?.atMs).toBe(note?.atMs);
+    await processWith("other");
+    await processWith("same");
+    expect((await readKeptNote(store))?.atMs).toBeGreaterThan(note?.atMs ?? 0);
+    await first.die();
+  });
+
   it("stays that of the newest process while that restarts", async () => {
     awayForMs = 60_000;
     const old = await processWith("old");

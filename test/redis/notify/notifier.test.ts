@@ -22,8 +22,6 @@ import { TestLog } from "../../support/test-log.ts";
 let round = 0;
 let history: History;
 let log: TestLog;
-/** By how much the notifiers' clock is ahead. */
-let flownMs = 0;
 let delivered: { owner: string; sink: string; notice: Notice }[] = [];
 
 const opened = await storeForTest();
@@ -33,7 +31,6 @@ beforeEach(() => {
   history = new History(store, { isNotified: (policy) => policy !== "untold" });
   log = new TestLog();
   delivered = [];
-  flownMs = 0;
 });
 
 const policies = [
@@ -61,7 +58,6 @@ interface Changes {
   readonly loaded?: readonly string[];
   /** Whether another replica has newer ones. */
   readonly isOutdated?: boolean;
-  readonly forgets?: boolean;
 }
 
 function notifierOf(owner: string, changes: Changes = {}): Notifier {
@@ -91,8 +87,7 @@ function notifierOf(owner: string, changes: Changes = {}): Notifier {
     stalePolicies: async () => new Map(),
     tokens: () => new Map(),
     ...(changes.digests === undefined ? {} : { digests: changes.digests }),
-    forgets: changes.forgets !== false,
-    clock: { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + flownMs },
+    clock: systemClock,
     log,
   });
 }
@@ -335,30 +330,6 @@ describe("several notifiers", () => {
     expect(await look(notifierOf("old", { isOutdated: true }))).toBeGreaterThan(1_000);
     await look(notifierOf("new"));
     expect(delivered.map(({ owner }) => owner)).toEqual(["new"]);
-  });
-
-  it("leave to another one what their policies lack, where they forget nothing", async () => {
-    const book = new NotifyStore(store);
-    const read: NotifyStorePort["read"] = (count, mustWait) =>
-      book.read(count, (event, ageMs) => mustWait(event, ageMs + 3_600_000));
-    const standIn = notifierOf("stand-in", { loaded: [], forgets: false, book: { read } });
-    await book.take("other", 60_000);
-    await book.save("other", { cursor: "", passed: 0 }, { deadlines: new Map([["a", "{}"]]) });
-    await book.leave("other");
-    const looks = async (notifier: Notifier) => {
-      await look(notifier);
-      // It tidies after two minutes.
-      flownMs += 130_000;
-      await look(notifier);
-    };
-    await looks(standIn);
-    await end("a", failed);
-    await look(standIn);
-    expect(delivered).toEqual([]);
-    expect(await book.texts("deadlines")).toEqual(new Map([["a", "{}"]]));
-    await looks(notifierOf("serve"));
-    expect(keys()).toEqual(["ops failing a"]);
-    expect(await book.texts("deadlines")).toEqual(new Map());
   });
 
   it("save nothing without the lease: neither alert states nor how far they have come", async () => {
