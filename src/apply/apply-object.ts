@@ -7,8 +7,9 @@
 //     └─▶ PUT what differs
 //           ├─▶ taken: inspect again, since the service may have kept the old value
 //           ├─▶ 400: find the refused field; the others go on
-//           ├─▶ 412, 428: the version that was read, again, at most twice
-//           ├─▶ 201 for a target: it was not there, and nothing more is sent
+//           ├─▶ 412: inspect and PUT again, at most twice; a drive or site target with If-Match: *
+//           ├─▶ 428: a drive or site target that went without a version goes again with If-Match: *
+//           ├─▶ 201 for a drive or site target: it was not there, and nothing more is sent
 //           └─▶ no answer: the caller tries again later, and inspects first
 
 import type { DeclaredObject } from "../core/declared-object.ts";
@@ -21,7 +22,7 @@ import { etagOf, type Inspection, inspect, putFields } from "./inspect.ts";
 const byStatus: Readonly<Partial<Record<number, PutFailure>>> = {
   400: "field",
   404: "missing",
-  412: "changed",
+  412: "stale",
   422: "field",
   428: "wants-etag",
 };
@@ -195,15 +196,15 @@ class ApplyRun {
     // A request that surely did nothing says nothing about one before that got no answer.
     if (failure !== "in-doubt") this.#record = { ...this.#record, sent: openBefore };
     if (failure === "field") await this.#blame(error, changes);
-    if (failure === "changed") this.#staleCount += 1;
+    if (failure === "stale") this.#staleCount += 1;
     const mayRepeat =
       failure === "field" ||
-      (failure === "changed" && isVersioned && this.#staleCount <= staleMax) ||
+      (failure === "stale" && isVersioned && this.#staleCount <= staleMax) ||
       (failure === "wants-etag" && !isVersioned && !isReadable);
     if (mayRepeat && failure !== "field" && !isReadable) {
-      // A target's version cannot be read, so `*` overlooks no change that could have been seen.
+      // A drive or site target cannot be read: `*` overlooks no change that could have been seen.
       this.#ifAny = "*";
-      this.#isStale = failure === "changed";
+      this.#isStale = failure === "stale";
     }
     await this.#keep();
     if (mayRepeat) return undefined;
@@ -214,13 +215,12 @@ class ApplyRun {
     }
     const told = { changes: this.#record.changed };
     if (failure === "missing") return { end: "missing", detail: error.message, ...told };
-    if (failure === "changed" || failure === "wants-etag")
-      return { end: "precondition", detail: error.message, ...told };
+    if (failure === "stale" || failure === "wants-etag") return { end: "precondition", detail: error.message, ...told };
     const isSent = failure === "in-doubt" || openBefore.some(({ by }) => by === this.#deps.by);
     return { end: "failed", error, isSent, ...told };
   }
 
-  /** The service had no such target, and created one: a person must say whether it stays. */
+  /** There was no such drive or site target, and the service created one: a person must decide. */
   async #onCreated(changes: readonly FieldChange[], sent: AppliedRecord["sent"]): Promise<ApplyResult> {
     const createdAtMs = await this.#deps.memory.nowMs();
     const changed = lastOfEach([...this.#record.changed, ...changes]);
@@ -354,10 +354,10 @@ function lastOfEach<Change extends FieldChange>(changes: readonly Change[]): Cha
 }
 
 /**
- * What to do after a failed PUT. `changed`: the object changed since it was read (412).
+ * What to do after a failed PUT. `stale`: the object changed since it was read (412).
  * `wants-etag`: a change must name the version (428). `not-done`: refused or not sent.
  */
-export type PutFailure = "field" | "changed" | "wants-etag" | "missing" | "not-done" | "in-doubt";
+export type PutFailure = "field" | "stale" | "wants-etag" | "missing" | "not-done" | "in-doubt";
 
 /** Source: service-interface §7; 412, 422 and 428 are not documented and mean what HTTP says. */
 export function readPutFailure({ status, kind, sent }: ServiceError): PutFailure {

@@ -26,7 +26,7 @@ export function inTurn(...steps: readonly (string | undefined)[]): string {
 const putMeaning: Readonly<Record<Exclude<PutFailure, "not-done" | "in-doubt">, readonly [string, string]>> = {
   field: ["the field is found; the others go on", "failed (read-only-field)"],
   missing: [giveUp, "failed (no-target)"],
-  changed: ["with an ETag read and PUT again, twice at most", "failed (refused)"],
+  stale: ["with an ETag read and PUT again, twice at most", "failed (refused)"],
   "wants-etag": ["target: once with `If-Match: *`", "failed (refused)"],
 };
 
