@@ -52,7 +52,7 @@ export type OutcomeName = Pick<Task, "policy" | "id">;
 
 /** Options of a history. */
 export interface HistoryOptions {
-  /** Whether sinks want a policy's outcomes: the same step notifies sinks. */
+  /** Whether sinks want a policy's outcomes: then the same step writes the notifier's event. */
   readonly isNotified?: (policy: string) => boolean;
   /** The zone of a policy's days; UTC without one. */
   readonly timezoneOf?: (policy: string) => string | undefined;

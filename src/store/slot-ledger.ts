@@ -106,7 +106,7 @@ export class SlotLedger {
     await this.drop((await this.policies()).filter((policy) => !known.has(policy)));
   }
 
-  /** Returns about 1,000 older plans whose tasks may not be queued. */
+  /** Returns, of about 1,000 plans, those older than this: their tasks are perhaps not queued. */
   async unqueued(olderThanMs: number): Promise<UnqueuedSlots[]> {
     const { redis, key } = this.#store;
     const [, entries] = await redis.hscan(key("outbox"), "0", "COUNT", 1_000);
@@ -261,8 +261,8 @@ export class SlotLedger {
       args.push(slotMs, JSON.stringify({ v: 1, ...record }), day?.change ?? "");
       if (day !== undefined) keys.push(day.key);
     }
-    for (const { policy: name, schedule: followed, ...rest } of followers)
-      args.push(name, followed, JSON.stringify({ v: 1, ...rest, openedMs }));
+    for (const { policy: name, schedule: followerSchedule, ...rest } of followers)
+      args.push(name, followerSchedule, JSON.stringify({ v: 1, ...rest, openedMs }));
   }
 }
 

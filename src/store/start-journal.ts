@@ -7,8 +7,8 @@
 //   (none), claimed      tryBeginSending: with lease and permit    sending
 //   sending              beginSendingAgain, if tasks/ decides so   sending
 //   sending              takeBack, by the claimant                 claimed; sending, if sent before
-//   confirmed            takeBack: by an activity, and the sender  claimed
-//                        says that it never left
+//   confirmed by         takeBack, if the sender says that its     claimed
+//   an activity          only request never left
 //   sending              noteConfirmed: by answer or evidence      confirmed
 //   claimed, over masks  planFanOut by claimant; noteFannedOut     claimed; then settled
 //   any but settled      cancel, by a person                       the same; nothing may be sent
@@ -227,10 +227,11 @@ export class StartJournal {
   }
 
   /**
-   * Takes the permission back: this claimant's request surely started nothing. Without another one
-   * the task gives its lease back, too, which may be in the name of another (`leaseHolder`). `by`:
-   * who says so. Where an activity has confirmed the start, `answer` takes nothing back; `sender`
-   * does so of an only request, since it knows that this never left.
+   * Takes the permission back: this claimant's request surely started nothing. If no other request
+   * may have gone out, the task gives back its lease, too (`leaseHolder`: where another has it in
+   * its name). `by`: who says so. When an activity has confirmed the start meanwhile, `answer`
+   * changes nothing. `sender` still takes an only request back: it never left this process, so the
+   * activity is another start's.
    */
   async takeBack(
     task: JournalTask & { readonly leaseHolder?: string },
@@ -333,7 +334,7 @@ export class StartJournal {
     return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["longAtMs", longAtMs]));
   }
 
-  /** Notes that the run is unusually long and goes on, and notifies sinks; false: it was noted. */
+  /** Notes that the run is unusually long and goes on; writes its event. False: it was noted. */
   async noteLong({ policy, taskId, slotMs, ...run }: LongRun, isNotified: boolean): Promise<boolean> {
     const keys = [this.#key(taskId), notifyStreamKey(this.#store)];
     const text = JSON.stringify({ taskId, ...run });
@@ -347,7 +348,8 @@ export class StartJournal {
 
   /**
    * Whether the tasks of these sync jobs may replace this one: only while this step has the claim.
-   * The same step notifies sinks, and the policy's state forgets sync jobs that are gone.
+   * The same step writes the notifier's event, and the policy's state forgets sync jobs that are
+   * gone.
    */
   async planFanOut(
     { id, policy, slotMs }: Pick<Task, "id" | "policy" | "slotMs">,

@@ -1,6 +1,6 @@
-// What the role `web` asks of Redis. A session of a person who signed in: a random id in a cookie,
-// and under its hash whose it is (web/access.ts: the hash of a token, or claims); it ends by
-// itself. And whether there is something new to show.
+// What only the role `web` needs of Redis. A session of a person who signed in: a random id in a
+// cookie, and under its hash whose it is (web/access.ts: the hash of a token, or claims); it ends
+// by itself. And whether there is something new to show.
 import { hash, randomBytes } from "node:crypto";
 import { shared } from "../core/batcher.ts";
 import { type Clock, createDeadline, systemClock } from "../core/clock.ts";

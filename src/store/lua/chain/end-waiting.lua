@@ -2,8 +2,8 @@
 -- KEYS: waiting, outbox, kept-since, slots, slot-index, own join counter, the predecessor's join
 -- counter, event stream, troubles, watermarks, month of the day summary when it counts the slot
 -- ARGV: most records, their retention (ms), policy, field in waiting, slot, record, at (now),
--- tasks, number of followers, '1' to notify sinks of a missed slot, change of the day's summary (''
--- for none), '1' when the predecessor's join counter does not count the slot
+-- tasks, number of followers, '1' to write a missed slot as an event, change of the day's summary
+-- ('' for none), '1' when the predecessor's join counter does not count the slot
 -- Answers the watermark of its tasks in the outbox; nothing when the slot waits no more.
 local waitingKey, outboxKey, keptSinceKey, slotsKey, indexKey, ownKey, predecessorKey = unpack(KEYS, 1, 7)
 local streamKey, troublesKey, watermarksKey, daysKey = unpack(KEYS, 8)

@@ -1,8 +1,10 @@
 -- Ends a walk. Earlier list totals stay where it did not count; their `at` shows their age.
 -- KEYS: status, items, order, list totals
--- ARGV: sinceMs (from when its reading is complete), number of items, keptMs, '1' for the whole
--- list, wholeWalksMin and generationMs (that a generation lasts), startedAtMs, cost ('costly',
--- 'cheap' or 'same'), reason, '1' for the pages of a poll, then pairs of field and count
+-- ARGV: sinceMs (when it began; where it resumed another from a page, when that one began), number
+-- of items, keptMs, '1' for the whole list, wholeWalksMin and generationMs (a generation of seen
+-- items lasts at least so many whole walks and so long: known-items.ts), startedAtMs (when it began
+-- itself), cost ('costly', 'cheap' or 'same'), reason, '1' for the pages of a poll, then pairs of
+-- field and count
 -- Answers 1 when the generation is due to end.
 local statusKey, _, _, totalsKey = unpack(KEYS)
 local sinceMs, count, keptMs, isWhole, wholeWalksMin, generationMs = unpack(ARGV, 1, 6)

@@ -10,7 +10,7 @@ local function writeRecord(slotsKey, indexKey, troublesKey, policy, at, slot, re
   return isNew
 end
 
--- Notifies sinks of a missed slot.
+-- Writes a missed slot as an event for the notifier, which decides what sinks hear of it.
 local function notifyMissed(streamKey, policy, slot, record)
   if isMissed(record) then addEvent(streamKey, 'p', policy, 's', slot, 'r', record) end
 end

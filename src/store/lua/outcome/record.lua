@@ -7,9 +7,10 @@
 -- 9 the state and claimant that the journal must show ('' for any), '1' when the outcome brings the
 -- answer; 12 retention of the entry, time to publish, retention of a last success ('' when this is
 -- none); 15 outcomes to keep, place before which one is too old; 17 changes of the troubles; 18 '1'
--- for a task of the schedule; 19 '1' to notify sinks; 20 for the policy's state: target (JSON),
--- weight, figures of a success, last outcome (JSON), rank of its trouble; 25 the change of the
--- day's summary; 26 for a poll: revision, feed, state, count, atMs, '1' when it saw items, digests
+-- for a task of the schedule; 19 '1' to write an event for the notifier; 20 for the policy's state:
+-- target (JSON), weight, figures of a success, last outcome (JSON), rank of its trouble; 25 the
+-- change of the day's summary; 26 for a poll: revision, feed, state, count, atMs, '1' when it saw
+-- items, digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
 local successKey, troublesKey, counterKey, streamKey, pollKey, stateKey, changedKey, daysKey = unpack(KEYS, 9, 16)
@@ -27,10 +28,9 @@ local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 2
 local pollKeptMs = 400 * 86400000
 -- A trim at each outcome would cost each start. So Redis keeps up to 15 outcomes more.
 local trimEvery = 16
--- An activity of an ended start may still appear. So the start stays in flight for 60 s after its
--- newest request; while other starts of the sync job go on, until the first request of the oldest
--- of these is 60 s younger than that; 600 s at the most. The next outcome of the sync job takes it
--- out.
+-- An activity of an ended start may still appear. So the start stays in flight until its newest
+-- request is 60 s older than the first request of the oldest start that goes on, or than now if
+-- none goes on; 600 s at the most. The next outcome of the sync job takes it out.
 local endedKeptMs, endedKeptMsMax = 60000, 600000
 local hadLease
 

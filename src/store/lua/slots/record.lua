@@ -6,7 +6,7 @@
 -- has followers, and the month of each slot that the day summaries count
 -- ARGV: most records of a policy, their retention (ms); then for each policy its name, schedule (''
 -- for any), expected watermark, new watermark, outbox field, tasks (JSON, '' for none), number of
--- records, number of followers, '1' to notify sinks of missed slots, when it was planned; slot,
+-- records, number of followers, '1' to write missed slots as events, when it was planned; slot,
 -- record (JSON) and change of the day's summary ('' for none) of each record; follower, its
 -- schedule and waiting slot (JSON) in turn
 -- Answers for each policy 'recorded', 'moved', 'superseded' (another schedule is in force) or
@@ -32,8 +32,8 @@ end
 
 -- Opens the slots of one follower, up to this one, that another replica planned without it. The
 -- join counters of their predecessors do not count them.
-local function openLeftOut(plan, followed, upTo)
-  local follower, schedule, waitingSlot = unpack(followed)
+local function openLeftOut(plan, one, upTo)
+  local follower, schedule, waitingSlot = unpack(one)
   local begun = watermarkOf(plan, follower, schedule)
   if tonumber(begun) >= tonumber(upTo) then return end
   if redis.call('HGET', schedulesKey, follower) ~= schedule then return end
@@ -48,12 +48,12 @@ local function openLeftOut(plan, followed, upTo)
 end
 
 -- Opens the waiting slots of one follower; `waits` counts the direct followers of each record.
-local function openWaiting(plan, followed, waits)
-  local follower, schedule, waitingSlot = unpack(followed)
+local function openWaiting(plan, one, waits)
+  local follower, schedule, waitingSlot = unpack(one)
   local begun, after = watermarkOf(plan, follower, schedule), cjson.decode(waitingSlot).after
-  -- Its own followers would wait for no slot.
-  if plan.isLeft[after] or redis.call('HGET', schedulesKey, follower) ~= schedule then
-    plan.superseded[#plan.superseded + 1], plan.isLeft[follower] = follower, true
+  -- A follower of a superseded policy would wait for a slot that is never opened.
+  if plan.isSuperseded[after] or redis.call('HGET', schedulesKey, follower) ~= schedule then
+    plan.superseded[#plan.superseded + 1], plan.isSuperseded[follower] = follower, true
     return
   end
   local isDirect = after == plan.policy
@@ -92,7 +92,7 @@ local function run(plan)
   local isInForce = plan.schedule == '' or redis.call('HGET', schedulesKey, plan.policy) == plan.schedule
   if watermark and not isInForce then return { 'superseded', watermark, '' } end
   if watermark ~= plan.expected then
-    -- What fails here is opened with the next plan, which says why.
+    -- The next plan opens what cannot be opened here, or its answer says why not.
     for _, follower in ipairs(watermark and plan.followers or {}) do pcall(openLeftOut, plan, follower, watermark) end
     return { 'moved', watermark or '', '' }
   end
@@ -130,7 +130,7 @@ local function readPlan()
   for i = 1, tonumber(recordCount) do
     plan.slots[i], plan.records[i], plan.changes[i] = nextArg(), nextArg(), nextArg()
   end
-  plan.followers, plan.superseded, plan.isLeft = {}, {}, {}
+  plan.followers, plan.superseded, plan.isSuperseded = {}, {}, {}
   for i = 1, tonumber(followerCount) do plan.followers[i] = { nextArg(), nextArg(), nextArg() } end
   plan.slotsKey, plan.indexKey, plan.counterKeys, plan.daysKeys = nextKey(), nextKey(), {}, {}
   if #plan.followers > 0 then

@@ -1,6 +1,6 @@
--- Notes that a run goes on for unusually long, and notifies sinks, once.
+-- Notes that a run goes on for unusually long, and writes its event, once.
 -- KEYS: entry, event stream
--- ARGV: run (JSON), policy, slot, '1' to notify sinks
+-- ARGV: run (JSON), policy, slot, '1' to write an event for the notifier
 -- Answers 1 when it is noted now, 0 when it was before, or the run is over.
 local entryKey, streamKey = unpack(KEYS)
 local run, policy, slot, isNotified = unpack(ARGV)

@@ -2,7 +2,7 @@
 -- what they no longer name, and that masks could not be read, unless that is of a newer slot; so do
 -- the noted troubles.
 -- KEYS: entry, event stream, policy state, changed policies, troubles
--- ARGV: claimant, targets (JSON), policy, slot, '1' to notify sinks
+-- ARGV: claimant, targets (JSON), policy, slot, '1' to write an event for the notifier
 -- Answers 1 when done.
 local entryKey, streamKey, stateKey, changedKey, troublesKey = unpack(KEYS)
 local claimant, targets, policy, slot, isNotified = unpack(ARGV)
