@@ -213,7 +213,7 @@ export function redisTarget({ redisUrl, prefix }: RedisOptions, io: CommandIo): 
   return { url: redisUrl, prefix, access };
 }
 
-/** The same, for a command that takes the policies that run unless a file is named. */
+/** The options of a command that takes the policies that run unless a file is named. */
 export interface SetOptions extends RedisOptions {
   readonly config?: string;
 }
@@ -241,7 +241,10 @@ async function setOfFile(path: string, store: Store, io: CommandIo): Promise<Fou
   return instead ?? refuseProblems(path, loaded.problems, io);
 }
 
-/** Not where the environment names the files, as in a pod: then it is about what runs. */
+/**
+ * Whether the user named the files by `--config`. Where the environment names them, as in a pod,
+ * the command is about what runs.
+ */
 export function isNamedByHand(path: string, io: CommandIo): boolean {
   return path !== io.settings.variables[configVariable];
 }

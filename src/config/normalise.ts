@@ -178,7 +178,7 @@ function toPolicy(input: PolicyInput, shared: SetContext, where: Policy["where"]
     timezone: input.schedule?.timezone ?? defaults.timezone ?? policyDefaults.timezone,
     closed: toClosed(input, shared),
     catchUp: merged.catchUp ?? policyDefaults.catchUp,
-    // Until when a follower's slot may be planned; until when its task must start: slot-tasks.ts.
+    // Of a follower: how long after its slot it may be planned. Its start-by time: slot-tasks.ts.
     catchUpWindowMs: after === undefined ? (toMs(merged.catchUpWindow) ?? windowMs) : withinMs,
     overlap: merged.overlap ?? policyDefaults.overlap,
     follow: toFollow({ ...defaults.follow, ...input.follow }, action),

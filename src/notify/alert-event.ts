@@ -31,7 +31,10 @@ export interface AlertEvent {
   readonly isSignOfLife: boolean;
   /** The whole outcome, for sinks with `every`. */
   readonly outcome: Outcome | undefined;
-  /** A poll wants a notice although the health is the same: of `each` one, or as it `changed`. */
+  /**
+   * Why a poll wants a notice although its health is the same: it wants one of `each` poll, or what
+   * it saw has `changed`.
+   */
   readonly news: "each" | "changed" | undefined;
 }
 

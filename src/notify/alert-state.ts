@@ -6,7 +6,7 @@ import { healths } from "../model/outcome.ts";
 
 const badHealths = healths.filter((health) => health !== "good");
 
-/** Of what a sink is notified. */
+/** A health that a sink hears of: any but good. */
 export type BadHealth = (typeof badHealths)[number];
 
 const briefSchema = z.object({
@@ -46,7 +46,10 @@ export type TargetAlertState = Readonly<z.infer<typeof targetSchema>>;
 
 const notifiedSchema = z.object({ health: z.enum(badHealths), sinceMs: z.int(), target: z.string() });
 
-/** Of what a sink was last notified, where that is not good: of which target, and since when. */
+/**
+ * The bad health that a sink was last told, of which target, and since when. A sink with `recovery`
+ * alone was not told, and hears the end.
+ */
 export type NotifiedHealth = Readonly<z.infer<typeof notifiedSchema>>;
 
 const policySchema = z.object({

@@ -59,8 +59,9 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   if (mayBeOutage) {
     const isNew = !isPartOf(policy.name, before.policy, service);
     const known = before.policy.targets[brief.target];
-    // One that fails as before weighs on both sides: alone it makes no outage, and is notified by
-    // itself at the window's end. Of those that an outage hid, so do the first `toldSinglyMax`.
+    // A target that fails for the same reason as last time counts as a failure and as `good`: such
+    // targets alone make no outage, and what their sinks do not know is told when the window ends.
+    // If an outage hid the last failure, so only while fewer than `toldSinglyMax` policies count.
     const isRepeated =
       known?.brief.reason === brief.reason && (known.outage === undefined || service.count < toldSinglyMax);
     const isStill = known !== undefined && !didWork(known.health);

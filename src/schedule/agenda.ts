@@ -30,8 +30,9 @@ export class Agenda {
   #earliest: { readonly atMs: number | undefined } | undefined;
 
   /**
-   * Puts exactly these policies on the agenda, each by the schedule in force: that of its
-   * watermark, else the one on the agenda. Without a watermark it keeps its own.
+   * Puts exactly these policies on the agenda. Each has the schedule in force: that of its given
+   * watermark, else the one on the agenda, else its own. Where no watermark is given, the policy
+   * keeps the one on the agenda; without that it begins now.
    */
   adopt(wanted: readonly Policy[], watermarks: ReadonlyMap<string, Watermark>, nowMs: number): void {
     const before = new Map(this.#entries);

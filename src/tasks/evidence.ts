@@ -213,7 +213,7 @@ export function receivedByMs(
     : sentByMs + (deps.service(service)?.requestTimeoutMs ?? 0);
 }
 
-/** Until when a start without an answer is looked for at least. */
+/** The earliest end of the search for a start that got no answer. */
 export function lookedForUntilMs(
   task: Task,
   entry: StartEntry,

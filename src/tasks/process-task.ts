@@ -58,7 +58,10 @@ const supersededSnoozeMs = 1_000;
 /** Between the attempts of a task. Full jitter spreads tasks that failed together. */
 const attemptBackoff = { baseMs: 2_000, capMs: 60_000 };
 
-/** A start claimed so long after its slot may be planned again after a Redis loss: check it. */
+/**
+ * A slot may be planned once more after a Redis loss. So a start claimed later than this after its
+ * slot asks the fence first.
+ */
 const punctualMs = 3_000;
 
 interface Work {

@@ -197,8 +197,8 @@ async function followRun(
 }
 
 /**
- * Logs and notifies once that a run is unusually long and goes on. Reads the usual durations at its
- * first check, and once more when it is long.
+ * Logs once that a run is unusually long and goes on, and writes its event. Reads the usual
+ * durations at its first check, and once more when it is long.
  */
 async function noteIfLong(
   task: Task,

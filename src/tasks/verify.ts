@@ -1,7 +1,7 @@
 // Verification: did a start in doubt happen? Looks for its activities in the feeds.
 //
 //   an activity of it ─▶ confirmed, followed on
-//   none that is surely its own, in time ─▶ unknown, with the evidence (onUnknown: give-up: not
+//   none that is surely its own, in time ─▶ unknown, with what was seen (onUnknown: give-up: not
 //     │                                     looked for)
 //     ├─ none at all, onUnknown: retry ─▶ sent again first
 //     └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
@@ -56,8 +56,9 @@ export async function noteCrash(task: Task, deps: Pick<StartDependencies, "journ
 }
 
 /**
- * Sleeps until the newest request must have timed out: without a noted doubt its sender may be
- * slow, not dead. A noted doubt may be about an earlier one.
+ * Sleeps until the search may end (`lookedForUntilMs`): the newest request has timed out by then.
+ * Without a noted doubt its sender may be slow, not dead. A noted doubt may be about an earlier
+ * request.
  */
 export async function snoozeUntilTimedOut(
   task: Task,

@@ -71,7 +71,7 @@ function causeRow(cause: readonly FailedTask[], { nowMs, timezone }: FailedView,
   const lines = cause.slice(0, tasksShown).map(line);
   const rest = cause.length - tasksOpen;
   const cut = cause.length > tasksShown ? html`<p>The newest ${tasksShown}; the API has all.</p>` : "";
-  // By its id it stays the cause's when a newer cause comes before it.
+  // The id names the cause: when the page loads itself again, the list stays open for its cause.
   const closed =
     rest > 0
       ? html`<details id="older-${service}.${status}.${reason}"><summary>${rest} older</summary><ul class="tasks">${lines.slice(tasksOpen)}</ul>${cut}</details>`
@@ -86,7 +86,7 @@ function causeRow(cause: readonly FailedTask[], { nowMs, timezone }: FailedView,
   ];
 }
 
-/** What it says beside the number of the sync job, which stands in the line. */
+/** The detail without the number of its own sync job: two that differ only there say the same. */
 function causeIn({ detail, target }: FailedTask["outcome"]): string {
   const own = /\d+$/.exec(target)?.[0];
   return detail.replaceAll(/\d+/g, (number) => (number === own ? "…" : number));
