@@ -94,7 +94,9 @@ async function carryOut(
     else if (await act(one)) done.add(one);
   }
   const tried = wanted.filter((one) => !left.has(one));
-  await (tried.length === 0 ? change.drop() : change.end(describe(name, tried)));
+  const unlisted = tried.flatMap((one) => (done.has(one) ? [] : one.item.id)).slice(0, recordedMax);
+  const { after, ...described } = describe(name, tried);
+  await (tried.length === 0 ? change.drop() : change.end({ ...described, after: { ...after, unlisted } }));
   return entries.map((one) => {
     const { item, into, why } = one;
     if (why !== undefined) return { item, why };

@@ -19,7 +19,7 @@ import type { RedisGuard } from "./redis-guard.ts";
 
 interface KeeperOptions {
   readonly store: Store;
-  readonly guard: Pick<RedisGuard, "isSafe" | "watch">;
+  readonly guard: Pick<RedisGuard, "isSafe" | "watch" | "mayBeForeign">;
   readonly set: PolicySet;
   readonly roles: readonly string[];
   readonly path: string | undefined;
@@ -102,7 +102,8 @@ export class SetKeeper implements Component {
     const where = `${hostname()}/${pid}`;
     const rejected = this.#showRejection(nowMs);
     const replica: Replica = {
-      ...{ v: 1, where, roles: [...roles], version, hash: set.contentHash, path },
+      // Under another owner's prefix it works on nothing, so it runs no set.
+      ...{ v: 1, where, roles: guard.mayBeForeign ? [] : [...roles], version, hash: set.contentHash, path },
       ...{ sinceMs: this.#sinceMs, rejected },
     };
     const isThere = await noteReplica(store, guard.watch.process, replica);
@@ -121,7 +122,7 @@ export class SetKeeper implements Component {
     if (!this.#isKept && path !== null) return true;
     const { store, awayForMs = awayForMsDefault } = this.#options;
     try {
-      const replicas = await readReplicas(store);
+      const replicas = (await readReplicas(store)).filter((one) => one.roles.length > 0);
       const followed = replicas.filter((one) => one.path !== null);
       // The set of `run --wait`, whose file is not followed, takes the place of none that is.
       if (path === null && followed.length > 0) return false;

@@ -186,7 +186,8 @@ describe("a change whose answer Redis lost, so that it was sent again", () => {
     loseAnswerOf("zrem");
     const { err } = await fixture.command(prefix, "failed", "discard", id, "--reason", "retired");
     expect(err).toBe(`${id}: it is not on the list any more`);
-    expect(await changes()).toMatchObject([{ what: "discard", subject: `task ${id}` }]);
+    const after = { unlisted: [id] };
+    expect(await changes()).toMatchObject([{ what: "discard", subject: `task ${id}`, after }]);
   });
 });
 

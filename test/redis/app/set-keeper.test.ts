@@ -1,5 +1,6 @@
 // Which set Redis keeps while processes with different policies live side by side.
 import { beforeEach, describe, expect, it } from "vitest";
+import { createNewerWorkerCheck } from "../../../src/app/planning-inputs.ts";
 import { SetKeeper } from "../../../src/app/set-keeper.ts";
 import { keepPolicySet, readKeptNote } from "../../../src/store/kept-policies.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
@@ -13,11 +14,14 @@ const keptHash = async () => (await readKeptNote(store))?.hash;
 
 beforeEach(async () => {
   awayForMs = 0;
+  foreign.clear();
   for (const name of ["processes", "replicas", "policy-set"]) await store.redis.del(store.key(name));
 });
 
 /** How long a kept set that no live process runs stays. */
 let awayForMs = 0;
+/** The sets of processes under another owner's prefix. */
+const foreign = new Set<string>();
 
 /** A process with this set, later than all before it. `path`: what it follows. */
 async function processWith(contentHash: string, path: string | null = "/p") {
@@ -28,7 +32,12 @@ async function processWith(contentHash: string, path: string | null = "/p") {
   const set = { ...setOf([]), contentHash };
   const keeper = new SetKeeper({
     store,
-    guard: { watch, isSafe: () => true },
+    guard: {
+      ...{ watch, isSafe: () => !foreign.has(contentHash) },
+      get mayBeForeign() {
+        return foreign.has(contentHash);
+      },
+    },
     set,
     roles: ["worker"],
     path: path ?? undefined,
@@ -54,6 +63,16 @@ describe("the kept set", () => {
     await restarted.die();
     await upgraded.tick();
     expect(await keptHash()).toBe("new");
+  });
+
+  it("is left to no process that another owner keeps from working", async () => {
+    const own = await processWith("own");
+    const other = await processWith("other");
+    expect(await keptHash()).toBe("other");
+    foreign.add("other");
+    for (const { tick } of [other, own, other]) await tick();
+    expect(await keptHash()).toBe("own");
+    expect(await createNewerWorkerCheck(store, () => "own", 60_000)()).toBe(false);
   });
 
   it("is no newer when a process begins with the same", async () => {
