@@ -139,8 +139,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const ledger = new SlotLedger(store);
   const newestSinceMs = () => readNewestSinceMs(store, current.set.contentHash);
   const chains = createChains({ options, current, store, producer, guard }, { ledger, newestSinceMs });
-  const { newerAwayForMs } = options.timing ?? defaultTiming;
-  const hasNewerWorker = createNewerWorkerCheck(store, () => current.set.contentHash, newerAwayForMs);
+  const { newerAwayForMs: awayForMs } = options.timing ?? defaultTiming;
+  const hasNewerWorker = createNewerWorkerCheck(store, () => current.set.contentHash, awayForMs);
   const shared = { options, current, services, limiters, store, producer, connections, guard, hasNewerWorker, chains };
   const deps = createTaskDependencies({ ...shared, stopping: stopping.signal });
   const sinks = new RunningSinks({ ...options, store, connections, mayBeForeign: () => guard.mayBeForeign });
@@ -150,7 +150,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const memory = watch && new ConsumedServices(store);
     services.consume({ createConsumers: create, queues: producer, memory });
   }
-  const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, log });
+  const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, awayForMs, log });
   const scheduler = options.roles.includes("scheduler")
     ? createScheduler(shared, { ...deps, ledger, newestSinceMs })
     : undefined;

@@ -2,6 +2,7 @@
 // reader sees half of an old and half of a new set. Built by app.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
+import { getOrMake } from "../core/get-or-make.ts";
 import { type ActivePredicate, createActivePredicate, createItemMapper, type ItemMapper } from "../feeds/mapping.ts";
 import { type Feed, feedId } from "../model/feed.ts";
 import { runByHand } from "../model/task.ts";
@@ -44,10 +45,8 @@ export class CurrentSet {
   itemMapper(feed: Feed): ItemMapper | undefined {
     const settings = this.#set.services.get(feed.service);
     if (settings === undefined) return undefined;
-    const { mappers } = this.#derived;
-    const mapper = mappers.get(feedId(feed)) ?? createItemMapper(feed.list, settings.mapping[feed.list]);
-    mappers.set(feedId(feed), mapper);
-    return mapper;
+    const make = () => createItemMapper(feed.list, settings.mapping[feed.list]);
+    return getOrMake(this.#derived.mappers, feedId(feed), make);
   }
 
   /** How sync jobs of a service show that they are active; undefined when nothing is named. */

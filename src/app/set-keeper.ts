@@ -24,14 +24,13 @@ interface KeeperOptions {
   readonly roles: readonly string[];
   readonly path: string | undefined;
   readonly log: EventLog;
-  /** How long no live process has run the kept set before this one replaces it; default 1 min. */
-  readonly awayForMs?: number;
+  /** How long no live process has run the kept set before this one replaces it. */
+  readonly awayForMs: number;
 }
 
 const noteEveryMs = 10_000;
 const stopWithinMs = 500;
 const messageCharactersMax = 300;
-const awayForMsDefault = 60_000;
 
 /** The keeper of one process. */
 export class SetKeeper implements Component {
@@ -120,7 +119,7 @@ export class SetKeeper implements Component {
    */
   async #mayReplace({ hash, path, sinceMs }: Replica, nowMs: number): Promise<boolean> {
     if (!this.#isKept && path !== null) return true;
-    const { store, awayForMs = awayForMsDefault } = this.#options;
+    const { store, awayForMs } = this.#options;
     try {
       const replicas = (await readReplicas(store)).filter((one) => one.roles.length > 0);
       const followed = replicas.filter((one) => one.path !== null);

@@ -55,7 +55,7 @@ const lookEveryMs = 2_000;
 const reasonsShownMax = 20;
 
 const help = `
-A running \`syncline serve\` does the work. With --wait every change is told, and why nothing goes on. Without a worker alive and with --config, this process works itself meanwhile; notices and heartbeats wait for \`serve\`. Ctrl-C ends the wait, not the run: it says what goes on and how to look again.
+A running \`syncline serve\` does the work. With --wait every change is told, and why nothing goes on. Without a worker alive and with --config, this process works itself meanwhile; notices and heartbeats wait for a \`serve\` that has the policy. Ctrl-C ends the wait, not the run: it says what goes on and how to look again.
 A sync job without a policy is run by the \`defaults\` of the policy files; its outcome is in \`syncline history by-hand.run\`.
 Exit codes: 0 all succeeded or were accepted, 1 one did not, had conflicts, was skipped, or had no outcome when the wait ended, 2 wrong use, 3 Redis is out of reach.
 
@@ -212,7 +212,7 @@ class StandIn {
       return;
     }
     io.err(
-      "no worker is running: this process works until the outcome is there; notices and heartbeats wait for `serve`",
+      "no worker is running: this process works until the outcome is there; notices and heartbeats wait for a `serve` that has the policy",
     );
     const error: EventLog["error"] = (event, fields = {}) =>
       io.err(withoutSecrets(`${event}: ${JSON.stringify(fields)}`));

@@ -21,7 +21,7 @@ export interface TaskTiming {
    * that this replica may not have read yet, or whose file may be away for a moment.
    */
   readonly unknownPolicyForMs: number;
-  /** How long the tasks of a worker with newer policies are left to it while it is away. */
+  /** How long a worker with newer policies keeps its place, and its tasks, while it is away. */
   readonly newerAwayForMs: number;
   /** How often a task asks whether its sync job is free, with `overlap: queue`. */
   readonly queueForLeaseMs: number;
