@@ -3,8 +3,8 @@
 
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
-import { stackOf } from "../core/errors.ts";
-import { bugEveryMs, type EventLog } from "../core/event-log.ts";
+import { errorText, stackOf } from "../core/errors.ts";
+import { bugEveryMs, createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Late } from "../model/deadline.ts";
 import { labelsOf, selectorOf } from "../model/label.ts";
@@ -36,12 +36,13 @@ export interface GaugeParts {
   readonly pauses: () => Promise<readonly Pause[]>;
   /** The roles at work, without `scheduler`: the scheduler reports each of its runs itself. */
   readonly atWork: () => readonly Parameters<Metrics["heartbeat"]>[0][];
-  readonly log: Pick<EventLog, "error">;
+  readonly log: EventLog;
 }
 
 /** Makes the source of the gauges. */
 export function createGaugeSource(metrics: Metrics, parts: GaugeParts): GaugeSource {
   const slots = new PolicySlots();
+  const limitedLog = createRateLimitedLog(parts.log, systemClock, "");
   let bugAtMs = Number.NEGATIVE_INFINITY;
   // Without the shared gauges no alert about policies, breakers and sinks can fire.
   const noteBug = (error: unknown) => {
@@ -69,6 +70,10 @@ export function createGaugeSource(metrics: Metrics, parts: GaugeParts): GaugeSou
       return () => {
         for (const set of [...policies, ...services, ...sinks]) set();
       };
+    },
+    tellGap: (error) => {
+      // An outage of Redis is told as such.
+      if (parts.guard.isUp()) limitedLog.warn("metrics.incomplete", { message: errorText(error) });
     },
   };
 }

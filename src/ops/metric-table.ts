@@ -53,7 +53,7 @@ export const metricTable = {
   ),
   syncline_slots_repaired_total: counter(
     [],
-    "Slots whose tasks the sweep queued, because their scheduler died or Redis failed in between.",
+    "Slots whose tasks the sweep queued: their scheduler died or Redis failed.",
   ),
   syncline_heartbeat_timestamp_seconds: ownGauge(
     ["role"],
@@ -73,7 +73,7 @@ export const metricTable = {
   syncline_bugs_total: counter([], "Bugs of Syncline; the log has the stack."),
   syncline_starts_total: counter(
     ["service", "startOutcome"],
-    "Requests that start or activate a sync job, by answer; unknown and failed (5xx): verified afterwards.",
+    "Requests that start or activate a sync job, by answer; unknown and failed (5xx) are verified.",
   ),
   syncline_start_duration_seconds: histogram(["service"], "Time from sending a start to its answer.", requestBuckets),
   syncline_starts_repeated_total: counter([], "Starts sent again, by onUnknown: retry or follow.appearsWithin."),
@@ -88,7 +88,7 @@ export const metricTable = {
   ),
   syncline_policy_stale_from_timestamp_seconds: sharedGauge(
     ["policy"],
-    "When two intervals have passed since the last success, or since its schedule began if that is later: the third slot after it that is neither in a blackout nor on a holiday.",
+    "The third slot after the last success, or after its schedule began if that is later; without those in a blackout or on a holiday.",
   ),
   syncline_policy_paused: sharedGauge(["policy", "cause"], "1 while a pause or a quarantine skips the policy's slots."),
   syncline_policies_in_trouble: sharedGauge(
@@ -97,7 +97,7 @@ export const metricTable = {
   ),
   syncline_policy_trouble_timestamp_seconds: sharedGauge(
     ["worstPolicy", "service", "trouble"],
-    "The policies with the oldest troubles: since when they are stale, late or in quarantine, or when it last happened.",
+    "The policies with the oldest troubles: since when (stale, late, quarantined), or when it last happened.",
   ),
   syncline_feed_walks_total: counter(
     ["service", "list", "walkOutcome"],
@@ -105,7 +105,7 @@ export const metricTable = {
   ),
   syncline_feed_whole_walks_total: counter(
     ["service", "list", "wholeReason"],
-    "Walks of a whole list by why. first, resumed, short, audit, wanted and polled are normal; the other reasons cost more than needed.",
+    "Walks of a whole list by why. first, resumed, short, audit, wanted and polled are normal; other reasons cost more than needed.",
   ),
   syncline_feed_pages_total: counter(["service", "list"], "Pages read of followed lists."),
   syncline_feed_items_total: counter(
@@ -114,7 +114,7 @@ export const metricTable = {
   ),
   syncline_feed_mapping_failures_total: counter(
     ["service", "list"],
-    "Expressions of a mapping that failed on an item; that fact of it is unknown.",
+    "Expressions of a mapping that failed on an item: that fact is unknown.",
   ),
   syncline_lists_read_again_total: counter(
     ["service", "reader", "againResult"],
@@ -149,10 +149,7 @@ export const metricTable = {
   syncline_breaker_openings_total: counter(["service"], "How often the breaker opened."),
   syncline_throttled_until_timestamp_seconds: sharedGauge(["service"], "Until when the service asked clients to wait."),
   syncline_throttles_total: counter(["service"], "How often the service throttled (429, or 503 with Retry-After)."),
-  syncline_token_expiry_timestamp_seconds: ownGauge(
-    ["service"],
-    "When the token in use expires; only for OAuth 2 tokens.",
-  ),
+  syncline_token_expiry_timestamp_seconds: ownGauge(["service"], "When the OAuth 2 token in use expires."),
   syncline_token_renewals_total: counter(
     ["service", "renewal"],
     "Token renewals after a 401; failed early renewals and readings of a token file.",
@@ -186,13 +183,14 @@ export const metricTable = {
   syncline_foreign_owners: ownGauge([], "How many other owners have processes under this prefix."),
   syncline_redis_policy_ok: ownGauge([], "1 while maxmemory-policy is noeviction."),
   syncline_redis_append_only: ownGauge([], "1 while Redis appends every write to its file."),
+  syncline_shared_metrics_up: ownGauge([], "1 while a scrape shows what is (shared)."),
   syncline_redis_changes_total: counter([], "How often another Redis process answered."),
   syncline_redis_losses_total: counter([], "How often Redis had lost written data."),
   syncline_redis_unreplicated_total: counter([], "How often too few replicas had a start's journal entry in time."),
   syncline_clock_skew_seconds: ownGauge([], "How far this machine's clock is ahead of Redis's; checked once a minute."),
   syncline_config_last_reload_successful: ownGauge(
     [],
-    "0 while the policy files are wrong and the last good ones stay in force.",
+    "0 while the policy files are wrong; the last good ones stay in force.",
   ),
   syncline_config_last_reload_success_timestamp_seconds: ownGauge([], "When policies were last adopted."),
   syncline_policy_info: ownGauge(
@@ -222,7 +220,7 @@ Made by \`syncline schema --metrics\`. \`serve --health-port\` answers them unde
 - Seconds and counts; instants are seconds since 1970. Counters begin at 0 with the process.
 - Each replica reports its own: add up. What is (shared) comes from Redis, the same from every replica: take \`max by (…)\`. Without Redis these are absent; so is a gauge where there is nothing to tell (no schedule, no pause).
 - The first ${namesMax.policy} policies, ${namesMax.service} services and ${namesMax.sink} sinks have series of their own until the process ends. The others share \`${otherValue}\` in counters and have no gauges; \`syncline_policies_in_trouble\` counts all policies.
-- A replica asks Redis once in 5 s at most, and a scrape waits 2 s for it.
+- A replica asks Redis once in 5 s at most. A scrape waits 2 s, then shows the last answer for a minute.
 - \`_total\` is a counter, all else a gauge, unless it says (histogram). A label's values stand where it comes first; \`labels\` are sorted: \`stage=prod,team=hr\`.
 - Node's own (\`syncline_nodejs_…\`, \`syncline_process_…\`) come on top.
 

@@ -20,6 +20,8 @@ export interface GaugeSource {
   own(): void;
   /** Reads from Redis, changes nothing, and returns a function that sets the gauges all at once. */
   readShared(): Promise<() => void>;
+  /** Hears why a scrape goes without the shared gauges. */
+  tellGap(error: unknown): void;
 }
 
 /** The names in a policy set that get series of their own. */
@@ -33,11 +35,13 @@ interface NamedSet {
 export interface ScrapePatience {
   /** The shortest time between two reads of Redis. */
   readonly readEveryMs: number;
-  /** A scrape waits this long for Redis, then goes without. */
+  /** A scrape waits this long for Redis, then shows the last answer. */
   readonly readWithinMs: number;
+  /** While Redis is slow, its last answer is shown for so long. */
+  readonly shownForMs: number;
 }
 
-const defaultPatience: ScrapePatience = { readEveryMs: 5_000, readWithinMs: 2_000 };
+const defaultPatience: ScrapePatience = { readEveryMs: 5_000, readWithinMs: 2_000, shownForMs: 60_000 };
 
 /** Counters with few series start at 0: an alert on their first rise needs the 0. */
 const bornSeriesMax = 10;
@@ -76,10 +80,13 @@ export class Metrics {
     try {
       this.#source?.own();
       await this.#readShared();
-    } catch {
+    } catch (error) {
       // A failing source leaves a gap; it does not fail the scrape.
       this.#forgetShared();
+      this.#source?.tellGap(error);
     }
+    const isShown = Number.isFinite(this.#readAtMs);
+    if (this.#source !== undefined) this.set("syncline_shared_metrics_up", {}, isShown ? 1 : 0);
     return { text: await this.#registry.metrics(), contentType: this.#registry.contentType };
   }
 
@@ -164,12 +171,17 @@ export class Metrics {
   }
 
   async #readShared(): Promise<void> {
-    const { readEveryMs, readWithinMs } = this.#patience;
-    if (this.#source === undefined || systemClock.monotonicMs() - this.#readAtMs < readEveryMs) return;
+    const { readEveryMs, readWithinMs, shownForMs } = this.#patience;
+    const isYoung = (ageMs: number) => systemClock.monotonicMs() - this.#readAtMs < ageMs;
+    if (this.#source === undefined || isYoung(readEveryMs)) return;
     this.#reading ??= this.#takeShared(this.#source).finally(() => {
       this.#reading = undefined;
     });
-    await withDeadline(this.#reading, readWithinMs, () => new Error("no answer"));
+    const slow = new Error(`no answer within ${readWithinMs} ms`);
+    await withDeadline(this.#reading, readWithinMs, () => slow).catch((error: unknown) => {
+      // What comes late serves the next scrape.
+      if (error !== slow || !isYoung(shownForMs)) throw error;
+    });
   }
 
   async #takeShared(source: GaugeSource): Promise<void> {

@@ -9,7 +9,8 @@ it("a replica that cannot reach Redis says that it may not trust it", async () =
   const metrics = new Metrics();
   // It was safe at its last check, and nothing has checked since.
   const guard = { isUp: () => false, isSafe: () => true, facts: undefined, foreignOwners: 0 };
-  const parts = { guard, current: { set: setOf([]) }, services: { client: () => undefined }, atWork: () => [] };
+  const services = { client: () => undefined };
+  const parts = { guard, current: { set: setOf([]) }, services, atWork: () => [], log: new TestLog() };
   createGaugeSource(metrics, parts as unknown as GaugeParts).own();
   expect(sumOf(parseMetrics((await metrics.scrape()).text), "syncline_redis_safe", {})).toBe(0);
 });
@@ -29,4 +30,5 @@ it.each([
   metrics.readFrom(createGaugeSource(metrics, parts as unknown as GaugeParts));
   for (let round = 0; round < 2; round += 1) await metrics.scrape();
   expect(log.named("bug.caught")).toHaveLength(told);
+  expect(log.named("metrics.incomplete")).toMatchObject([{ level: "warn", message }]);
 });

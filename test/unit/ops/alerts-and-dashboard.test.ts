@@ -121,6 +121,7 @@ describe("helm/syncline/files/dashboard.json", () => {
       "syncline_foreign_owners",
       "syncline_redis_policy_ok",
       "syncline_redis_append_only",
+      "syncline_shared_metrics_up",
       "syncline_config_last_reload_success_timestamp_seconds",
     ];
     expect([...table.keys()].filter((name) => !shown.includes(name)).toSorted()).toEqual(elsewhere.toSorted());

@@ -112,6 +112,7 @@ describe("the metrics", () => {
     const metrics = new Metrics({ readEveryMs: 60_000 });
     metrics.readFrom({
       own: () => {},
+      tellGap: () => {},
       readShared: async () => {
         readings += 1;
         return () => {};
@@ -123,7 +124,7 @@ describe("the metrics", () => {
   });
 
   it("omit shared values when Redis does not answer, and show them when it does", async () => {
-    const metrics = new Metrics({ readEveryMs: 0, readWithinMs: 50 });
+    const metrics = new Metrics({ readEveryMs: 0, readWithinMs: 50, shownForMs: 0 });
     metrics.takeIn("service", ["main"]);
     const apply = () => metrics.set("syncline_breaker_open", { service: "main", breakerCause: "server" }, 1);
     const answers: GaugeSource["readShared"][] = [
@@ -132,14 +133,38 @@ describe("the metrics", () => {
       async () => apply,
       () => new Promise(() => {}),
     ];
+    const gaps: unknown[] = [];
     metrics.readFrom({
       own: () => metrics.set("syncline_redis_up", {}, 1),
       readShared: () => answers.shift()?.() ?? Promise.reject(new Error("no more")),
+      tellGap: (error) => gaps.push(error),
     });
     const seen = [];
-    for (let round = 0; round < 4; round += 1) seen.push(sumOf(await scrape(metrics), "syncline_breaker_open"));
-    expect(seen).toEqual([1, undefined, 1, undefined]);
+    for (let round = 0; round < 4; round += 1) {
+      const samples = await scrape(metrics);
+      seen.push([sumOf(samples, "syncline_breaker_open"), sumOf(samples, "syncline_shared_metrics_up")]);
+    }
+    expect(seen).toEqual([
+      [1, 1],
+      [undefined, 0],
+      [1, 1],
+      [undefined, 0],
+    ]);
+    expect(gaps.map(String)).toEqual(["Error: Connection is closed.", "Error: no answer within 50 ms"]);
     expect(sumOf(await scrape(metrics), "syncline_redis_up")).toBe(1);
+  });
+
+  it("show an answer that came late, also while Redis is slow again", async () => {
+    const metrics = new Metrics({ readEveryMs: 0, readWithinMs: 50 });
+    metrics.takeIn("service", ["main"]);
+    const late = Promise.withResolvers<() => void>();
+    const answers = [late.promise];
+    const never = new Promise<() => void>(() => {});
+    metrics.readFrom({ own: () => {}, readShared: () => answers.shift() ?? never, tellGap: () => {} });
+    const shown = async () => sumOf(await scrape(metrics), "syncline_breaker_open");
+    expect(await shown()).toBeUndefined();
+    late.resolve(() => metrics.set("syncline_breaker_open", { service: "main", breakerCause: "server" }, 1));
+    expect([await shown(), await shown()]).toEqual([1, 1]);
   });
 });
 
