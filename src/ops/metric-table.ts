@@ -110,7 +110,7 @@ export const metricTable = {
   syncline_feed_pages_total: counter(["service", "list"], "Pages read of followed lists."),
   syncline_feed_items_total: counter(
     ["service", "list", "novelty"],
-    "Items read of followed lists, by whether they were seen before.",
+    "Items read of followed lists, by whether seen before.",
   ),
   syncline_feed_mapping_failures_total: counter(
     ["service", "list"],
@@ -128,7 +128,7 @@ export const metricTable = {
   ),
   syncline_queue_oldest_timestamp_seconds: sharedGauge(
     ["service", "queue"],
-    "Since when the oldest job waits for a worker.",
+    "Since when the oldest new job waits, of the first 1,000 in line.",
   ),
   syncline_http_requests_total: counter(
     ["service", "operation", "requestOutcome"],
@@ -144,7 +144,7 @@ export const metricTable = {
   syncline_requests_in_flight: sharedGauge(["service"], "Requests in flight; only where limits.concurrency is set."),
   syncline_breaker_open: sharedGauge(
     ["service", "breakerCause"],
-    "1 while the breaker is open, 0 otherwise; cause: the kind of the last failure.",
+    "1 while the breaker is open, else 0; cause: the kind of the last failure.",
   ),
   syncline_breaker_openings_total: counter(["service"], "How often the breaker opened."),
   syncline_throttled_until_timestamp_seconds: sharedGauge(["service"], "Until when the service asked clients to wait."),

@@ -1,5 +1,6 @@
 // Puts tasks and feed walks into their queues. Job ids are deterministic, so a second add changes
 // nothing.
+import type { Queue } from "bullmq";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
@@ -64,12 +65,15 @@ export interface Backlog {
   readonly waiting: number;
   readonly active: number;
   readonly delayed: number;
-  /** Since when the oldest untouched task waits, if it is among the first in line; UTC. */
+  /** Since when the oldest new task waits, if it is among the first 1,000 in line; UTC. */
   readonly oldestMs: number | undefined;
 }
 
-/** Returned tasks stand between new ones: so many are read to find the oldest new one. */
-const oldestLookedAt = 20;
+/** Returned tasks stand before new ones: few as a rule, hundreds where many runs wake. */
+const looks = [
+  [0, 19],
+  [20, 999],
+] as const;
 
 /** Tasks woken at a time. */
 const wokenAtOnce = 100;
@@ -153,13 +157,11 @@ export class Producer {
     return this.#queues.call(queueName(service, kind), async (queue) => {
       const counts = await queue.getJobCounts("waiting", "prioritized", "active", "delayed");
       const { waiting = 0, prioritized = 0, active = 0, delayed = 0 } = counts;
-      const oldest = waiting === 0 ? [] : await queue.getWaiting(0, oldestLookedAt - 1);
-      const untouched = oldest.filter((job) => job?.processedOn === undefined).map((job) => job.timestamp);
       return {
         waiting: waiting + prioritized,
         active,
         delayed,
-        oldestMs: untouched.length === 0 ? undefined : Math.min(...untouched),
+        oldestMs: await findOldestNew(queue, waiting),
       };
     });
   }
@@ -222,6 +224,16 @@ interface WalkDebouncerOptions {
 interface PendingWalk {
   asked: boolean;
   hurry: boolean;
+}
+
+async function findOldestNew(queue: Queue, waiting: number): Promise<number | undefined> {
+  for (const [first, last] of looks) {
+    if (waiting <= first) return undefined;
+    const line = await queue.getWaiting(first, last);
+    const queuedAtMs = line.flatMap((job) => (job.processedOn === undefined ? [job.timestamp] : []));
+    if (queuedAtMs.length > 0) return Math.min(...queuedAtMs);
+  }
+  return undefined;
 }
 
 function throwOutage(error: unknown): void {

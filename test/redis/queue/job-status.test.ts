@@ -1,4 +1,4 @@
-// The status of a task in its queue, as a task that waits for its lease asks.
+// What a queue tells: the status of a task, as a task that waits for its lease asks; its backlog.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { parseTask } from "../../../src/model/task.ts";
@@ -8,6 +8,7 @@ import { Producer } from "../../../src/queue/producer.ts";
 import type { Consumer } from "../../../src/queue/worker.ts";
 import { WorkerConnections } from "../../../src/queue/worker-connections.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
+import { openStore } from "../../../src/store/redis.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 
@@ -58,4 +59,18 @@ it.each<[string, Verdict, string]>([
 
 it("a task that the queue does not know is missing", async () => {
   expect(await producer.jobStatus(policy.service, "unknown")).toBe("missing");
+});
+
+it("behind 20 tasks that were tried before, the oldest new one is found", async () => {
+  const slots = Array.from({ length: 21 }, (_, index) => 1_700_000_000_000 + 5_000 * index);
+  const idle = testPolicy({ service: "idle" });
+  const tasks = slots.flatMap((slotMs) => tasksOf(idle, { slotMs, origin: "schedule", covers: [] }));
+  await producer.enqueue(tasks);
+  const store = await openStore(target);
+  for (const { id } of tasks.slice(0, 20))
+    await store.redis.hset(`${target.prefix}:idle-actions:${id}`, "processedOn", 1_700_000_000_000);
+  await store.close();
+  const { oldestMs } = await producer.backlog("idle", "actions");
+  const untried = await Promise.all(tasks.slice(20).map((task) => producer.find(task)));
+  expect(untried).toMatchObject([{ state: "waiting", queuedAtMs: oldestMs }]);
 });
