@@ -11,7 +11,7 @@
 import { MaskCache } from "../apply/mask-cache.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import type { PolicyChecks } from "../config/rules/policy-rules.ts";
-import { readOutcomeLimits } from "../config/settings.ts";
+import { readOutcomeLimits, type Variables } from "../config/settings.ts";
 import { PolicyWatch } from "../config/watch-policies.ts";
 import { createDeadline, systemClock } from "../core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "../core/component.ts";
@@ -76,8 +76,8 @@ export interface AppOptions {
   readonly roles: readonly Role[];
   /** The owner of these policies, to find processes of other owners under the same prefix. */
   readonly owner?: string | undefined;
-  /** For `token: { env: NAME }`. */
-  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** For tokens, policy files that are read again, and `readOutcomeLimits`. */
+  readonly variables: Variables;
   readonly log: EventLog;
   /** Counts calls, feeds and gauges; nothing unless set. */
   readonly metrics?: Metrics | undefined;
@@ -121,7 +121,8 @@ const retireAfterMsDefault = 300_000;
 
 /**
  * Builds and starts the app. When told to stop meanwhile, it returns early.
- * @throws OutOfReachError when Redis does not answer; UsageError for a missing token.
+ * @throws OutOfReachError when Redis does not answer; UsageError for a missing token,
+ * or `SYNCLINE_OUTCOMES_…` out of bounds.
  */
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { set, redis, log, metrics, watch, variables } = options;

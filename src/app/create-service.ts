@@ -1,5 +1,6 @@
 // Makes the client of a service from its settings.
 import type { ServiceSettings, TlsSettings } from "../config/policy-set.ts";
+import type { Variables } from "../config/settings.ts";
 import { UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Limiter } from "../core/limiter.ts";
@@ -8,8 +9,6 @@ import { oauth2Token } from "../service/oauth2-token.ts";
 import { defaultMaxSockets, type ServiceOptions, timeoutsWithin } from "../service/service-options.ts";
 import { TlsFiles } from "../service/tls-files.ts";
 import { fileToken, staticToken, TokenError, type TokenSource } from "../service/token.ts";
-
-type Variables = Readonly<Record<string, string | undefined>>;
 
 interface ServiceContext {
   readonly variables: Variables;

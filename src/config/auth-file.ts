@@ -7,7 +7,8 @@ import { scopes } from "../model/scope.ts";
 import { formatProblem } from "./problem.ts";
 import { labelsSchema, textSchema } from "./schema/primitives.ts";
 import { wordsFor } from "./schema-problems.ts";
-import { readYamlFile, type Variables } from "./yaml/yaml-file.ts";
+import type { Variables } from "./settings.ts";
+import { readYamlFile } from "./yaml/yaml-file.ts";
 
 const bytesMax = 65_536;
 const grantsMax = 200;

@@ -14,7 +14,8 @@ import { checkDefaults, checkPolicy, type PolicyChecks, type RuleContext } from 
 import { checkNotifications, checkService, checkSink } from "./rules/service-rules.ts";
 import type { DefaultsInput, PolicyFileDraft } from "./schema/policy-file.ts";
 import { type CheckedFile, checkFile } from "./schema-problems.ts";
-import { readYamlFile, type UsedVariables, type Variables } from "./yaml/yaml-file.ts";
+import type { Variables } from "./settings.ts";
+import { readYamlFile, type UsedVariables } from "./yaml/yaml-file.ts";
 
 /** What loading needs beside the path. */
 export interface LoadOptions {

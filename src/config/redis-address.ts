@@ -2,6 +2,7 @@
 // from the environment. Opens no connection.
 import { readFileSync } from "node:fs";
 import { errorCode, UsageError } from "../core/errors.ts";
+import type { Variables } from "./settings.ts";
 
 const fileBytesMax = 1_048_576;
 
@@ -112,8 +113,6 @@ function decode(text: string): string {
     throw new UsageError("REDIS_URL has a % that begins no character: write %25 for the sign itself");
   }
 }
-
-type Variables = Readonly<Record<string, string | undefined>>;
 
 /** Reads the variables below. @throws UsageError that names the variable with the wrong value. */
 export function readRedisAccess(variables: Variables): RedisAccess {

@@ -1,7 +1,10 @@
 // The settings of the process from the environment, the single door to process.env. Nothing here is
 // ever logged as a whole.
-import { dayMs, durationPattern, parseDuration } from "../core/duration.ts";
+import { dayMs, durationPattern, formatDuration, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+
+/** Variables by name; an empty one counts as unset. */
+export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** The environment's settings. Command-line options win over them. */
 export interface Settings {
@@ -11,12 +14,15 @@ export interface Settings {
   readonly logLevel: string;
   /** True when colours are unwanted (`NO_COLOR`). */
   readonly noColor: boolean;
-  /** Every variable, for `${NAME}` in policy files and `token: { env: NAME }`. */
-  readonly variables: Readonly<Record<string, string | undefined>>;
+  /**
+   * Every variable: for `${NAME}` in policy files, tokens, and what is read later (`REDIS_…`,
+   * `SYNCLINE_OUTCOMES_…`).
+   */
+  readonly variables: Variables;
 }
 
 /** Reads the settings. */
-export function readSettings(variables: Readonly<Record<string, string | undefined>> = process.env): Settings {
+export function readSettings(variables: Variables = process.env): Settings {
   const filled = (name: string) => (variables[name] === "" ? undefined : variables[name]);
   return {
     token: filled("SYNCLINE_TOKEN"),
@@ -26,7 +32,7 @@ export function readSettings(variables: Readonly<Record<string, string | undefin
   };
 }
 
-/** Takes what is set to nothing out of the environment: the options of commands look there. */
+/** Removes variables that are set but empty: commander's `.env()` would take '' for a value. */
 export function dropEmptyVariables(): void {
   for (const [name, value] of Object.entries(process.env))
     if (value === "" && /^(SYNCLINE|REDIS)_/.test(name)) delete process.env[name];
@@ -42,7 +48,7 @@ export interface OutcomeLimits {
 export const outcomeLimitsDefault: OutcomeLimits = { count: 1_000, forMs: 31 * dayMs };
 
 /** Reads `SYNCLINE_OUTCOMES_KEPT` and `SYNCLINE_OUTCOMES_FOR`. @throws UsageError out of bounds. */
-export function readOutcomeLimits(variables: Readonly<Record<string, string | undefined>>): OutcomeLimits {
+export function readOutcomeLimits(variables: Variables): OutcomeLimits {
   const { SYNCLINE_OUTCOMES_KEPT: count = "", SYNCLINE_OUTCOMES_FOR: age = "" } = variables;
   return {
     count: count === "" ? outcomeLimitsDefault.count : parseCount(count),
@@ -60,9 +66,11 @@ function parseCount(text: string): number {
 }
 
 function parseAge(text: string): number {
+  const [minMs, maxMs] = [dayMs, 400 * dayMs];
   const ageMs = durationPattern.test(text) ? parseDuration(text) : 0;
-  if (ageMs >= dayMs && ageMs <= 400 * dayMs) return ageMs;
+  if (ageMs >= minMs && ageMs <= maxMs) return ageMs;
+  const bounds = `from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`;
   throw new UsageError(
-    `SYNCLINE_OUTCOMES_FOR is "${text}": how long outcomes are kept; write a duration from 1d to 400d, such as 31d`,
+    `SYNCLINE_OUTCOMES_FOR is "${text}": how long outcomes are kept; write a duration ${bounds}, such as 31d`,
   );
 }

@@ -3,6 +3,7 @@
 // admission.ts for every request, and by sign-in.ts.
 import { z } from "zod";
 import { type AuthSettings, parseAuthFile } from "../config/auth-file.ts";
+import type { Variables } from "../config/settings.ts";
 import { type Clock, createDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -28,7 +29,7 @@ export interface WatchedFile {
 /** The file of an identity provider, and what asking that provider needs. */
 export interface AuthFile extends WatchedFile {
   /** For `${NAME}` in it. */
-  readonly variables: Readonly<Record<string, string | undefined>>;
+  readonly variables: Variables;
   /** Reads the client's secret. @throws UsageError */
   readSecret(path: string): Promise<string>;
   /** The way to providers. `caFile`: authorities to trust beside the public ones. */

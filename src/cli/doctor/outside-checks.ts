@@ -7,7 +7,7 @@ import { access } from "node:fs/promises";
 import { dirname } from "node:path";
 import { parseAuthFile } from "../../config/auth-file.ts";
 import type { FileSinkSettings, PolicySet, SinkSettings, WebhookSettings } from "../../config/policy-set.ts";
-import type { Variables } from "../../config/yaml/yaml-file.ts";
+import type { Variables } from "../../config/settings.ts";
 import { fewAtATime } from "../../core/batcher.ts";
 import { systemClock } from "../../core/clock.ts";
 import { errorText } from "../../core/errors.ts";

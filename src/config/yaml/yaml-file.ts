@@ -3,12 +3,10 @@
 import { type Document, isAlias, isMap, isNode, isPair, isScalar, isSeq, type Scalar, visit, type YAMLMap } from "yaml";
 import type { Path, Problem, ReportOptions } from "../problem.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
+import type { Variables } from "../settings.ts";
 import { type ParsedYaml, parseYaml } from "./parse-yaml.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { createSourceText, type Range, type SourceText } from "./source-text.ts";
-
-/** Variables by name; an empty one counts as unset. */
-export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** A file's values and their places. */
 export interface YamlFile {
