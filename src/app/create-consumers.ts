@@ -17,7 +17,7 @@ import { isNotified } from "../model/notify-event.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { parseTask } from "../model/task.ts";
 import type { Attempt } from "../model/task-processing.ts";
-import { snooze, type Verdict } from "../model/verdict.ts";
+import { snoozeFor, type Verdict } from "../model/verdict.ts";
 import { itemNotices, withContext } from "../notify/notices.ts";
 import { createConsumer } from "../queue/consumer.ts";
 import type { Producer } from "../queue/producer.ts";
@@ -104,7 +104,7 @@ export function createConsumers(options: ServiceConsumersOptions): Consuming["cr
   });
   const step = async (data: unknown, attempt: Attempt): Promise<Verdict> => {
     // It may be another owner's: this process would end it as if its policy were removed.
-    if (guard.mayBeForeign) return snooze(systemClock.nowMs() - deps.clockAheadMs() + foreignPauseMs);
+    if (guard.mayBeForeign) return snoozeFor(foreignPauseMs, deps.clockAheadMs());
     if (!isFeedWalk(data)) return processTask(parseTask(data), attempt);
     const walk = parseFeedWalk(data);
     return wakingWalk(walk, () => walkFeed(walk, walking, attempt.signal));

@@ -1,5 +1,6 @@
 // The verdict: what one step says of its item, in one of four words. A task's step adds the ending
 // to record; the queue gets the word alone. Deliveries have words of their own (DeliveryVerdict).
+import { systemClock } from "../core/clock.ts";
 
 /**
  * `complete`: over. `fail`: over, and its job counts as failed. `retry`: call again after
@@ -28,6 +29,11 @@ export function retry<Ending>(afterMs: number, ending: Ending): Verdict<Ending> 
 /** Call again at this instant. */
 export function snooze(untilMs: number): Verdict<never> {
   return { verdict: "snooze", untilMs };
+}
+
+/** Call again after so long. `clockAheadMs`: how far this machine's clock is ahead of Redis's. */
+export function snoozeFor(durationMs: number, clockAheadMs: number): Verdict<never> {
+  return snooze(systemClock.nowMs() - clockAheadMs + durationMs);
 }
 
 /** Over, with nothing to say of it. */

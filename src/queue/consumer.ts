@@ -8,7 +8,7 @@ import { NewerVersionError } from "../core/newer-version.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { withoutSecrets } from "../core/secrets.ts";
 import type { Attempt } from "../model/task-processing.ts";
-import { done, snooze, type Verdict } from "../model/verdict.ts";
+import { done, snoozeFor, type Verdict } from "../model/verdict.ts";
 import { type Consumer, type ConsumerBase, createBaseConsumer, type JobContext } from "./worker.ts";
 
 /** What a consumer needs. */
@@ -54,7 +54,7 @@ export function createConsumer(given: ConsumerOptions): Consumer {
   const options = { ...given, log };
   const { queue, concurrency, endAbandoned } = options;
   const process = async (job: Job<unknown>, { token, signal, isStopping }: JobContext) => {
-    if (isStopping) return applyVerdict(snoozeFor(0, options), job, { token, options });
+    if (isStopping) return applyVerdict(snoozeFor(0, options.clockAheadMs()), job, { token, options });
     const isDoomed = job.stalledCounter > crashesMax;
     const working = isDoomed ? giveUp(job, options) : options.process(job.data, toAttempt(job, signal));
     const verdict = await working.catch((error: unknown) => onFailure(error, job.id, options));
@@ -95,7 +95,7 @@ async function giveUp(job: Job<unknown>, options: ConsumerOptions): Promise<Verd
     return false;
   };
   const hasEnded = await endAbandoned(job.data, `${job.stalledCounter} workers crashed on it`).catch(again);
-  return hasEnded ? done : snoozeFor(abandonedAgainMs, options);
+  return hasEnded ? done : snoozeFor(abandonedAgainMs, options.clockAheadMs());
 }
 
 /**
@@ -113,17 +113,12 @@ function onFailure(error: unknown, taskId: string | undefined, options: Consumer
   const { log } = options;
   if (error instanceof NewerVersionError) {
     log.warn("task.newer-version", { message: error.message });
-    return snoozeFor(newerAgainMs, options);
+    return snoozeFor(newerAgainMs, options.clockAheadMs());
   }
   if (!isRedisOutage(error)) log.error("bug.caught", { taskId, stack: withoutSecrets(stackOf(error)) });
   const plain = new Error(withoutSecrets(errorText(error)));
   if (error instanceof Error) plain.stack = withoutSecrets(error.stack ?? "");
   throw plain;
-}
-
-/** Snoozes until so long from now, by Redis's clock. */
-function snoozeFor(durationMs: number, { clockAheadMs }: ConsumerOptions): Verdict {
-  return snooze(systemClock.nowMs() - clockAheadMs() + durationMs);
 }
 
 interface Application {

@@ -5,7 +5,7 @@
 //                                                                        └▶ complete ─▶ finish.ts: the one outcome
 import { randomUUID } from "node:crypto";
 import { type Policy, targetsOf } from "../config/policy-set.ts";
-import { backoffMs, systemClock } from "../core/clock.ts";
+import { backoffMs } from "../core/clock.ts";
 import { stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
@@ -13,7 +13,7 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { activationId, isFromMasks, type Task } from "../model/task.ts";
 import type { Attempt, ProcessTask } from "../model/task-processing.ts";
-import { complete, done, fail, retry, snooze, type Verdict } from "../model/verdict.ts";
+import { complete, done, fail, retry, snooze, snoozeFor, type Verdict } from "../model/verdict.ts";
 import type { RecordResult } from "../store/history.ts";
 import type { KeptWrites } from "../store/kept-writes.ts";
 import { stepActivate } from "./activate.ts";
@@ -82,7 +82,7 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
       if (!isRedisOutage(error)) return await endFaulty(task, error, work);
       deps.log.warn("task.redis-out-of-reach", { taskId: task.id });
       // Redis cannot be asked for its time now.
-      return snooze(systemClock.nowMs() - deps.clockAheadMs() + redisSnoozeMs);
+      return snoozeFor(redisSnoozeMs, deps.clockAheadMs());
     }
   };
 }
