@@ -147,9 +147,9 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const sinks = new RunningSinks({ ...options, store, connections, mayBeForeign: () => guard.mayBeForeign });
   const { enqueueNotices = sinks.enqueue } = options;
   if (options.roles.includes("worker")) {
-    const create = createConsumers({ ...shared, ...options, limits, deps, enqueueNotices, set: () => current.set });
+    const consumers = createConsumers({ ...shared, ...options, limits, deps, enqueueNotices, set: () => current.set });
     const memory = watch && new ConsumedServices(store);
-    services.consume({ createConsumers: create, queues: producer, memory });
+    services.consume({ ...consumers, queues: producer, memory });
   }
   const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: watch?.path, awayForMs, log });
   const scheduler = options.roles.includes("scheduler")

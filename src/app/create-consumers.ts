@@ -1,6 +1,6 @@
 // What a worker does with a queue's jobs: it processes tasks and walks feeds. Built by app.ts.
 //
-//   queues ─▶ consumers ─▶ process task ─▶ recorder ─▶ history (and in the same step: chains, notify events), log, quarantine
+//   queues ─▶ consumers ─▶ process task ─▶ recorder ─▶ history (and in the same step: chains, notify events), log, quarantine, deleted sync jobs
 //                 └──────▶ walk feed ─▶ FeedStore, wakes the runs whose end it saw
 
 import type { PolicySet } from "../config/policy-set.ts";
@@ -38,7 +38,7 @@ import type { RedisGuard } from "./redis-guard.ts";
 import type { Consuming } from "./running-services.ts";
 
 /** What the consumers need. */
-export interface ServiceConsumersOptions {
+export interface ConsumersOptions {
   readonly connections: WorkerConnections;
   readonly log: EventLog;
   readonly takeOverAfterMs: number;
@@ -60,8 +60,11 @@ const pollConcurrency = 8;
 const foreignPauseMs = 5_000;
 const noticesAtOnce = 500;
 
-/** Makes the consumers of one service: one queue for actions, one for polls. */
-export function createConsumers(options: ServiceConsumersOptions): Consuming["createConsumers"] {
+/**
+ * Returns what makes the consumers of a service: one queue for actions, one for polls. All services
+ * share the recorder.
+ */
+export function createConsumers(options: ConsumersOptions): Pick<Consuming, "createConsumers" | "ended"> {
   const {
     connections,
     log,
@@ -84,10 +87,11 @@ export function createConsumers(options: ServiceConsumersOptions): Consuming["cr
     newestSinceMs: () => readNewestSinceMs(store, options.set().contentHash),
     startsWait: async (service: string) => (await producer.backlog(service, "actions")).waiting > 0,
   };
-  const count = createQuarantineCounter(new Quarantines(store), (name) => deps.policy(name)?.quarantine, log);
+  const quarantineOf = (name: string) => deps.policy(name)?.quarantine;
+  const countForQuarantine = createQuarantineCounter(new Quarantines(store), quarantineOf, log);
   const noteDeletion = createDeletionNoter(new DeletedSyncJobs(store));
   const onPublished = async (outcome: Outcome) => {
-    await count(outcome);
+    await countForQuarantine(outcome);
     await noteDeletion(outcome);
   };
   const isNotifiedPolicy = (name: string) => isNotified(deps.policy(name));
@@ -115,22 +119,23 @@ export function createConsumers(options: ServiceConsumersOptions): Consuming["cr
     inWork.add(working);
     return working.finally(() => inWork.delete(working));
   };
+  // False: not possible yet (queue/consumer.ts). A walk has no outcome to record.
   const endJob = async (data: unknown, why: string) =>
     !guard.mayBeForeign && (isFeedWalk(data) || endAbandoned(parseTask(data), deps, { recorder, why }));
   const { clockAheadMs } = deps;
   const common = { connections, takeOverAfterMs, drainMs, clockAheadMs, log, process, endAbandoned: endJob };
-  return ({ name, concurrency }) => {
-    const actions = createConsumer({ ...common, queue: queueName(name, "actions"), concurrency });
-    const polls = createConsumer({ ...common, queue: queueName(name, "polls"), concurrency: pollConcurrency });
-    return {
-      ...together(`consumers of ${name}`, [actions, polls]),
-      resize: (settings) => actions.resize(settings.concurrency),
-      ended: () => Promise.allSettled(inWork),
-    };
+  return {
+    createConsumers: ({ name, concurrency }) => {
+      const actions = createConsumer({ ...common, queue: queueName(name, "actions"), concurrency });
+      const polls = createConsumer({ ...common, queue: queueName(name, "polls"), concurrency: pollConcurrency });
+      const both = together(`consumers of ${name}`, [actions, polls]);
+      return { ...both, resize: (settings) => actions.resize(settings.concurrency) };
+    },
+    ended: () => Promise.allSettled(inWork),
   };
 }
 
-function createItemAnnouncer({ set, enqueueNotices }: ServiceConsumersOptions): ItemAnnouncer {
+function createItemAnnouncer({ set, enqueueNotices }: ConsumersOptions): ItemAnnouncer {
   const wanting = ({ list }: Feed) => [...set().sinks.values()].filter(({ items }) => items?.includes(list) === true);
   return {
     wants: (feed) => wanting(feed).length > 0,

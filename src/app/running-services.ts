@@ -29,8 +29,6 @@ import { type ScriptedAcquire, ServiceLimiter } from "../store/service-limiter.t
 export interface ServiceConsumers extends Component {
   /** Applies changed limits; running tasks go on. */
   resize(settings: ServiceSettings): void;
-  /** Waits for the steps that go on after `stop`, since the drain was too short for them. */
-  ended(): Promise<unknown>;
 }
 
 /** What the running services need. */
@@ -48,6 +46,8 @@ export interface RunningServicesOptions {
 /** What a worker adds. */
 export interface Consuming {
   readonly createConsumers: (settings: Pick<ServiceSettings, "name" | "concurrency">) => ServiceConsumers;
+  /** Waits for the steps that go on after a `stop`, since the drain was too short for them. */
+  readonly ended: () => Promise<unknown>;
   readonly queues: Pick<Producer, "pending" | "tidy">;
   /** To find what others have left; undefined in a stand-in, whose own files may lack services. */
   readonly memory?: Pick<ConsumedServices, "note" | "forget" | "ended" | "forgetEnded"> | undefined;
@@ -120,8 +120,8 @@ export class RunningServices implements Component {
     for (const client of this.#oldClients) client.close();
     for (const { client } of running) client?.close();
     // Redis is closed next: a step that was cut off here still notes that its answer is lost.
-    const ended = Promise.all(running.map(({ consumers }) => consumers?.ended()));
-    await withDeadline(ended, noteWithinMs, () => new Error("busy")).catch(() => {});
+    if (this.#consuming !== undefined)
+      await withDeadline(this.#consuming.ended(), noteWithinMs, () => new Error("busy")).catch(() => {});
     for (const result of stopped) if (result.status === "rejected") throw result.reason;
   }
 

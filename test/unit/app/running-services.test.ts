@@ -13,7 +13,6 @@ function startStep() {
     start: async () => {},
     stop: async () => {},
     resize: () => {},
-    ended: () => step.promise,
   };
   const close = vi.fn();
   const services = new RunningServices({
@@ -23,7 +22,8 @@ function startStep() {
     log: silentLog,
     retireAfterMs: 0,
   });
-  services.consume({ createConsumers: () => consumers, queues: { pending: async () => 0, tidy: async () => 0 } });
+  const queues = { pending: async () => 0, tidy: async () => 0 };
+  services.consume({ createConsumers: () => consumers, ended: () => step.promise, queues });
   return { services, close, note: step.resolve };
 }
 
@@ -81,9 +81,10 @@ it("a stop lets a changed service's old client end the steps in work", async () 
     log: silentLog,
     retireAfterMs: 0,
   });
-  const consumers = { name: "consumers", start: async () => {}, resize: () => {}, ended: async () => {} };
+  const consumers = { name: "consumers", start: async () => {}, resize: () => {} };
   services.consume({
     createConsumers: () => ({ ...consumers, stop: () => drained.promise }),
+    ended: async () => {},
     queues: { pending: async () => 0, tidy: async () => 0 },
   });
   services.adopt(new Map([["main", settings(2)]]));
