@@ -115,7 +115,7 @@ export async function resume(
   const released = subject.scope === "policy" ? await quarantines.release(subject.name, by.actor) : undefined;
   const ended = [...(await pauses.end(subject, by.actor)), ...(released === undefined ? [] : [released])];
   const nowMs = await redisTimeMs(store);
-  const all = [...(await pauses.all()), ...(await quarantines.all())];
+  const all = await readPauses(store);
   const stillPaused = all.filter((one) => isInForce(one, nowMs));
   const resumed = (wish?.policies ?? []).filter(
     (policy) => isAbout(subject, policy) && !stillPaused.some((one) => isAbout(one, policy)),

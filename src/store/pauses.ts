@@ -5,7 +5,8 @@
 //   well ──a slot fails──▶ counting ──N in a row──▶ quarantined ──time is up──▶ on trial
 //    ▲───── a success ───────────────────┴──────────────────┴───────────────────────┘
 //
-// A person may end a quarantine, too. On trial, one more failure quarantines the policy again.
+// A person may end a quarantine, too, and the scheduler, when the file has no rule for it any more.
+// On trial, one more failure quarantines the policy again.
 import * as z from "zod";
 import { type Pause, type PauseSubject, parsePause, subjectKey } from "../model/pause.ts";
 import { policyStateKey } from "./policy-states.ts";
@@ -23,11 +24,9 @@ import {
 
 /** The most pauses in force at once. */
 export const pausesMax = 1_000;
-/**
- * Ended pauses kept, about 250 bytes each, and for how long: the longest catch-up window. As long
- * are quarantines of removed policies.
- */
+/** Ended pauses kept, about 250 bytes each. */
 const endedMax = 200;
+/** How long they, and quarantines of removed policies, are kept: the longest catch-up window. */
 const endedRetentionMs = 31 * 86_400_000;
 
 const changeScript = createScript("change-pause", (answer) => {
@@ -43,7 +42,10 @@ export class Pauses {
     this.#store = store;
   }
 
-  /** Returns the pauses in force, and the newest 200 that ended in the last 31 days. */
+  /**
+   * Returns the pauses in force, and ended ones: each change of a pause drops those beyond the
+   * newest 200 or older than 31 days.
+   */
   async all(): Promise<Pause[]> {
     const texts = await this.#store.redis.hvals(this.#store.key("pauses"));
     return texts.map((text) => parsePause(JSON.parse(text)));
@@ -84,9 +86,9 @@ export interface CountedEnding {
   readonly note: string;
 }
 
+/** What is read here of an entry; lua/quarantine/count.lua writes more. */
 const entrySchema = z.object({
   v: z.literal(1),
-  failures: z.int(),
   /** The newest slot that failed. */
   badMs: z.int().default(0),
   sinceMs: z.int().nullable(),
