@@ -1,9 +1,10 @@
 // Parses the text of a policy file into a YAML document, or problems. Deep nesting is refused
 // before yaml composes it: its composer would end the whole process (a failed RegExp allocation,
-// not an exception). Its lexer and parser survive such a text: their stack is on the heap. Also
-// reads YAML that is no policy file, for `syncline import`.
+// not an exception). Its lexer and parser survive such a text: their stack is on the heap.
+// `parseDocuments` reads YAML that is no policy file, for `syncline import`, without these limits.
 import { Composer, CST, type Document, Lexer, Parser, parseAllDocuments, type YAMLError } from "yaml";
 import { errorText } from "../../core/errors.ts";
+import { cutText } from "../../core/plain-text.ts";
 import type { Problem } from "../problem.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
 import type { SourceText } from "./source-text.ts";
@@ -79,7 +80,7 @@ function findUnclosed(source: SourceText): Problem | undefined {
       if (last !== undefined && (last.sign === "[") !== (lexeme === "]")) break;
       open.pop();
     }
-    // The lexer's own marks are no text.
+    // The lexer's own marks are no text: doc-mode, and the \u001f before a scalar.
     if (type !== "doc-mode" && type !== "scalar") at += lexeme.length;
   }
   const last = open.at(-1);
@@ -99,6 +100,7 @@ function findMisplaced(source: SourceText, line: number): Problem | undefined {
     const [before, own, after] = [index - 1, index, index + 1].map((one) => indentOf(lines[one]));
     // A line that ends with its key opens a block, which may be indented by any number.
     if (before === undefined || own === undefined || own === before || /:\s*$/.test(lines[index - 1] ?? "")) continue;
+    // A smaller indent ends a block, unless the next line goes on at the old one.
     if (own < before && after !== before) continue;
     const start = lines.slice(0, index).reduce((sum, { length }) => sum + length + 1, 0);
     const message = `indented by ${own}, its neighbours by ${before}`;
@@ -139,7 +141,7 @@ function toProblem(source: SourceText, code: string, message: string, position: 
   const lineStart = source.text.lastIndexOf("\n", Math.max(0, position[0] - 1)) + 1;
   // The hints see a short line only: their patterns are not made for 256 KiB of commas.
   const [line = ""] = source.text.slice(lineStart, lineStart + 300).split("\n", 1);
-  return source.problemAt(position, `YAML: ${shorten(message, 200)}`, hintOfSyntax(code, message, line));
+  return source.problemAt(position, `YAML: ${cutText(message.trim(), 200)}`, hintOfSyntax(code, message, line));
 }
 
 /** What helps against a common syntax error of `yaml` (its code and message), if that is known. */
@@ -158,15 +160,8 @@ function hintOfSyntax(code: string, message: string, line: string): string | und
 
 /** Quotes a text of this form; any other may be a secret that begins with such a sign. */
 function quoteIf(form: RegExp, lexeme: string): string {
-  return form.test(lexeme) ? `"${shorten(lexeme, 40)}"` : "this";
+  return form.test(lexeme) ? `"${cutText(lexeme.trim(), 40)}"` : "this";
 }
-
-function shorten(text: string, length: number): string {
-  const line = text.trim();
-  return line.length > length ? `${line.slice(0, length)}…` : line;
-}
-
-const aliasesMax = 100;
 
 /** The values of the documents, without empty ones; or what is wrong with the first wrong one. */
 export function parseDocuments(text: string): { readonly values: readonly unknown[] } | { readonly problem: string } {
@@ -175,11 +170,11 @@ export function parseDocuments(text: string): { readonly values: readonly unknow
     for (const document of parseAllDocuments(text, { merge: true, uniqueKeys: false, logLevel: "error" })) {
       const [error] = document.errors;
       if (error !== undefined) throw error;
-      const value: unknown = document.toJS({ maxAliasCount: aliasesMax });
+      const value: unknown = document.toJS();
       if (value !== null) values.push(value);
     }
   } catch (error) {
-    // Also the error for more aliases than the limit.
+    // Also yaml's error for more than 100 aliases.
     return { problem: errorText(error).split("\n")[0] ?? "" };
   }
   return { values };
