@@ -31,11 +31,14 @@ export function createPinger(): Pinger {
         bodyBytesMax: answerBytesMax,
         signal,
       });
-      if (result.type === "failure") {
+      const { status } = result;
+      if (result.type === "failure" && status === undefined) {
         const why = result.why ?? tlsHint(result.code);
         return why === undefined ? `no answer (${result.code})` : `no answer (${result.code}): ${why}`;
       }
-      return result.status >= 200 && result.status < 300 ? undefined : `answered with status ${result.status}`;
+      // With its status the receiver has the request, whatever becomes of the body.
+      const isGood = status !== undefined && status >= 200 && status < 300;
+      return isGood ? undefined : `answered with status ${status}`;
     },
     close: () => transport.close(),
   };
@@ -65,8 +68,7 @@ export async function reachHost(url: string, signal: AbortSignal): Promise<OutOf
       },
       signal,
     });
-    if (isConnected || result.type === "answer") return undefined;
-    return { code: result.code, hint: tlsHint(result.code) };
+    return isConnected || result.type === "answer" ? undefined : { code: result.code, hint: tlsHint(result.code) };
   } finally {
     transport.close();
   }

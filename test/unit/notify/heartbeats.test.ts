@@ -14,13 +14,13 @@ afterEach(() => {
   stops = [];
 });
 
-/** A server that answers with these statuses, one after the other, and then with 200. */
-async function serve(statuses: number[]): Promise<{ url: string; asked: string[] }> {
+/** A server that answers with these statuses, one after the other, then with 200, and this body. */
+async function serve(statuses: number[], body = "ok"): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`);
     response.writeHead(statuses.shift() ?? 200, { location: "/elsewhere" });
-    response.end("ok");
+    response.end(body);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   stops.push(() => {
@@ -73,6 +73,14 @@ describe("heartbeats", () => {
     expect(fixture.log.events).toEqual([
       { event: "heartbeat.failed", level: "warn", policy: "a", message: "answered with status 404" },
     ]);
+  });
+
+  it("count as told after a 2xx, however large its body", async () => {
+    const { url, asked } = await serve([], "x".repeat(65 * 1_024));
+    const fixture = houseOf({ a: url });
+    await fixture.heartbeats.runOnce();
+    expect([asked.length, fixture.due.size]).toEqual([1, 0]);
+    expect(fixture.log.events).toEqual([]);
   });
 
   it("never show the URL, and one that is dead keeps no other from being asked", async () => {
