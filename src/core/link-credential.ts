@@ -31,8 +31,8 @@ const ofTheList =
  */
 export function credentialIn(link: string, listPath: string | undefined): string | undefined {
   // Relative links count, too.
-  const standIn = /^not-kept:([^:]*):/.exec(link)?.[1];
-  if (standIn !== undefined) return standIn;
+  const placeholder = /^not-kept:([^:]*):/.exec(link)?.[1];
+  if (placeholder !== undefined) return placeholder;
   if (!URL.canParse(link, "https://a.invalid")) return "scheme";
   const { protocol, username, password, pathname, searchParams } = new URL(link, "https://a.invalid");
   if (!/^https?:$/.test(protocol)) return "scheme";
@@ -49,8 +49,8 @@ export function credentialIn(link: string, listPath: string | undefined): string
   });
 }
 
-/** The stand-in for a link that carries a credential: unique, and it leads nowhere. */
-export function standInFor(link: string, found: string): string {
+/** What is kept in place of a link that carries a credential: unique, and it leads nowhere. */
+export function placeholderFor(link: string, found: string): string {
   return `not-kept:${encodeURIComponent(found)}:${hashText(link, 32)}`;
 }
 

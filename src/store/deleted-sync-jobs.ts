@@ -48,6 +48,7 @@ export class DeletedSyncJobs {
     const notes = texts.flatMap((text) => {
       const value: unknown = JSON.parse(text);
       refuseNewer("note of a deleted sync job", isJsonObject(value) ? value["v"] : undefined);
+      // A broken note is left out: it only warns.
       return noteSchema.safeParse(value).data ?? [];
     });
     return notes.toSorted((a, b) => b.atMs - a.atMs);

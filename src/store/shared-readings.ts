@@ -3,7 +3,7 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import * as z from "zod";
-import { credentialIn, standInFor } from "../core/link-credential.ts";
+import { credentialIn, placeholderFor } from "../core/link-credential.ts";
 import { withoutKnownSecrets } from "../core/secrets.ts";
 import { type Feed, feedId } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
@@ -64,11 +64,11 @@ const leaveScript = createScript("reading/leave", asNothing);
 const shareScript = createScript("reading/share", asNumber);
 const aloneScript = createScript("reading/alone", asNumber);
 
-/** Replaces links that open the list by themselves. The stand-in is unique and leads nowhere. */
+/** Replaces links that open the list by themselves. The placeholder is unique and leads nowhere. */
 function withoutCredentials({ url, nextLink, items }: ReadPage, listPath: string | undefined): ReadPage {
   const kept = (link: string) => {
     const found = credentialIn(link, listPath);
-    return found === undefined ? link : standInFor(link, found);
+    return found === undefined ? link : placeholderFor(link, found);
   };
   return { url: kept(url), ...(nextLink === undefined ? {} : { nextLink: kept(nextLink) }), items };
 }
