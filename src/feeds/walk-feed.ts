@@ -103,7 +103,18 @@ export async function walkFeed(
   }
   const startedAtMs = given?.beganAtMs ?? nowMs;
   const { sampling = new ItemSampling() } = options;
-  const found = { ...options, service, mapper, before, startedAtMs, given: given?.pages, isAwaited, sampling, signal };
+  const found = {
+    ...options,
+    service,
+    mapper,
+    before,
+    startedAtMs,
+    given: given?.pages,
+    isAwaited,
+    sampling,
+    news: { fresh: 0 },
+    signal,
+  };
   const history = await historyOf(feed, found, nowMs);
   if (history === undefined) return snooze(nowMs + pace.fastestMs);
   const walk = { ...found, before: history };
@@ -141,10 +152,13 @@ async function endBrokenWalk(
   walk: WalkContext,
   { error, nowMs }: { readonly error: unknown; readonly nowMs: number },
 ): Promise<Verdict> {
-  const { feeds, before, pace, signal, log } = walk;
+  const { feeds, before, news, pace, signal, log } = walk;
   const failure = error instanceof LinkExpired ? error.cause : error;
   if (!(failure instanceof ServiceError)) throw error;
   await announceNew(feed, before, walk);
+  // The next walk counts none of them again.
+  const { fresh } = news;
+  if (fresh > 0) log.info("feed.walked", { ...feed, fresh, first: before.walks === 0, how: "broken-off" });
   const { kind, deniedBy, retryAfterMs = 0 } = failure;
   const message = firstLine(failure);
   if (kind !== "throttled" && kind !== "cancelled" && !signal.aborted) {
@@ -168,6 +182,8 @@ function isDown(deniedBy: DeniedBy | undefined): boolean {
 
 interface WalkContext extends Omit<WalkDependencies, "service" | "itemMapper"> {
   readonly sampling: ItemSampling;
+  /** How many new items it has found so far. */
+  readonly news: { fresh: number };
   readonly service: SyncService;
   readonly mapper: ItemMapper;
   readonly before: FeedStatus;
@@ -211,12 +227,12 @@ function itemLog(feed: Feed, { sampling, startedAtMs: nowMs, log }: WalkContext)
 }
 
 async function readList(feed: Feed, walk: WalkContext): Promise<void> {
-  const { mapper, before, startedAtMs, feeds, log } = walk;
+  const { mapper, before, startedAtMs, feeds, news, log } = walk;
   const isFirst = before.walks === 0;
   const logItem = itemLog(feed, walk);
   const unpublished = await unpublishedItems(feed, before, feeds);
   unpublished.forEach(logItem);
-  let fresh = unpublished.length;
+  news.fresh = unpublished.length;
   const totals = beginTotals(feed.list);
   const failedBefore = mapper.failures();
   const takeIn = async (page: FeedPage, checkpoint?: ListKnowledge) => {
@@ -224,7 +240,7 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
     const novelties = await feeds.takeIn(feed, before, { ...page, knowledge: checkpoint && toText(checkpoint) });
     if (novelties !== undefined) totals?.add(items);
     const found = items.filter((_, index) => novelties?.[index] === "new");
-    fresh += found.length;
+    news.fresh += found.length;
     // Items of the first walk were there already: not new.
     if (!isFirst) found.forEach(logItem);
     return novelties;
@@ -253,7 +269,7 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   const whole = kind === "whole";
   // A walk that continued another one has not seen the pages before.
   const sawAll = whole && (known.underway === null || known.underway.next === null);
-  const expected = known.items + fresh - unpublished.length;
+  const expected = known.items + news.fresh - unpublished.length;
   const isSeenAgain = (counts: Counts) => readAgain(feed, walk, { takeIn, counts });
   const { counted, uncounted } =
     sawAll && totals !== undefined ? await countOf(totals, { list, expected, isSeenAgain }) : {};
@@ -265,11 +281,11 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   const count = report.known.items;
   const isGiven = walk.given !== undefined;
   await feeds.endWalk(feed, { startedAtMs, sinceMs, count, whole, because, isGiven, totals: counted });
-  if (fresh > 0) log.info("feed.walked", { ...feed, count, fresh, first: isFirst, how: kind });
+  if (news.fresh > 0) log.info("feed.walked", { ...feed, count, fresh: news.fresh, first: isFirst, how: kind });
   const kept = { ...report, known: withoutCredentials(report.known, listPath) };
   logOrder(feed, known, { report: kept, log });
   logCost(feed, before, { report: kept, log });
-  logFailures(feed, walk, { before: failedBefore, isNews: fresh > 0 });
+  logFailures(feed, walk, { before: failedBefore, isNews: news.fresh > 0 });
 }
 
 /** Whether a run needs the whole list, and no whole walk has begun since. */

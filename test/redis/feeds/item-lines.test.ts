@@ -140,7 +140,8 @@ it.each(["throttled", "server"] as const)(
     await read(3);
     await read(4);
     expect(lines()).toEqual([3, 4]);
-    expect(fresh()).toEqual([2, 1]);
+    expect(fresh()).toEqual([2, 1, 1]);
+    expect(log.named("feed.walked").map(({ how }) => how)).toEqual(["whole", "broken-off", "whole"]);
   },
 );
 
