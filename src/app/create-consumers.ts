@@ -7,7 +7,7 @@ import type { PolicySet } from "../config/policy-set.ts";
 import type { OutcomeLimits } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { together } from "../core/component.ts";
-import type { EventLog } from "../core/event-log.ts";
+import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { defaultPace, type FeedPace } from "../feeds/pace.ts";
 import { type ItemAnnouncer, ItemSampling } from "../feeds/publish-items.ts";
 import { walkFeed } from "../feeds/walk-feed.ts";
@@ -86,6 +86,7 @@ export function createConsumers(options: ConsumersOptions): Pick<Consuming, "cre
     readings: deps.sharedReadings,
     newestSinceMs: () => readNewestSinceMs(store, options.set().contentHash),
     startsWait: async (service: string) => (await producer.backlog(service, "actions")).waiting > 0,
+    limitedLog: createRateLimitedLog(log, systemClock, "feed"),
   };
   const quarantineOf = (name: string) => deps.policy(name)?.quarantine;
   const countForQuarantine = createQuarantineCounter(new Quarantines(store), quarantineOf, log);
@@ -94,9 +95,8 @@ export function createConsumers(options: ConsumersOptions): Pick<Consuming, "cre
     await countForQuarantine(outcome);
     await noteDeletion(outcome);
   };
-  const isNotifiedPolicy = (name: string) => isNotified(deps.policy(name));
   const timezoneOf = (name: string) => deps.policy(name)?.timezone;
-  const history = new History(store, { isNotified: isNotifiedPolicy, timezoneOf, limits });
+  const history = new History(store, { isNotified: (name) => isNotified(deps.policy(name)), timezoneOf, limits });
   const recent = new RecentOutcomes(history, { clock: systemClock, log });
   guard.whenAnotherRedis((lastSeenMs) => recent.restore(lastSeenMs));
   const recorder = createRecorder(history, log, onPublished, recent);

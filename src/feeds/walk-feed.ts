@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";
 import type { Denial, DeniedBy } from "../core/limiter.ts";
-import type { Feed, FeedWalk, ItemFacts } from "../model/feed.ts";
+import { type Feed, type FeedWalk, feedId, type ItemFacts } from "../model/feed.ts";
 import { done, snooze, type Verdict } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
@@ -62,6 +62,8 @@ export interface WalkDependencies {
   readonly newestSinceMs?: () => Promise<number>;
   /** Whether starts wait for the limiter of the service; default: never. */
   readonly startsWait?: (service: string) => Promise<boolean>;
+  /** Warns of each `feed` once a minute; default: each time. */
+  readonly limitedLog?: EventLog;
   readonly log: EventLog;
 }
 
@@ -116,7 +118,10 @@ export async function walkFeed(
     signal,
   };
   const history = await historyOf(feed, found, nowMs);
-  if (history === undefined) return snooze(nowMs + pace.fastestMs);
+  if (history === undefined) {
+    (options.limitedLog ?? options.log).warn("feed.left-to-newer", { ...feed, feed: feedId(feed) });
+    return snooze(nowMs + pace.fastestMs);
+  }
   const walk = { ...found, before: history };
   try {
     await readList(feed, walk);

@@ -2,6 +2,8 @@
 // list counts as new. On a real feed book.
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import type { ItemMapping } from "../../../src/config/policy-set.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { createRateLimitedLog, type EventLog } from "../../../src/core/event-log.ts";
 import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { type Feed, feedId } from "../../../src/model/feed.ts";
@@ -20,6 +22,7 @@ const book = new FeedStore(store);
 let server: ListServer;
 let service: SyncService;
 let log: TestLog;
+let limitedLog: EventLog;
 
 beforeAll(async () => {
   server = await startListServer({});
@@ -27,6 +30,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   log = new TestLog();
+  limitedLog = createRateLimitedLog(log, systemClock, "feed");
 });
 afterAll(async () => {
   await service.close();
@@ -54,6 +58,7 @@ async function walk(feed: Feed, count: number, mapping: ItemMapping = byId, newe
       itemMapper: () => createItemMapper("activities", mapping),
       newestSinceMs: async () => newestSinceMs,
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
+      limitedLog,
       log,
     },
     new AbortController().signal,
@@ -102,7 +107,9 @@ it("is left to replicas with newer policies while its mapping is not theirs", as
   const feed = feedOf("rolled");
   await walk(feed, 3, byKey);
   await walk(feed, 4, byId, Number.POSITIVE_INFINITY);
+  await walk(feed, 4, byId, Number.POSITIVE_INFINITY);
   expect(begun()).toEqual([]);
+  expect(log.named("feed.left-to-newer")).toMatchObject([{ repository: "rolled", feed: feedId(feed), level: "warn" }]);
   await walk(feed, 5, byKey);
   expect(found()).toEqual(["k4", "k5"]);
 });
@@ -112,6 +119,11 @@ it("is left to them, too, while their mapping gives the same items other facts",
   const corrected = { ...byId, label: "item.key" };
   await walk(feed, 3, corrected);
   await walk(feed, 4, byId, Number.POSITIVE_INFINITY);
+  const other = feedOf("corrected-too");
+  await walk(other, 3, corrected);
+  await walk(other, 4, byId, Number.POSITIVE_INFINITY);
+  const left = log.named("feed.left-to-newer").map(({ repository }) => repository);
+  expect(left).toEqual(["corrected", "corrected-too"]);
   const labels = async () => (await book.discoveredSince(feed, 0)).map(({ label }) => label);
   expect(await labels()).toEqual(["k1", "k2", "k3"]);
   await walk(feed, 5, corrected);
