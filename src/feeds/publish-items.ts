@@ -122,6 +122,9 @@ export function logFailures(
   log.warn("feed.mapping-failing", { ...feed, failures: count - before.count, item, last });
 }
 
+/** How many changes of a list are told at once. */
+const changesMax = 20;
+
 /** Logs once when the service sends other fields: a mapping may not mean the same any more. */
 export async function watchShape(
   feed: Feed,
@@ -135,7 +138,9 @@ export async function watchShape(
   if (items.length === 0) return;
   const { changes, shape } = compareShapes(readShape(before.shape), shapeOf(items), items.length);
   const text = JSON.stringify(shape);
-  const told = changes.slice(0, 20).join("; ");
+  const shown = changes.slice(0, changesMax);
+  const more = changes.length > shown.length ? [`and ${changes.length - shown.length} more`] : [];
+  const told = [...shown, ...more].join("; ");
   if (text !== before.shape) await feeds.keepShape(feed, text, told);
   if (told !== "") log.warn("feed.shape-changed", { ...feed, changes: told });
 }
