@@ -59,7 +59,7 @@ export const costlyReasons: Readonly<Partial<Record<WholeReason, string>>> = {
   "no-order": "new items may stand anywhere in it",
   "order-lost": "a new item stood at the end that does not grow",
   "links-not-kept": "its links carry a credential, so Syncline stores none to resume from",
-  "link-expired": "the service does not know the link of its last page any more",
+  "link-expired": "the service does not know a link of its pages any more",
   "last-page-unknown": "no page with an item was known to resume from",
   "last-page-moved": "its last page does not begin with a known item",
   "open-item-moved": "the first item that was not finished has left its page",

@@ -61,7 +61,7 @@ const cheapWalks = { tail: walkTail, head: walkHead, ends: walkEnds } as const;
 export async function walkList(known: ListKnowledge, tools: WalkTools): Promise<WalkReport> {
   const choice = chooseWalk(known, tools.nowMs, tools.limits);
   const begun = known.underway ?? freshWalk(tools.nowMs, await tools.seq());
-  if (choice.kind === "whole") return { ...(await finishWhole(known, begun, tools)), because: choice.because };
+  if (choice.kind === "whole") return { because: choice.because, ...(await finishWhole(known, begun, tools)) };
   const { kind } = choice;
   // Saved before a walk from the front: if it breaks off, the next walk reads the whole list.
   const noteWholeDue = () => tools.save({ ...known, underway: { ...begun, restarts: 1 } });
@@ -99,9 +99,12 @@ function openOf({ openFrom, openFirst, openToEnd, openToFront }: Omit<PagesSeen,
   return { openFrom, openFirst, openToEnd, openToFront };
 }
 
+/** `isExpired`: it began anew since a link of it had expired. */
+type FinishedWalk = UnderwayWalk & { readonly isExpired: boolean };
+
 async function finishWhole(before: ListKnowledge, begun: UnderwayWalk, tools: WalkTools): Promise<WalkReport> {
   const walk = await walkWhole(before, begun, tools);
-  const { startedAtMs, pages, items, lastPage, trail } = walk;
+  const { startedAtMs, pages, items, lastPage, trail, isExpired } = walk;
   const read = { ...before, wholeAtMs: startedAtMs, pages, items, lastPage, ...openOf(walk), underway: null };
   const missed = whatWasMissed(before, trail);
   const known = missed === undefined ? learn(read, trail, tools.nowMs, tools.limits) : giveUp(read, tools.nowMs);
@@ -109,7 +112,9 @@ async function finishWhole(before: ListKnowledge, begun: UnderwayWalk, tools: Wa
   // Pages before the one that the walk continued from may have changed since. A poll's pages, which
   // can end it, may be older than its own.
   const sinceMs = begun.next === null ? tools.nowMs : Math.min(begun.startedAtMs, tools.nowMs);
-  return { kind: "whole", known, sinceMs, ...(missed === undefined ? {} : { demoted: missed }) };
+  // Where a poll's pages lack the saved one, the service did not forget it.
+  const expired = isExpired && tools.limits.whole !== "polled" ? { because: "link-expired" as const } : {};
+  return { kind: "whole", known, sinceMs, ...expired, ...(missed === undefined ? {} : { demoted: missed }) };
 }
 
 /** Why a whole walk disproves the order in use. */
@@ -243,18 +248,20 @@ function countNew(novelties: readonly Novelty[]): number {
  * moved its items, the walk restarts.
  * @throws LinkExpired when its links expired too often; the next walk restarts.
  */
-async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, tools: WalkTools): Promise<UnderwayWalk> {
+async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, tools: WalkTools): Promise<FinishedWalk> {
   let walk = begun;
+  let isExpired = false;
   for (;;) {
     try {
       const finished = await readOn(known, walk, tools);
-      if (finished !== undefined) return finished;
+      if (finished !== undefined) return { ...finished, isExpired };
     } catch (error) {
       if (!(error instanceof LinkExpired)) throw error;
       if (walk.restarts >= restartsMax) {
         await tools.save({ ...known, underway: freshWalk(tools.nowMs, walk.sinceSeq, 1) });
         throw error;
       }
+      isExpired = true;
     }
     walk = freshWalk(walk.startedAtMs, walk.sinceSeq, walk.restarts + 1);
     await tools.save({ ...known, underway: walk });

@@ -120,7 +120,7 @@ describe("a walk that a throttling service stopped at a page", () => {
     const url = "http://service.test/odata/synchronizationactivities";
     await walkAt(12_000, { beganAtMs: 5_000, pages: [{ url, items: [{ id: 1 }, { id: 2 }] }] });
     isThrottled = false;
-    expect(ended).toMatchObject([{ sinceMs: 5_000, whole: true }]);
+    expect(ended).toMatchObject([{ sinceMs: 5_000, whole: true, because: "resumed" }]);
   });
 });
 

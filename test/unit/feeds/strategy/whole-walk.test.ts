@@ -153,6 +153,17 @@ describe("the report of a walk", () => {
     });
   });
 
+  it("says that it began anew where a link expired on the way", async () => {
+    const list = modelList();
+    list.onStep = () => {
+      if (list.requests !== 3) return;
+      list.onStep = () => {};
+      list.expireLinks();
+    };
+    expect(await walk(list)).toMatchObject({ kind: "whole", because: "link-expired", known: { pages: 5, items: 50 } });
+    expect(list.requests).toBe(3 + 5);
+  });
+
   it("says nothing of the kind while the order holds", async () => {
     const list = await tailed();
     list.insert(1, list.items.length);
