@@ -1,7 +1,12 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { MeteredFeedStore } from "../../../src/app/metered-feed-store.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import { type Feed, feedId } from "../../../src/model/feed.ts";
+import { Metrics } from "../../../src/ops/metrics.ts";
 import { type FeedPage, FeedStore } from "../../../src/store/feed-store.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
+import { parseMetrics, sumOf } from "../../support/metrics-text.ts";
 import { storeForTest } from "../../support/redis.ts";
 
 const store = await storeForTest();
@@ -191,5 +196,41 @@ describe("the feed book", () => {
     await book.addWaiter(one, "over", { nowMs: 0, untilMs: 2_000 });
     expect(await book.waiting(one, 1_500)).toBe(0);
     expect((await book.status(one)).wantedAtMs).toBeUndefined();
+  });
+});
+
+describe("the feed book of a process with metrics", () => {
+  const read = async (metrics: Metrics, name: string, labels: Record<string, string>) =>
+    sumOf(parseMetrics((await metrics.scrape()).text), name, labels) ?? 0;
+
+  it("tells durations by Redis's clock, whatever the machine's says", async () => {
+    const metrics = new Metrics();
+    const metered = new MeteredFeedStore(store, metrics);
+    const nowMs = await redisTimeMs(store);
+    const clock = vi.spyOn(systemClock, "nowMs").mockReturnValue(nowMs + 3_600_000);
+    onTestFinished(() => clock.mockRestore());
+    for (const agoMs of [2_000, 1_000])
+      await metered.endWalk(feed("metered"), { startedAtMs: nowMs - agoMs, count: 0, whole: true, because: "audit" });
+    for (const [name, leastSeconds] of [
+      ["syncline_feed_walk_duration_seconds_sum", 3],
+      ["syncline_feed_lag_seconds_sum", 2],
+    ] as const) {
+      const seconds = await read(metrics, name, { list: "activities" });
+      expect(seconds).toBeGreaterThanOrEqual(leastSeconds);
+      expect(seconds).toBeLessThan(3_600);
+    }
+  });
+
+  it("counts a failed walk when it is noted, so not twice", async () => {
+    const metrics = new Metrics();
+    const key = () => {
+      throw new Error("gone");
+    };
+    const fail = (metered: FeedStore) => metered.failWalk(feed("failed"), "server: 500", { beganAtMs: 1, waitMs: 1 });
+    const failures = () => read(metrics, "syncline_feed_walks_total", { outcome: "failed" });
+    await expect(fail(new MeteredFeedStore({ ...store, key }, metrics))).rejects.toThrow("gone");
+    expect(await failures()).toBe(0);
+    await fail(new MeteredFeedStore(store, metrics));
+    expect(await failures()).toBe(1);
   });
 });
