@@ -11,7 +11,7 @@ export type Novelty = "new" | "again" | "known";
 
 const base64 = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"];
 /** The names of all buckets: two characters of base64url. */
-const buckets = base64.flatMap((first) => base64.map((second) => first + second));
+const bucketNames = base64.flatMap((first) => base64.map((second) => first + second));
 const digestLength = 10;
 /** Items of one call; larger pages are cut into batches. */
 const batchMax = 1_000;
@@ -36,7 +36,7 @@ export interface KnownPlace {
 
 /**
  * How to take a page in. `mustKnowFirst`: only if its first item is known. `knowledge`: what is
- * learned of the list, kept in the same step.
+ * learned of the list, kept in the same step; not for a page without items.
  */
 export interface TakeIn {
   readonly sinceSeq: number;
@@ -57,9 +57,9 @@ export async function takeInItems(
   const novelties: Novelty[] = [];
   for (const batch of batchesOf(items, batchMax)) {
     const mustKnowFirst = how.mustKnowFirst && novelties.length === 0 ? 1 : 0;
-    const { buckets, keys, args } = toArguments(batch, place);
+    const { bucketCount, keys, args } = toArguments(batch, place);
     const knowledge = novelties.length + batch.length === items.length ? how.knowledge : "";
-    const limits = [how.factsMax, how.sinceSeq, mustKnowFirst, how.keepForMs, knowledge, buckets];
+    const limits = [how.factsMax, how.sinceSeq, mustKnowFirst, how.keepForMs, knowledge, bucketCount];
     const taken = await takeInScript(store, [...place.keys, ...keys], [...limits, ...args]);
     if (taken === undefined) return undefined;
     novelties.push(...taken);
@@ -69,15 +69,17 @@ export async function takeInItems(
 
 /** Drops a generation. */
 export async function dropGeneration({ redis }: Store, place: KnownPlace, generation: number): Promise<void> {
-  for (const some of batchesOf(buckets, 256)) await redis.unlink(...some.map((name) => place.bucket(generation, name)));
+  for (const some of batchesOf(bucketNames, 256))
+    await redis.unlink(...some.map((name) => place.bucket(generation, name)));
 }
 
 /**
- * All of them texts: a buffer makes the client write each argument by itself. Ids that differ in
- * their last character share a bucket: a page of numbers needs ten, not 100.
+ * The keys and arguments of one call, all of them texts: ioredis writes each buffer by itself. Ids
+ * that differ in their last character share a bucket: a page of 100 numbers needs ten.
  */
 function toArguments(items: readonly ItemFacts[], { generation, bucket }: KnownPlace) {
-  const here = new Map<string, string>();
+  /** The buckets, each with its number in this call. */
+  const numberOf = new Map<string, string>();
   const args: string[] = [];
   let start: string | undefined;
   let name = "";
@@ -87,16 +89,16 @@ function toArguments(items: readonly ItemFacts[], { generation, bucket }: KnownP
       start = id.slice(0, -1);
       name = digestOf(start, 2);
     }
-    const number = here.get(name) ?? String(here.size + 1);
-    here.set(name, number);
+    const number = numberOf.get(name) ?? String(numberOf.size + 1);
+    numberOf.set(name, number);
     const facts = JSON.stringify({ ...item, id: undefined, fingerprint: undefined });
     // A corrected mapping changes the second part.
     const stamp = `${fingerprint.slice(0, 8)}${facts === "{}" ? "" : `.${digestOf(facts, 4)}`}`;
     args.push(number, digestOf(id, digestLength), id, stamp, facts);
   }
   const generations = generation === 0 ? [0] : [generation, generation - 1];
-  const keys = generations.flatMap((of) => [...here.keys()].map((one) => bucket(of, one)));
-  return { buckets: here.size, keys, args };
+  const keys = generations.flatMap((of) => [...numberOf.keys()].map((one) => bucket(of, one)));
+  return { bucketCount: numberOf.size, keys, args };
 }
 
 function digestOf(text: string, length: number): string {
