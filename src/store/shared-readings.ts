@@ -9,7 +9,7 @@ import { type Feed, feedId } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
 import { asList, asNothing, asNumber, asWord, createScript } from "./script.ts";
 
-/** What to read: the items of a list, the same `again`, or only their number. */
+/** What to read: a list's items; these once more, to be sure of them (`again`); or their number. */
 export type ReadingKind = "items" | "again" | "count";
 
 const pagesSchema = z.array(
@@ -19,7 +19,10 @@ const pagesSchema = z.array(
 /** A page: its items as the service sent them, its own link and the next one's. */
 export type ReadPage = Readonly<z.infer<typeof pagesSchema>[number]>;
 
-/** A reading since `beganAtMs`. `pages`: empty for a count; undefined: the list is too long. */
+/**
+ * A reading since `beganAtMs`. `pages`: empty for a count; undefined: it has more items than a poll
+ * reads; that is shared, too.
+ */
 export interface SharedReading {
   readonly beganAtMs: number;
   readonly count: number;
@@ -42,10 +45,10 @@ export interface ReadingWish {
  */
 export type ReadingTurn =
   | { readonly turn: "take"; readonly reading: SharedReading }
-  | { readonly turn: "read" | "alone"; readonly beganAtMs: number; readonly token: string }
+  | { readonly turn: "read" | "alone"; readonly beganAtMs: number }
   | { readonly turn: "wait"; readonly sinceMs: number; readonly nowMs: number };
 
-/** Limits of what is kept. */
+/** Limits of what is kept; tests set smaller ones. */
 export interface ReadingLimits {
   /** Bytes of the items as JSON. */
   readonly plainBytesMax: number;
@@ -65,7 +68,7 @@ const shareScript = createScript("reading/share", asNumber);
 const aloneScript = createScript("reading/alone", asNumber);
 
 /** Replaces links that open the list by themselves. The placeholder is unique and leads nowhere. */
-function withoutCredentials({ url, nextLink, items }: ReadPage, listPath: string | undefined): ReadPage {
+function withoutCredentialLinks({ url, nextLink, items }: ReadPage, listPath: string | undefined): ReadPage {
   const kept = (link: string) => {
     const found = credentialIn(link, listPath);
     return found === undefined ? link : placeholderFor(link, found);
@@ -90,7 +93,7 @@ export class SharedReadings {
     const keys = [reading, this.#store.key("reading-turn", feedId(feed), turnOf ?? "")];
     const args = [token, sinceMs, afterMs, turnOf === undefined ? 0 : 1];
     const { word, atMs, nowMs } = await beginScript(this.#store, keys, args);
-    if (word === "read" || word === "alone") return { turn: word, beganAtMs: atMs, token };
+    if (word === "read" || word === "alone") return { turn: word, beganAtMs: atMs };
     const found = word === "take" ? await this.#read(reading) : undefined;
     // A reading that is gone or replaced by now: the worker asks again.
     return found !== undefined && found.beganAtMs >= atMs
@@ -137,7 +140,7 @@ export class SharedReadings {
     const { plainBytesMax, packedBytesMax } = this.#limits;
     const [first] = pages;
     const listPath = first !== undefined && URL.canParse(first.url) ? new URL(first.url).pathname : undefined;
-    const kept = pages.map((page) => withoutCredentials(page, listPath));
+    const kept = pages.map((page) => withoutCredentialLinks(page, listPath));
     const plain = Buffer.from(withoutKnownSecrets(JSON.stringify(kept)));
     if (plain.length > plainBytesMax) return undefined;
     const packed = await promisify(gzip)(plain, { level: 1 });

@@ -15,10 +15,11 @@ function setUp(limits?: ReadingLimits) {
   const feed: Feed = { service: "main", repository: `R${number}`, list: "approvals" };
   const readings = new SharedReadings(store, limits);
   let tokens = 0;
-  const ask = (wish: { sinceMs?: number; afterMs?: number; turnOf?: string } = {}): Promise<ReadingTurn> => {
+  const ask = async (wish: { sinceMs?: number; afterMs?: number; turnOf?: string } = {}) => {
     tokens += 1;
     const { sinceMs = 0, afterMs = 0, turnOf } = wish;
-    return readings.ask(feed, "items", { token: `t${tokens}`, sinceMs, afterMs, turnOf });
+    const token = `t${tokens}`;
+    return { ...(await readings.ask(feed, "items", { token, sinceMs, afterMs, turnOf })), token };
   };
   /** Asks, is told to read, and shares these items. */
   const shareNow = async (items: readonly unknown[] | undefined) => {
@@ -39,18 +40,21 @@ describe("a shared reading", () => {
     expect(first).toMatchObject({ turn: "read" });
     expect(await ask()).toMatchObject({ turn: "wait" });
     const items = [{ approvalId: "9007199254740993", itemName: "Entwurf ü", more: { deep: [1.5, null] } }];
-    const { beganAtMs, token } = first as Extract<ReadingTurn, { turn: "read" }>;
+    if (first.turn !== "read") throw new Error(first.turn);
+    const { beganAtMs, token } = first;
     const pages = [
       { url: "https://x/1", nextLink: "https://x/2", items },
       { url: "https://x/2", items: [] },
     ];
     await readings.share(feed, "items", { token, beganAtMs, count: 1, pages });
-    expect(await ask()).toEqual({ turn: "take", reading: { beganAtMs, count: 1, pages } });
+    expect(await ask()).toEqual({ turn: "take", reading: { beganAtMs, count: 1, pages }, token: "t3" });
   });
 
   it("keeps no link that carries a credential, yet tells such links apart", async () => {
     const { feed, readings, ask } = setUp();
-    const { beganAtMs, token } = (await ask()) as Extract<ReadingTurn, { turn: "read" }>;
+    const turn = await ask();
+    if (turn.turn !== "read") throw new Error(turn.turn);
+    const { beganAtMs, token } = turn;
     const signed = (page: number) => `https://x/odata/approvals?$skip=${page}&sig=canary`;
     const pages = [
       { url: "https://x/odata/approvals", nextLink: signed(1), items: [1] },
