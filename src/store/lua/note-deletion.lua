@@ -4,8 +4,7 @@
 local notesKey, orderKey = unpack(KEYS)
 local field, note, atMs, most, keptMs = unpack(ARGV)
 --- @include "drop-oldest"
-redis.call('HSET', notesKey, field, note)
-redis.call('ZADD', orderKey, atMs, field)
+if redis.call('ZADD', orderKey, 'GT', 'CH', atMs, field) == 1 then redis.call('HSET', notesKey, field, note) end
 dropOldest(orderKey, notesKey, most)
 redis.call('PEXPIRE', notesKey, keptMs)
 redis.call('PEXPIRE', orderKey, keptMs)
