@@ -1,6 +1,6 @@
--- Counts an ending. A slot counts once, however many of its tasks failed, and not at all when one
--- of them succeeded: of a policy that is well, its state knows. A success older than the first
--- failure of the row ends nothing.
+-- Counts an ending. A slot counts once, however many of its tasks failed, and not at all when a
+-- task of it, or of a newer slot, ended well: of a policy that is well, its state knows. A success
+-- older than the first failure of the row ends nothing.
 -- KEYS: quarantines, policy state
 -- ARGV: policy, slot, '1' for a success, after (failures in a row), forMs, note
 -- Answers 'quarantined', 'released' or 'nothing'.

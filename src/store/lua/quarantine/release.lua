@@ -1,4 +1,4 @@
--- Ends a quarantine by hand and forgets the failures.
+-- Ends a quarantine before its time and forgets the failures.
 -- KEYS: quarantines
 -- ARGV: policy, actor
 -- Answers the ended entry; nothing, with nothing changed, when none was in force.
@@ -10,6 +10,7 @@ if not text then return false end
 local entry = cjson.decode(text)
 if entry.untilMs == cjson.null or entry.untilMs <= now then return false end
 entry.failures = 0
+entry.rowFromMs = nil
 entry.untilMs = now
 entry.endedBy = actor
 text = cjson.encode(entry)
