@@ -7,8 +7,10 @@ local keyedBy, keptMs = unpack(ARGV)
 --- @include "now"
 local step = redis.call('HEXISTS', statusKey, 'seq')
 redis.call('DEL', itemsKey, orderKey, totalsKey)
-redis.call('HDEL', statusKey, 'knowledge', 'walks', 'loggedSeq', 'walkBeganAtMs', 'wholeWalkBeganAtMs')
-redis.call('HDEL', statusKey, 'generation', 'generationSinceMs', 'wholeWalks')
+redis.call(
+  'HDEL', statusKey, 'knowledge', 'walks', 'loggedSeq', 'walkBeganAtMs', 'wholeWalkBeganAtMs', 'generation',
+  'generationSinceMs', 'wholeWalks'
+)
 local beganSeq = redis.call('HINCRBY', statusKey, 'seq', step)
 redis.call('HSET', statusKey, 'beganSeq', beganSeq, 'beganAtMs', now, 'keyedBy', keyedBy)
 redis.call('PEXPIRE', statusKey, keptMs)

@@ -11,8 +11,9 @@ local sinceMs, count, keptMs, isWhole, wholeWalksMin, generationMs = unpack(ARGV
 local startedAtMs, cost, reason, isGiven = unpack(ARGV, 7, 10)
 --- @include "now"
 --- @include "mark-logged"
-redis.call('HSET', statusKey, 'count', count, 'walkBeganAtMs', sinceMs)
-redis.call('HSET', statusKey, 'walkEndedAtMs', now, 'walkTookMs', now - startedAtMs)
+redis.call(
+  'HSET', statusKey, 'count', count, 'walkBeganAtMs', sinceMs, 'walkEndedAtMs', now, 'walkTookMs', now - startedAtMs
+)
 if isGiven == '0' then redis.call('HSET', statusKey, 'ownWalkEndedAtMs', now, 'ownWalkTookMs', now - startedAtMs) end
 if isWhole == '1' then redis.call('HSET', statusKey, 'wholeWalkBeganAtMs', sinceMs) end
 redis.call('HINCRBY', statusKey, 'walks', 1)
