@@ -1,4 +1,4 @@
--- Ends the pause in force of a scope, drops old ones and adds the new one.
+-- Ends the pause in force of a subject, drops old ones and adds the new one.
 -- KEYS: pauses
 -- ARGV: subject (SCOPE/NAME), 'set' or 'end', pause (JSON without its instants), untilMs ('' for
 -- open), actor, pausesMax, endedMax, endedKeptMs

@@ -65,6 +65,6 @@ if seq > seqBefore then
   dropOldest(orderKey, itemsKey, factsMax)
 end
 if knowledge ~= '' then redis.call('HSET', statusKey, 'knowledge', knowledge) end
--- The buckets outlive the status: as long as that says what was read whole, each is there.
+-- While the status says that the list was read whole, no bucket of it may have expired.
 for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], i <= 3 and keptMs or 2 * keptMs) end
 return table.concat(novelties, ' ')

@@ -1,6 +1,6 @@
 -- Asks for a reading.
 -- KEYS: reading, when the task first asked
--- ARGV: token, sinceMs, afterMs, '1' when that counts
+-- ARGV: token, sinceMs, afterMs, '1' when the first ask counts
 -- Answers { 'take' | 'read' | 'wait' | 'alone', since when, now }.
 local readingKey, firstAskKey = unpack(KEYS)
 local token, sinceMs, afterMs, countsFirstAsk = unpack(ARGV)
