@@ -255,8 +255,8 @@ export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, sl
     for (const trouble of ["failing", "conflicts"] as const) {
       const atMs = newest.get(`${trouble}/${name}`);
       if (atMs === undefined || (trouble === "failing" && isStale)) continue;
-      // After three slots without an ending the state is not known: the sync job was removed, or is
-      // skipped.
+      // After three slots the state is not known: the sync job was removed or is skipped, or its
+      // conflicts were not counted since.
       const forgottenMs = slots.thirdSlotMs(policy, trouble, atMs);
       if (forgottenMs === undefined || forgottenMs > facts.nowMs) add(trouble, atMs);
     }

@@ -20,9 +20,9 @@ export interface AlertEvent {
   readonly health: Health | undefined;
   /** Whether it ends staleness: a poll whose expectation is not met does, too. */
   readonly isSuccess: boolean;
-  /** New ones; `stillConflicts`: those from before that are open, 0 where that is not known. */
+  /** New ones; `stillConflicts`: those from before that are open; undefined: not known. */
   readonly conflicts: number;
-  readonly stillConflicts: number;
+  readonly stillConflicts: number | undefined;
   readonly slotMs: number;
   readonly atMs: number;
   /** Whether it may be the service's fault: `while-down` only while it is down or suspected. */
@@ -93,7 +93,7 @@ export function toAlertEvent(event: EndingEvent, isBreakerOpen: boolean, notifyO
     health,
     isSuccess: weightOf(outcome) === "success",
     conflicts: newConflicts ?? 0,
-    stillConflicts: outcome.stillConflicts ?? 0,
+    stillConflicts: outcome.stillConflicts,
     slotMs: Date.parse(slot),
     atMs: Date.parse(at),
     servicesFault: !isBad ? "no" : isSure || isOfBreaker ? "yes" : whileDown,
@@ -109,7 +109,7 @@ function toMissed({ policy, slotMs, detail: reason, id }: Extract<NotifyEvent, {
   const key = `${policy}/${slot}`;
   const brief = { key, at: atOf(id), status: "missed", reason, detail, target: "", slot, newConflicts: null };
   return {
-    ...{ brief, health: "missed", conflicts: 0, stillConflicts: 0, slotMs, atMs: Date.parse(brief.at) },
+    ...{ brief, health: "missed", conflicts: 0, stillConflicts: undefined, slotMs, atMs: Date.parse(brief.at) },
     ...{ isSuccess: false, servicesFault: "no", isSignOfLife: false, outcome: undefined, news: undefined },
   };
 }

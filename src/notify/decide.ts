@@ -72,7 +72,9 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
     conflictsMax,
     outage: mayBeOutage ? service.sinceMs : undefined,
   });
-  const updated = notifySinks(policy, after, { key: brief.key, ending: brief });
+  const left = leftBy(before.policy.targets[brief.target]);
+  const isUncounted = health === "good" && left !== undefined && event.stillConflicts === undefined;
+  const updated = notifySinks(policy, after, { key: brief.key, ending: brief, isUncounted });
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
   if (isSuccess)
@@ -194,6 +196,8 @@ interface Cause {
   /** When it happened; not set when it is the ending of the notified target. */
   readonly at?: string;
   readonly ending?: Brief;
+  /** The ending is a good one, and its target's earlier conflicts were not counted. */
+  readonly isUncounted?: boolean;
   readonly removed?: ReadonlyMap<string, TargetAlertState>;
 }
 
@@ -252,14 +256,14 @@ function notifyFormerSinks(
 
 /** Nothing is bad any more of what a sink was notified: it ended well, or is no longer named. */
 function endNotice(policy: Policy, before: NotifiedHealth, cause: Cause, rule?: NotifyRule): Notice | undefined {
-  const { key, at, ending, removed = new Map<string, TargetAlertState>() } = cause;
+  const { key, at, ending, isUncounted, removed = new Map<string, TargetAlertState>() } = cause;
   const { health, sinceMs, target } = before;
   const bad = [...removed.values()].filter((alert) => isBadFor(rule, alert));
   const newest = () => bad.toSorted((a, b) => (a.brief.at < b.brief.at ? 1 : -1))[0];
   const alert = removed.get(target) ?? newest();
   // It has recovered when each bad one ended well: of one that is removed this is not known.
   if (alert === undefined)
-    return ending === undefined ? undefined : recoveredNotice(policy, { brief: ending, before: health, sinceMs });
+    return ending && recoveredNotice(policy, { brief: ending, before: health, sinceMs, isUncounted });
   // A sink with `recovery` alone was notified of no failure that this could end.
   if (rule !== undefined && wantsRecoveryOnly(rule)) return undefined;
   return removedNotice(policy, {
@@ -329,11 +333,11 @@ function withEvent(
   const { [brief.target]: before, ...targets } = state.targets;
   // A slot that did something ends a missed slot.
   if (didWork(health) && (targets[""]?.slotMs ?? slotMs) <= slotMs) delete targets[""];
-  const left = before === undefined ? undefined : leftBy(before);
-  const open = conflicts + stillConflicts;
-  // As many as a sink was notified of, while they are open.
+  const left = leftBy(before);
+  const open = conflicts + (stillConflicts ?? left?.conflicts ?? 0);
+  // As many as a sink was notified of, while they are open or were not counted.
   const most = Math.max(conflicts, Math.min(left?.conflicts ?? 0, open));
-  if (health === "good" && left !== undefined && stillConflicts > 0 && open > conflictsMax) {
+  if (health === "good" && left !== undefined && (stillConflicts ?? 0) > 0 && open > conflictsMax) {
     targets[brief.target] = { ...left, health: "conflicts", conflicts: most, slotMs, inRow: 0 };
   } else if (health !== "good" || conflicts > 0) {
     const inRow = before?.slotMs === slotMs ? before.inRow : (before?.inRow ?? 0) + 1;
@@ -349,8 +353,10 @@ function withEvent(
 }
 
 /** The conflicts that a target left at its last end that was no worse. */
-function leftBy({ health, conflicts, sinceMs, brief, left }: TargetAlertState): TargetAlertState["left"] {
-  return health === "conflicts" ? { conflicts, sinceMs, brief } : left;
+function leftBy(target: TargetAlertState | undefined): TargetAlertState["left"] {
+  if (target?.health !== "conflicts") return target?.left;
+  const { conflicts, sinceMs, brief } = target;
+  return { conflicts, sinceMs, brief };
 }
 
 /** Whether a policy counts to this outage already. */

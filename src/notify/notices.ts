@@ -87,15 +87,27 @@ export function failingNotice(policy: NoticePolicy, { health, alert, bad, at, ca
   return make("failing", about(policy, at, words), [`${causeKey}/${health}`, data]);
 }
 
-/** A policy is good again, as this ending shows, or had a success again. */
+interface Recovered {
+  readonly brief: Brief;
+  readonly before: BadHealth | "stale";
+  readonly sinceMs: number;
+  readonly isUncounted?: boolean | undefined;
+}
+
+/**
+ * A policy is good again, as this ending shows, or had a success again. `isUncounted`: whether its
+ * earlier conflicts are settled is not known.
+ */
 export function recoveredNotice(
   policy: NoticePolicy,
-  { brief, before, sinceMs }: { readonly brief: Brief; readonly before: BadHealth | "stale"; readonly sinceMs: number },
+  { brief, before, sinceMs, isUncounted = false }: Recovered,
 ): Notice {
   const forMs = Date.parse(brief.at) - sinceMs;
   const after = forMs > 0 ? ` after ${formatRoughly(forMs, Math.round)}` : "";
   const data = { ...dataOf(brief), before, since: toIso(sinceMs) };
-  const words = `recovered${after} (was ${before})`;
+  const ended = isUncounted && before === "conflicts" ? "ended well" : "recovered";
+  const unknown = isUncounted ? "; whether the earlier conflicts are settled was not counted" : "";
+  const words = `${ended}${after} (was ${before})${unknown}`;
   return make("recovered", about(policy, brief.at, words), [`${brief.key}/${before}/${sinceMs}`, data]);
 }
 

@@ -290,7 +290,8 @@ export async function conflictChange(
 
 /**
  * How many conflicts there are beyond those from before the run and the new ones. They are back
- * under a known id, or only now known to be of the sync job.
+ * under a known id, or only now known to be of the sync job. 0 where they were not counted: whether
+ * one is back is then not known.
  */
 export async function returnedConflicts(task: Task, deps: FollowedLists, run: ConflictRun): Promise<number> {
   const counts = await countsAround(task, deps, run);

@@ -40,12 +40,20 @@ describe("the troubles of policies in Redis", () => {
     expect(await troublesOf("found")).toEqual(["conflicts"]);
     await end("found", { status: "succeeded", reason: "completed", stillConflicts: 1 });
     expect(await troublesOf("found")).toEqual(["conflicts"]);
+    await end("found", { status: "succeeded", reason: "completed" });
+    expect(await troublesOf("found")).toEqual(["conflicts"]);
     await end("found", { status: "succeeded", reason: "completed", stillConflicts: 0 });
     expect(await troublesOf("found")).toEqual([]);
     await end("lost", { status: "unknown", reason: "answer-lost" });
     expect(await troublesOf("lost")).toEqual(["failing", "unknown"]);
     await end("ran", { status: "unknown", reason: "no-evidence" });
     expect(await troublesOf("ran")).toEqual(["failing"]);
+  });
+
+  it("are conflicts that are not counted until a run by hand brings none", async () => {
+    await end("uncounted", { status: "conflicts", reason: "new-conflicts", newConflicts: 2 });
+    await end("uncounted", { origin: "manual", status: "succeeded", reason: "completed" });
+    expect(await troublesOf("uncounted")).toEqual([]);
   });
 
   it("are no failure of a run by hand, whose success ends one all the same", async () => {
