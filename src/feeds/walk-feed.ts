@@ -285,7 +285,9 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   await announceNew(feed, before, walk);
   const count = report.known.items;
   const isGiven = walk.given !== undefined;
-  await feeds.endWalk(feed, { startedAtMs, sinceMs, count, whole, because, isGiven, totals: counted });
+  // One failed request of the count does not take away what is known.
+  const isGone = typeof uncounted === "string" && known.uncounted !== null;
+  await feeds.endWalk(feed, { startedAtMs, sinceMs, count, whole, because, isGiven, totals: isGone ? null : counted });
   if (news.fresh > 0) log.info("feed.walked", { ...feed, count, fresh: news.fresh, first: isFirst, how: kind });
   const kept = { ...report, known: withoutCredentials(report.known, listPath) };
   logOrder(feed, known, { report: kept, log });

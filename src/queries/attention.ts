@@ -9,7 +9,7 @@ import type { OutcomeReason } from "../model/outcome.ts";
 import type { Pause } from "../model/pause.ts";
 import type { Acknowledgement } from "../store/policy-states.ts";
 import { foreignOwner } from "../store/redis.ts";
-import { describeOpen } from "./open-conflicts.ts";
+import { describeCounted } from "./open-conflicts.ts";
 import { describeHeldUp, healsByItself, heldUpBy, isListOfOutage, isToldByOutage, ownersOf } from "./outages.ts";
 import {
   acknowledgementWords,
@@ -250,7 +250,7 @@ export function describePolicy(line: PolicyLine, nowMs: number): string {
       ? []
       : [describeHealth(line, nowMs)]),
     ...(late === undefined ? [] : [describeLate(late, policy, nowMs)]),
-    ...(open === undefined ? [] : [describeOpen(open, policy.service)]),
+    ...(open === undefined ? [] : [describeCounted(open, policy, nowMs)]),
     ...(line.waitingMs === undefined ? [] : [describeWaiting(line, nowMs)]),
     ...(acknowledged === undefined ? [] : [acknowledgementWords(acknowledged)]),
   ];

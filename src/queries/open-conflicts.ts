@@ -2,6 +2,7 @@
 // none of the service.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { getOrMake } from "../core/get-or-make.ts";
+import { showNear } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";
 import { type Feed, feedId } from "../model/feed.ts";
@@ -92,4 +93,13 @@ export function openConflictsOf(
 export function describeOpen({ count, syncJobs }: OpenConflicts, service: string): string {
   const jobs = syncJobs.map((job) => (syncJobs.length === 1 ? job.id : `${job.id}: ${job.count}`));
   return `${counted(count, "conflict")} to settle at ${service} (sync job ${someNames(jobs, undefined, 3)})`;
+}
+
+/** A count that is older says when it was made. */
+const freshMs = 3_600_000;
+
+/** The same; of a count that is not fresh also when it was made: `…, counted Tue 06:30 CET`. */
+export function describeCounted(open: OpenConflicts, { service, timezone }: Policy, nowMs: number): string {
+  const when = nowMs - open.atMs < freshMs ? "" : `, counted ${showNear(open.atMs, timezone, nowMs)}`;
+  return `${describeOpen(open, service)}${when}`;
 }

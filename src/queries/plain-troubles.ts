@@ -120,7 +120,9 @@ function besides({ health, late, open, policy }: PolicyLine, clock: PlainClock):
   const isLate = late !== undefined && health !== "late";
   const words = [
     ...(isLate ? [`; late since ${plainTime(late.sinceMs, clock)}, when it should have been done`] : []),
-    ...(open === undefined || health === "conflicts" ? [] : [`; ${describeOpen(open, policy.service)}`]),
+    ...(open === undefined || health === "conflicts"
+      ? []
+      : [`; ${describeOpen(open, policy.service)}, counted ${whenOf(open.atMs, clock)}`]),
   ];
   return words.join("");
 }

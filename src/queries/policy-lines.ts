@@ -31,7 +31,7 @@ import { readTroubles } from "../store/troubles.ts";
 import { readLate } from "./deadlines.ts";
 import {
   type ConflictTotals,
-  describeOpen,
+  describeCounted,
   type OpenConflicts,
   openConflictsOf,
   openTarget,
@@ -458,7 +458,7 @@ export function shortSchedule({ schedule, after }: Policy): string {
 export function noteOf(line: DetailedLine, nowMs: number): string {
   const { late, policy, open } = line;
   const told = late === undefined ? "" : describeLate(late, policy, nowMs);
-  const left = open === undefined ? "" : describeOpen(open, policy.service);
+  const left = open === undefined ? "" : describeCounted(open, policy, nowMs);
   return [told, left, describeWaiting(line, nowMs), otherNote(line, nowMs)].filter(Boolean).join("; ");
 }
 

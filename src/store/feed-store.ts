@@ -34,7 +34,8 @@ export interface FeedPage {
 
 /**
  * An ended walk. `whole`: it read the whole list, `because` of this. `sinceMs`: earlier than
- * `startedAtMs` where it resumed from a page. `isGiven`: a poll had read its pages.
+ * `startedAtMs` where it resumed from a page. `isGiven`: a poll had read its pages. `totals`: null
+ * where the list cannot be counted: earlier ones are forgotten.
  */
 export interface WalkSummary {
   readonly startedAtMs: number;
@@ -43,7 +44,7 @@ export interface WalkSummary {
   readonly whole: boolean;
   readonly because?: WholeReason | undefined;
   readonly isGiven?: boolean;
-  readonly totals?: ReadonlyMap<string, number> | undefined;
+  readonly totals?: ReadonlyMap<string, number> | null | undefined;
 }
 
 /** How far a feed is read. Instants are milliseconds UTC by Redis; undefined: not yet. */
@@ -145,7 +146,7 @@ export class FeedStore {
 
   /** Ends a walk. After a whole one, a generation that has lasted a week gives way to a new one. */
   async endWalk(feed: Feed, walk: WalkSummary): Promise<void> {
-    const counted = [...(walk.totals ?? [])].flat();
+    const counted = walk.totals === null ? [""] : [...(walk.totals ?? [])].flat();
     const { startedAtMs, sinceMs = startedAtMs, count, whole, isGiven = false } = walk;
     const args = [
       sinceMs,

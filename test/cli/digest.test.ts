@@ -131,7 +131,7 @@ describe("syncline digest", () => {
     onTestFinished(() => walk({ all: 0 }));
     const { out } = await here("digest");
     expect(out).toMatch(/^Not fine, 3 need a person: 1 failed, 2 with conflicts to settle of 3 policies\n/);
-    expect(out).toMatch(/\n- ill: failed.*; 3 conflicts to settle at main \(sync job 42\)\. /);
+    expect(out).toMatch(/\n- ill: failed.*; 3 conflicts to settle at main \(sync job 42\), counted at \d\d:\d\d\. /);
     // It ended well, and left records that differ.
     expect(out).toMatch(
       /\n- mended: 3 conflicts to settle at main \(sync job 42\) since \d\d:\d\d, counted at \d\d:\d\d: /,

@@ -102,6 +102,24 @@ it("no count is told of a list not read, or whose conflicts name no sync job", a
   await expect.poll(() => countsAt(own)).toEqual([unknown, unknown]);
 });
 
+it("a count of long ago says when it was, and goes where the list cannot be counted", async () => {
+  const story = { archive: { endings: ["ok"], more: of(12) } } as const;
+  const own = await webForTest({ story });
+  await keepPolicySet(own.store, setOfStory(story), "host/1");
+  await walkOf(own.store, nowMs - 7_200_000, ["12", 1]);
+  const known = { archive: 1 };
+  await expect.poll(() => countsAt(own)).toEqual([known, known]);
+  const counted = /1 conflict to settle at main \(sync job 12\), counted .*\d\d:\d\d/;
+  expect((await commandAt(own, "status")).out).toMatch(counted);
+  const { items } = JSON.parse(await (await own.ask("/api/v1/attention")).text());
+  expect(items).toMatchObject([{ state: "conflicts", what: expect.stringMatching(counted) }]);
+  const feed = { service: "main", repository: "HR", list: "conflictDetails" } as const;
+  await new FeedStore(own.store).endWalk(feed, { startedAtMs: nowMs, count: 30_000, whole: true, totals: null });
+  const unknown = { archive: null };
+  await expect.poll(() => countsAt(own)).toEqual([unknown, unknown]);
+  expect((await commandAt(own, "status")).out).toMatch(/^1 policy: 1 ok\n/);
+});
+
 it("known conflicts stay known after a run that ends well, until one leaves more", async () => {
   const { store } = web;
   const [policy] = setOfStory(story).policies;

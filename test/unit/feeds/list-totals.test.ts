@@ -138,7 +138,8 @@ describe("a walk of the whole list", () => {
     pages = [[conflict(1, 42), conflict(2, 42)], [conflict(3, 42)]];
     saidCount = Number.NaN;
     expect((await walked("conflictDetails"))?.totals).toBeUndefined();
-    expect((await walked("conflictDetails", kept))?.totals).toBeUndefined();
+    // With the second such walk in a row goes what was counted before.
+    expect((await walked("conflictDetails", kept))?.totals).toBeNull();
     expect(log.named("feed.not-counted")).toMatchObject([{ reason: "count-unreadable" }]);
     pages = [Array.from({ length: 1_001 }, (_, id) => conflict(id, 42))];
     await walked("approvals");

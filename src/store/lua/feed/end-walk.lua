@@ -1,10 +1,11 @@
--- Ends a walk. Earlier list totals stay where it did not count; their `at` shows their age.
+-- Ends a walk. Earlier list totals stay where it did not count (their `at` shows their age), and go
+-- where the list cannot be counted.
 -- KEYS: status, items, order, list totals
 -- ARGV: sinceMs (when it began; where it resumed another from a page, when that one began), number
 -- of items, keptMs, '1' for the whole list, wholeWalksMin and generationMs (a generation of seen
 -- items lasts at least so many whole walks and so long: known-items.ts), startedAtMs (when it began
 -- itself), cost ('costly', 'cheap' or 'same'), reason, '1' for the pages of a poll, then pairs of
--- field and count
+-- field and count, or '' where the list cannot be counted
 -- Answers 1 when the generation is due to end.
 local statusKey, _, _, totalsKey = unpack(KEYS)
 local sinceMs, count, keptMs, isWhole, wholeWalksMin, generationMs = unpack(ARGV, 1, 6)
@@ -27,7 +28,9 @@ if cost == 'costly' then
   redis.call('HINCRBY', statusKey, 'costlyWalks', 1)
 end
 markLogged(statusKey)
-if ARGV[11] then
+if ARGV[11] == '' then
+  redis.call('DEL', totalsKey)
+elseif ARGV[11] then
   local since = {}
   for i = 11, #ARGV, 2 do since[i] = redis.call('HGET', totalsKey, '~' .. ARGV[i]) or startedAtMs end
   redis.call('DEL', totalsKey)
