@@ -27,6 +27,9 @@ export interface ListRead {
 /** The most characters of an item's label or id in an outcome. */
 const nameLengthMax = 100;
 
+/** Why nothing is new or modified. */
+const nothingToCompare = "; nothing to compare with yet: no earlier poll noted the items by this `id` mapping";
+
 /**
  * Judges a list. `last`: as the last judged poll saw it. A failing expression ends it as unknown.
  */
@@ -50,10 +53,12 @@ export function judgeList(expectation: PollExpectation, list: ListRead, last: Po
       modified: bare(modified),
       previous,
     });
-    if (isMet === true) return met(`${expect.text} holds`, count);
+    const isBlind = expectation.seesNew && !isComparable(last?.seen, list.keyedBy);
+    const blind = isBlind ? nothingToCompare : "";
+    if (isMet === true) return met(`${expect.text} holds${blind}`, count);
     if (isMet !== false) return unreadable(`${expect.text} is neither true nor false`, count);
     const guilty = blame(suspects, expectation);
-    return { ...notMet(`${expect.text} does not hold: count is ${count}`, count), ...guilty };
+    return { ...notMet(`${expect.text} does not hold: count is ${count}${blind}`, count), ...guilty };
   } catch (error) {
     return unreadable(`${(expect ?? offending)?.text}: ${firstLine(error)}`, count);
   }
@@ -164,11 +169,15 @@ export function missingFrom(packed: Buffer | undefined, { items, keyedBy }: List
   return new Set([...missing].map(([id, content]) => id + content));
 }
 
+/** Whether the ids of a packed list are of this expression. */
+function isComparable(packed: Buffer | undefined, keyedBy: string): packed is Buffer {
+  if (packed === undefined) return false;
+  return packed.subarray(packed.length - (packed.length % itemBytes)).equals(keyDigest(keyedBy));
+}
+
 /** The contents by id; undefined: none are comparable. */
 function unpackSeen(packed: Buffer | undefined, keyedBy: string): Map<string, string> | undefined {
-  if (packed === undefined) return undefined;
-  const packedKey = packed.subarray(packed.length - (packed.length % itemBytes));
-  if (!packedKey.equals(keyDigest(keyedBy))) return undefined;
+  if (!isComparable(packed, keyedBy)) return undefined;
   const known = new Map<string, string>();
   for (let at = 0; at + itemBytes <= packed.length; at += itemBytes) {
     known.set(packed.toString("latin1", at, at + idBytes), packed.toString("latin1", at + idBytes, at + itemBytes));

@@ -36,6 +36,9 @@ function judge({ expect: text, offending }: Poll, items: readonly unknown[], bef
   return judgeList(expectation, read(items), before === undefined ? undefined : sightOf(before));
 }
 
+/** What a judgement says that could not tell what is new. */
+const blind = "; nothing to compare with yet: no earlier poll noted the items by this `id` mapping";
+
 describe("the judgement over a list", () => {
   it("without an expectation only says how many there are", () => {
     expect(judge({}, approvals(1, 2))).toEqual({
@@ -49,8 +52,15 @@ describe("the judgement over a list", () => {
 
   it("calls nothing new at the first poll, later what the last one did not see", () => {
     const poll = { expect: "size(new) == 0" };
-    expect(judge(poll, approvals(1, 2))).toMatchObject({ status: "succeeded" });
-    expect(judge(poll, approvals(2, 1), approvals(1, 2))).toMatchObject({ status: "succeeded" });
+    expect(judge(poll, approvals(1, 2))).toMatchObject({ status: "succeeded", detail: `size(new) == 0 holds${blind}` });
+    expect(judge(poll, approvals(2, 1), approvals(1, 2))).toMatchObject({
+      status: "succeeded",
+      detail: "size(new) == 0 holds",
+    });
+    expect(judge({ expect: "size(new) == 0 && count == 0" }, approvals(1))).toMatchObject({
+      status: "failed",
+      detail: `size(new) == 0 && count == 0 does not hold: count is 1${blind}`,
+    });
     expect(judge(poll, approvals(1, 3, 4), approvals(1, 2))).toMatchObject({
       status: "failed",
       reason: "expectation-not-met",
@@ -75,7 +85,10 @@ describe("the judgement over a list", () => {
     const items = approvals(1, 2, 3).map((item) => ({ item, facts: byName.read(item) }));
     const judged = (seen: Buffer) =>
       judgeList(expectation, { count: 3, items, keyedBy: byName.keyedBy }, { count: 2, atMs: 0, seen });
-    expect(judged(sightOf(approvals(1, 2)).seen)).toMatchObject({ status: "succeeded" });
+    expect(judged(sightOf(approvals(1, 2)).seen)).toMatchObject({
+      status: "succeeded",
+      detail: expect.stringContaining(blind),
+    });
     const seen = items.slice(0, 2).map(({ facts }) => facts);
     expect(judged(packSeen(seen, byName.keyedBy))).toMatchObject({ status: "failed", offending: 1 });
   });
