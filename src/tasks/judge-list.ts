@@ -3,7 +3,7 @@
 // is new or modified.
 import { hash } from "node:crypto";
 import { type Expression, firstLine } from "../core/expression.ts";
-import { toPlainText } from "../core/plain-text.ts";
+import { counted, toPlainText } from "../core/plain-text.ts";
 import type { PollExpectation } from "../feeds/poll-expectation.ts";
 import type { ItemFacts } from "../model/feed.ts";
 import { offendingItemsMax } from "../model/outcome.ts";
@@ -57,8 +57,8 @@ export function judgeList(expectation: PollExpectation, list: ListRead, last: Po
     const blind = isBlind ? nothingToCompare : "";
     if (isMet === true) return met(`${expect.text} holds${blind}`, count);
     if (isMet !== false) return unreadable(`${expect.text} is neither true nor false`, count);
-    const guilty = blame(suspects, expectation);
-    return { ...notMet(`${expect.text} does not hold: count is ${count}${blind}`, count), ...guilty };
+    const ending = notMet(`${expect.text} does not hold: count is ${count}${blind}`, count);
+    return blame(ending, suspects, expectation);
   } catch (error) {
     return unreadable(`${(expect ?? offending)?.text}: ${firstLine(error)}`, count);
   }
@@ -85,17 +85,25 @@ function evaluate(offending: Expression, item: unknown, facts: ItemFacts): unkno
   }
 }
 
-/** The items that offend. An item that `offending` cannot read does not. */
-function blame(suspects: readonly ReadItem[], { offending, blamesNew }: PollExpectation): Partial<TaskEnding> {
-  if (offending === undefined) return blamesNew ? named(suspects) : {};
-  const offends = ({ item }: ReadItem) => {
-    try {
-      return offending.evaluate({ item }) === true;
-    } catch {
-      return false;
-    }
-  };
-  return named(suspects.filter(offends));
+/** Adds the items that offend. Of an item that `offending` cannot read it is not known. */
+function blame(ending: TaskEnding, suspects: readonly ReadItem[], expectation: PollExpectation): TaskEnding {
+  const { offending, blamesNew } = expectation;
+  if (offending === undefined) return blamesNew ? { ...ending, ...named(suspects) } : ending;
+  const answers = suspects.map(({ item }) => answerOf(offending, item));
+  const guilty = named(suspects.filter((_, index) => answers[index] === true));
+  const unread = suspects.filter((_, index) => typeof answers[index] !== "boolean");
+  const [first] = unread;
+  if (first === undefined) return { ...ending, ...guilty };
+  const what = `\`offending\` cannot be read of ${counted(unread.length, "item")}, first ${nameOf(first.facts)}`;
+  return { ...ending, ...guilty, detail: `${ending.detail}; ${what}` };
+}
+
+function answerOf(offending: Expression, item: unknown): unknown {
+  try {
+    return offending.evaluate({ item });
+  } catch {
+    return undefined;
+  }
 }
 
 function named(guilty: readonly ReadItem[]): Pick<TaskEnding, "offending" | "offendingItems"> {

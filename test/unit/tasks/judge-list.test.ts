@@ -136,12 +136,19 @@ describe("the judgement over a list", () => {
     });
   });
 
-  it("does not blame an item that `offending` cannot read when `expect` has judged", () => {
+  it("names no item that `offending` cannot read, but says how many there are", () => {
     const poll = { expect: "count == 0", offending: "item.approvalId > 0" };
     expect(judge(poll, [...approvals(1), { itemName: "Draft 2" }])).toMatchObject({
       status: "failed",
+      detail: expect.stringMatching(/: count is 2; `offending` cannot be read of 1 item, first Draft 2 \(#/),
       offending: 1,
       offendingItems: ["Draft 1 (1)"],
+    });
+    const unread = { expect: "count == 0", offending: "item.nowhere" };
+    expect(judge(unread, approvals(1, 2))).toMatchObject({
+      status: "failed",
+      detail: "count == 0 does not hold: count is 2; `offending` cannot be read of 2 items, first Draft 1 (1)",
+      offending: 0,
     });
   });
 
