@@ -203,6 +203,11 @@ export function needsBaseline({ until, appearsWithinMs }: Follow): boolean {
   return until !== "accepted" || appearsWithinMs !== undefined;
 }
 
+/** Whether the approvals are read around each run: one that waits blocks it. */
+export function readsApprovals({ until, blockedAfterMs }: Follow): boolean {
+  return until !== "accepted" && blockedAfterMs !== undefined;
+}
+
 /**
  * One time of a calendar, up to `to`. Both are dates or local times in the policy's zone
  * (`2026-12-25`, `2026-12-25T10:00:00`), or instants with Z.

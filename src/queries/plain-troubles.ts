@@ -205,10 +205,12 @@ function otherTrouble(item: AttentionItem, services: Status["services"], clock: 
   switch (about) {
     case "service":
       return state === "down" ? outageTrouble(item, since) : throttleTrouble(item, services, clock);
-    case "list":
-      return state === "unreadable"
-        ? `${name} cannot be read${since}. Runs that need it end uncertain. ${care} must look`
-        : `${name} takes long to read${since}. Nothing is lost. ${care} may look`;
+    case "list": {
+      if (state !== "unreadable") return `${name} takes long to read${since}. Nothing is lost. ${care} may look`;
+      const isOfApprovals = name.startsWith("approvals of ");
+      const then = isOfApprovals ? "No run is found to wait for one meanwhile" : "Runs that need it end uncertain";
+      return `${name} cannot be read${since}. ${then}. ${care} must look`;
+    }
     default: {
       const subject = about === "sink" ? `messages to ${name}` : "Syncline itself";
       return `${subject}: ${what}${since}. ${care} must act: ${nextStep}`;

@@ -105,7 +105,8 @@ function judgeFeed(note: FeedNote): TroubledFeed[] {
   const { feed, failure, failingSinceMs, costlyWalks = 0, costlySinceMs = 0 } = note;
   if (failure !== undefined && failingSinceMs !== undefined) {
     const what = `cannot be read since ${showInstant(failingSinceMs)}: ${failure}`;
-    const cure = "runs that need it end unknown; the log has it as feed.unreadable";
+    const then = feed.list === "approvals" ? "no run is found blocked meanwhile" : "runs that need it end unknown";
+    const cure = `${then}; the log has it as feed.unreadable`;
     return [{ feed, reason: "unreadable", sinceMs: failingSinceMs, walks: 0, what, cure }];
   }
   const reason = Object.keys(costlyReasons).find((one): one is WholeReason => one === note.costlyReason);

@@ -1,10 +1,11 @@
 // The baseline of a run: where the feeds stood right before its request. The journal keeps it as
 // JSON. Called by run.ts before the start, and by evidence.ts, which says what appeared since.
 import * as z from "zod";
-import type { Follow } from "../config/policy-set.ts";
+import { type Follow, readsApprovals } from "../config/policy-set.ts";
 import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
 import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";
+import { awaitedLists, type ListName } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
 import { feedOf, followedLists, requestFeed } from "./followed-lists.ts";
@@ -46,8 +47,11 @@ export interface TakenBaseline {
   readonly baseline: Baseline;
   /** False while a walk is worth waiting for. */
   readonly isTaken: boolean;
-  /** False without a fresh walk of activities and conflicts: then the run may end as unknown. */
-  readonly isComplete: boolean;
+  /**
+   * The lists without a fresh walk. Without activities or conflicts the run may end as unknown,
+   * without approvals it is never blocked.
+   */
+  readonly lacks: readonly ListName[];
 }
 
 /** Takes the baseline of a run from walks that began after `sinceMs`. */
@@ -57,20 +61,21 @@ export async function takeBaseline(
   { sinceMs, follow }: { readonly sinceMs: number; readonly follow: Follow },
 ): Promise<TakenBaseline> {
   const isFollowed = follow.until !== "accepted";
+  const isNeeded = { activities: true, conflictDetails: isFollowed, approvals: readsApprovals(follow) };
   const [read, approvals] = await Promise.all([
     baselineSince(task, deps, sinceMs),
-    isFollowed && follow.blockedAfterMs !== undefined ? approvalsBefore(task, deps, sinceMs) : undefined,
+    isNeeded.approvals ? approvalsBefore(task, deps, sinceMs) : undefined,
   ]);
   // Where the answer is the end, only an activity is looked for afterwards.
   const isComplete = read.activities !== null && (!isFollowed || read.conflictDetails !== null);
-  if (!isComplete) return { baseline: read, isTaken: false, isComplete };
-  const conflicts = await conflictsBefore(task, deps, read);
+  const conflicts = isComplete ? await conflictsBefore(task, deps, read) : undefined;
   const baseline: Baseline = {
     ...read,
     ...(conflicts === undefined ? {} : { conflictsBefore: conflicts }),
     ...(typeof approvals === "number" ? { approvals } : {}),
   };
-  return { baseline, isTaken: approvals !== "awaited", isComplete };
+  const lacks = awaitedLists.filter((list) => isNeeded[list] && baseline[list] == null);
+  return { baseline, isTaken: isComplete && approvals !== "awaited", lacks };
 }
 
 /** The sequence of both feeds, from walks that began after `sinceMs`. */

@@ -243,6 +243,8 @@ export interface WaitingApprovals {
   readonly ofSyncJob: boolean;
   /** When the walk that showed them began, milliseconds UTC by Redis. */
   readonly readAtMs: number;
+  /** Why none of them can be seen: `were not read before it`; undefined: those that wait are. */
+  readonly unseenWhy?: string;
 }
 
 /** The approvals that wait; undefined for a run that none can block, or not yet. */
@@ -251,14 +253,15 @@ export async function approvalsSince(
   deps: FollowedLists,
   { entry, follow, nowMs }: { readonly entry: StartEntry; readonly follow: Follow; readonly nowMs: number },
 ): Promise<WaitingApprovals | undefined> {
+  if (follow.blockedAfterMs === undefined) return undefined;
   const known = parseBaseline(entry.baseline).approvals;
-  if (known === undefined || follow.blockedAfterMs === undefined) return undefined;
+  if (known === undefined) return unseen("were not read before it");
   if (nowMs - sentAtMsOf(entry) < approvalsAfterMs(follow.blockedAfterMs)) return undefined;
   const feed = feedOf(task, "approvals");
   await requestFeed(feed, task, deps, { nowMs, hurry: false });
   const { beganSeq = 0 } = await deps.feeds.status(feed);
-  // The list has begun anew: which of its approvals are older than the run is not known.
-  if (known < beganSeq) return undefined;
+  // Which of its approvals are older than the run is not known.
+  if (known < beganSeq) return unseen("have begun anew since");
   const ofSyncJob = deps.itemMapper(feed)?.knows("syncJobId") === true;
   const appeared = await deps.feeds.discoveredSince(feed, known);
   const own = ofSyncJob ? appeared.filter(isOf(task)) : appeared;
@@ -274,6 +277,10 @@ export async function approvalsSince(
   const readAtMs = totals?.atMs ?? 0;
   if (listedOwn.length > 0 || listed.length === 0) return { waiting: listedOwn, ofSyncJob, readAtMs };
   return { waiting: listed, ofSyncJob: false, readAtMs };
+}
+
+function unseen(unseenWhy: string): WaitingApprovals {
+  return { waiting: [], ofSyncJob: false, readAtMs: 0, unseenWhy };
 }
 
 /** What became of the conflicts from before a run that has just ended; empty if not known. */

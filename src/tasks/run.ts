@@ -120,7 +120,7 @@ async function startFromBaseline(
   const readyAtMs = await deps.journal.noteReady(task.id);
   // A start that has waited longer for its turn takes a walk of the last two minutes.
   const sinceMs = Math.max(readyAtMs, nowMs - baselineOldMs);
-  const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { sinceMs, follow: policy.follow });
+  const { baseline, isTaken, lacks } = await takeBaseline(task, deps, { sinceMs, follow: policy.follow });
   // Workers or Redis were away meanwhile, or its clock was set: the wait begins anew.
   const isOld = !isTaken && Math.abs(nowMs - readyAtMs) > baselineOldMs;
   if (isOld) {
@@ -133,7 +133,7 @@ async function startFromBaseline(
   }
   // Without a baseline, an activity counts if it says that it began after the start.
   const knownSeq = baseline.activities === null ? (await deps.feeds.status(feedOf(task, "activities"))).seq : undefined;
-  if (!isComplete) deps.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id });
+  if (lacks.length > 0) deps.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id, lists: lacks });
   return sendStart(task, {
     deps,
     claim,

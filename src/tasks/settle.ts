@@ -295,8 +295,9 @@ export function judgeBlocked({ blockedAfterMs }: Follow, evidence: BlockingEvide
   };
 }
 
-/** Describes the approvals that wait; empty when none does. */
+/** Describes the approvals that wait, or that such are not seen; empty when none does. */
 function describeWaiting(approvals: WaitingApprovals | undefined): string {
+  if (approvals?.unseenWhy !== undefined) return `approvals ${approvals.unseenWhy}, so a waiting one is not seen`;
   const [first, ...more] = approvals?.waiting ?? [];
   if (first === undefined) return "";
   return `approval ${nameOf(first)} waits${more.length === 0 ? "" : `, and ${more.length} more`}`;

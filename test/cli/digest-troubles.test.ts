@@ -254,16 +254,21 @@ describe("syncline digest says in plain words", () => {
     );
   });
 
-  it("that a list cannot be read, and what that means", async () => {
-    const own = await installation("list", [testPolicy({ name: "hr", schedule: undefined })]);
+  it.each([
+    ["activities", "Runs that need it end uncertain", "runs that need it end unknown"],
+    ["approvals", "No run is found to wait for one meanwhile", "no run is found blocked meanwhile"],
+  ] as const)("that %s cannot be read, and what that means", async (list, then, cure) => {
+    const own = await installation(`list-${list}`, [testPolicy({ name: "hr", schedule: undefined })]);
     await ended(own.store, "hr");
-    const feed = { service: "main", repository: "HR", list: "activities" } as const;
+    const feed = { service: "main", repository: "HR", list };
     await new FeedStore(own.store).failWalk(feed, "the answer is no list", { beganAtMs: 0, waitMs: 0 });
     const { title, lines } = await own.digest();
     expect(title).toBe("Not fine, 1 needs a person: 1 well of 1 policy, 1 other trouble");
     expect(lines[0]).toMatch(
-      /^activities of main, .* cannot be read since .*uncertain\. The people who run Syncline must/,
+      new RegExp(`^${list} of main, .* cannot be read since .*\\. ${then}\\. The people who run Syncline must`),
     );
+    const { feeds } = JSON.parse((await own.command("status", "--json")).out);
+    expect(feeds).toMatchObject([{ cure: expect.stringContaining(cure) }]);
   });
 
   it("that nothing new is wrong when all of it is known", async () => {

@@ -179,6 +179,7 @@ describe("syncline doctor", () => {
     expect(found.about("feeds")).toMatchObject([
       { level: "problem", subject: "activities of main", what: expect.stringContaining("was not followed") },
       { level: "problem", subject: "conflictDetails of main", what: expect.stringContaining("status 403") },
+      { level: "warning", subject: "approvals of main", what: expect.stringContaining("status 403") },
     ]);
   });
 

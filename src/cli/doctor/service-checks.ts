@@ -1,7 +1,7 @@
 // The checks of `syncline doctor` that ask one service: reachable, token, identity, triggers,
 // masks, the lists of runs, sync jobs. Sends reads only, and stops when it is not reached.
 
-import { matchesMask, type Policy, type ServiceSettings } from "../../config/policy-set.ts";
+import { matchesMask, type Policy, readsApprovals, type ServiceSettings } from "../../config/policy-set.ts";
 import { fewAtATime } from "../../core/batcher.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { ErrorKind } from "../../core/errors.ts";
@@ -9,6 +9,7 @@ import { defined } from "../../core/json.ts";
 import { showName } from "../../core/plain-text.ts";
 import { type ActivePredicate, createActivePredicate } from "../../feeds/mapping.ts";
 import { operationOf } from "../../feeds/service-list.ts";
+import { awaitedLists } from "../../model/feed.ts";
 import { showFeed } from "../../queries/service-words.ts";
 import { type Mask, ServiceError, type SyncJob, type SyncService } from "../../service/client.ts";
 import { followedLists } from "../../tasks/followed-lists.ts";
@@ -184,13 +185,17 @@ async function checkLists(
   repository: string | undefined,
   policies: readonly Policy[],
 ): Promise<readonly Finding[]> {
-  if (!policies.some(({ action, follow }) => action.kind === "run" && follow.until !== "accepted")) return [];
+  const followed = policies.filter(({ action, follow }) => action.kind === "run" && follow.until !== "accepted");
+  if (followed.length === 0) return [];
+  const isBlockable = followed.some(({ follow }) => readsApprovals(follow));
   const findings: Finding[] = [];
-  for (const list of followedLists) {
+  for (const list of isBlockable ? awaitedLists : followedLists) {
     const subject = showFeed({ service, repository: repository ?? null, list });
     progress(subject);
-    const unread = "runs are started, and end as unknown, until it can be read";
-    const failure = await orUnread(findingFor("feeds", subject).problem, unread, async () => {
+    const { problem, warning } = findingFor("feeds", subject);
+    const isOfApprovals = list === "approvals";
+    const unread = isOfApprovals ? "no run is found blocked" : "runs are started, and end as unknown,";
+    const failure = await orUnread(isOfApprovals ? warning : problem, `${unread} until it can be read`, async () => {
       for await (const { linkProblem } of client.pages(operationOf[list], defined({ repository }), { signal })) {
         if (linkProblem !== undefined) throw linkProblem;
         break;

@@ -90,8 +90,8 @@ async function startAfter(task: Task, lists: Readonly<Partial<Record<List, reado
 }
 
 async function startNow(task: Task, deps: ProcessDependencies, sinceMs: number) {
-  const { baseline, isTaken, isComplete } = await takeBaseline(task, deps, { sinceMs, follow });
-  expect([isTaken, isComplete]).toEqual([true, true]);
+  const { baseline, isTaken, lacks } = await takeBaseline(task, deps, { sinceMs, follow });
+  expect([isTaken, lacks]).toEqual([true, []]);
   await journal.claim(task.id, "me");
   await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline: writeBaseline(baseline) });
   return journal.claim(task.id, "me");
@@ -319,8 +319,12 @@ describe("approvals that appeared since a start", () => {
     for (const list of ["activities", "conflictDetails"] as const) await walk(task, list, []);
     expect((await takeBaseline(task, partsFor(), { sinceMs, follow })).isTaken).toBe(false);
     await book.failWalk(feedOf(task, "approvals"), "server: 500", { beganAtMs: 0, waitMs: 0 });
-    const { baseline, isTaken, isComplete } = await takeBaseline(task, partsFor(), { sinceMs, follow });
-    expect([isTaken, isComplete, baseline.approvals]).toEqual([true, true, undefined]);
+    const { baseline, isTaken, lacks } = await takeBaseline(task, partsFor(), { sinceMs, follow });
+    expect([isTaken, lacks, baseline.approvals]).toEqual([true, ["approvals"], undefined]);
+    await journal.claim(task.id, "me");
+    await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline: writeBaseline(baseline) });
+    const entry = await journal.claim(task.id, "me");
+    expect(await waitingFor(task, entry)).toMatchObject({ waiting: [], unseenWhy: "were not read before it" });
     // Somebody reads them all the same, or nobody would notice when they can be read again.
     expect(await book.waiting(feedOf(task, "approvals"), await redisTimeMs(store))).toBe(1);
   });

@@ -272,6 +272,13 @@ describe("a run whose deadline has passed", () => {
     expect(settled({ ...readAt(undefined), nowMs: 62_000 })).toBeUndefined();
   });
 
+  it("says where a waiting approval would not have been seen", () => {
+    const approvals = { waiting: [], ofSyncJob: false, readAtMs: 0, unseenWhy: "were not read before it" };
+    expect(settled({ ...readAt(61_000), approvals, nowMs: 62_000 })?.detail).toBe(
+      "not settled within its deadline: 1 activity appeared, not all finished; approvals were not read before it, so a waiting one is not seen",
+    );
+  });
+
   it("is not timed out once it was seen finished: its conflicts are waited for", () => {
     const finished = { ...readAt(61_000), ours: [activity("a", true)], finishSeenAtMs: 61_500 };
     expect(settled({ ...finished, nowMs: 62_000 })).toBeUndefined();
