@@ -39,7 +39,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
       if (activePredicate !== undefined) return verifyActivation(task, { deps, claim }, activePredicate);
       return whenInDoubt(task, { deps, claim });
     case "claimed":
-      if (policy === undefined) return endRemoved(claimant, `policy ${task.policy} is not configured`);
+      if (policy === undefined) return endRemoved(claimant, `policy ${task.policy} is not`);
       return (
         (await deferIfDenied(task, deps, { nowMs: await deps.nowMs(), claimant })) ??
         sendStart(task, { deps, claim, baseline: "", endsByAnswer: endsByAnswer(task, policy, deps) })

@@ -75,7 +75,7 @@ async function prepare(task: Task, { deps, claim, guard }: Deletion): Promise<St
   const nowMs = await deps.nowMs();
   const service = deps.service(task.service);
   if (guard === undefined) return endRemoved(claimant, `policy ${task.policy} does not delete sync job ${task.target}`);
-  if (service === undefined) return endRemoved(claimant, `service ${task.service} is not configured`);
+  if (service === undefined) return endRemoved(claimant, `service ${task.service} is not`);
   if (nowMs > task.startByMs) return endTooLate(claimant);
   const deferred = await deferIfDenied(task, deps, { nowMs, claimant });
   if (deferred !== undefined) return deferred;
@@ -152,7 +152,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
   };
   const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, more: string): StepResult =>
     complete({ ...ending, ...sent, detail: `${doubt.detail}; ${more}`, from: { state, claimant } });
-  if (isRemoved) return finish({ ...endingOf(doubt), reason: "policy-removed" }, "the service was removed meanwhile");
+  if (isRemoved) return finish({ ...endingOf(doubt), reason: "policy-removed" }, "this worker lacks the service");
   if (onUnknown === "give-up") return finish(endingOf(doubt), "the policy says give-up");
   const check = await confirmEffect(task, { deps, entry, predicate: gone });
   switch (check.is) {

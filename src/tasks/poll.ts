@@ -31,7 +31,7 @@ export async function stepPoll(task: Task, deps: PollDependencies, attempt: Atte
   const service = deps.service(task.service);
   if (policy?.action.kind !== "poll" || policy.action.list !== task.target)
     return endRemoved(undefined, `policy ${task.policy} does not poll ${task.target}`);
-  if (service === undefined) return endRemoved(undefined, `service ${task.service} is not configured`);
+  if (service === undefined) return endRemoved(undefined, `service ${task.service} is not`);
   // Another worker recorded the outcome and died: it must not be judged anew.
   if (await deps.polls.isOver(task)) return withoutOutcome;
   const nowMs = await deps.nowMs();

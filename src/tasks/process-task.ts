@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { backoffMs } from "../core/clock.ts";
 import { stackOf } from "../core/errors.ts";
-import type { EventLog } from "../core/event-log.ts";
+import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Outcome } from "../model/outcome.ts";
@@ -68,12 +68,15 @@ interface Work {
   readonly deps: ProcessDependencies;
   readonly recorder: Recorder;
   readonly attempt: Attempt;
+  /** Warns at most once a minute and policy. */
+  readonly limitedLog: EventLog;
 }
 
 /** Makes the processor of all tasks. A task that meets a Redis outage sleeps without an attempt. */
 export function createProcessTask(deps: ProcessDependencies, recorder: Recorder): ProcessTask {
+  const limitedLog = createRateLimitedLog(deps.log, systemClock, "policy");
   return async (task, attempt) => {
-    const work = { deps, recorder, attempt };
+    const work = { deps, recorder, attempt, limitedLog };
     try {
       const result = await takeStep(task, work).catch((error: unknown) => onBug(task, deps.log, error));
       return await toVerdict(task, result, work);
@@ -88,11 +91,11 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
 }
 
 /** Takes the next step: on the fast path if possible, else by the task's kind. */
-async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult> {
+async function takeStep(task: Task, { deps, attempt, limitedLog }: Work): Promise<StepResult> {
   // This process knows what Redis lacks of a request: nothing may be decided before it is written.
   const isWriteKept = [task.id, activationId(task.id)].some((id) => deps.keptWrites.keeps(id));
   if (isWriteKept) return stepAgainSoon(await deps.nowMs());
-  const notLoaded = await snoozeUntilLoaded(task, deps);
+  const notLoaded = await snoozeUntilLoaded(task, deps, limitedLog);
   if (notLoaded !== undefined) return notLoaded;
   const claimant = randomUUID();
   switch (task.kind) {
@@ -141,7 +144,11 @@ async function stepStart(
  * removed, and a file may be away for a moment. It is left to workers with newer policies as long
  * as one lives, and a minute longer.
  */
-async function snoozeUntilLoaded(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
+async function snoozeUntilLoaded(
+  task: Task,
+  deps: ProcessDependencies,
+  limitedLog: EventLog,
+): Promise<StepResult | undefined> {
   const policy = deps.policy(task.policy);
   const isAsked = task.guard !== undefined || (policy !== undefined && asksFor(policy, task));
   if (isAsked && deps.service(task.service) !== undefined) return undefined;
@@ -152,6 +159,7 @@ async function snoozeUntilLoaded(task: Task, deps: ProcessDependencies): Promise
   const isLeft = isYoung || (await deps.hasNewerWorker?.()) === true;
   // A cancelled one needs no policy to end.
   if (!isLeft || (await deps.journal.readCancelled(task.id)) !== undefined) return undefined;
+  limitedLog.warn("task.not-loaded", { policy: task.policy, taskId: task.id, service: task.service });
   const [shortestMs, longestMs] = notLoadedSnoozesMs;
   return snooze(nowMs + Math.max(shortestMs, Math.min(Math.ceil(youngMs / 20), longestMs)));
 }

@@ -56,8 +56,8 @@ export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): 
     case "settled":
       return withoutOutcome;
     case "claimed":
-      if (policy === undefined) return endRemoved(claim.claimant, `policy ${task.policy} is not configured`);
-      if (!isKnown) return endRemoved(claim.claimant, `service ${task.service} is not configured`);
+      if (policy === undefined) return endRemoved(claim.claimant, `policy ${task.policy} is not`);
+      if (!isKnown) return endRemoved(claim.claimant, `service ${task.service} is not`);
       return prepare(task, policy, { deps, claim });
     case "sending":
       return policy !== undefined && isKnown
@@ -247,7 +247,7 @@ async function acceptedEnding(
 /** Nothing says any more how to follow a run that was or may have been started. */
 function endForgotten(entry: StartEntry, what: "policy" | "service"): StepResult {
   const { state, sentAtMs: startedAtMs, sends } = entry;
-  const detail = `the ${what} was removed while the run went on`;
+  const detail = `the run went on, and its ${what} is not in the policies of the worker that had its turn`;
   return complete({
     ...{ status: "unknown", evidence: "none", reason: "policy-removed", detail },
     ...{ startedAtMs, sends, answerLost: hasLostAnswer(entry) },

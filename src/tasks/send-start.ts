@@ -79,7 +79,7 @@ export async function sendStart(task: Task, request: WantedStart & KnownBefore):
   const { deps, claim, baseline, knownSeq } = request;
   const { claimant } = claim;
   const service = deps.service(task.service);
-  if (service === undefined) return endRemoved(claimant, `service ${task.service} is not configured`);
+  if (service === undefined) return endRemoved(claimant, `service ${task.service} is not`);
   const ask = () => deps.journal.beginSending(task, claimant, { ...intentOf(task), baseline, knownSeq });
   const result = await askAndSend(task, request, { service, sends: 1, ask });
   if (result === "too-late") return endTooLate(claimant);

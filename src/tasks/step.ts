@@ -80,9 +80,10 @@ export function endTooLate(claimant: string | undefined): StepResult {
   return endUnsent(claimant, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
 }
 
-/** The policy, or what it needs, was removed before the task's turn. */
+/** The worker that had the task's turn lacks its policy: removed, or not there yet. */
 export function endRemoved(claimant: string | undefined, what: string): StepResult {
-  return endUnsent(claimant, "skipped", { reason: "policy-removed", detail: `${what} any more` });
+  const detail = `${what} in the policies of the worker that had its turn`;
+  return endUnsent(claimant, "skipped", { reason: "policy-removed", detail });
 }
 
 /**

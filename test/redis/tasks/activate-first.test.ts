@@ -114,10 +114,12 @@ const cancelled = async (run: Run) => {
   await process(run);
 };
 
+const lacking = "policy stepped is not in the policies of the worker that had its turn";
+
 it.each<[string, string, (run: Run) => Promise<unknown>]>([
   ["cancelled", "cancelled by ada@desk", cancelled],
   ["too-late", "its turn came after its start-by time", (run) => process(run, { nowMs: async () => 1e13 })],
-  ["policy-removed", "policy stepped is not configured any more", (run) => process(run, { policy: () => undefined })],
+  ["policy-removed", lacking, (run) => process(run, { policy: () => undefined })],
   ["crashed", "workers died", (run) => endAbandoned(run.task, run.deps, { recorder, why: "workers died" })],
 ])("a run that is %s before its start tells of an activation that went out", async (reason, why, end) => {
   const outcomeAfter = async (sent: (run: Run) => Promise<unknown>) => {

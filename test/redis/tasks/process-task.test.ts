@@ -21,6 +21,7 @@ import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { told } from "../../support/stepped-task.ts";
 import { testDeps } from "../../support/task-deps.ts";
+import { TestLog } from "../../support/test-log.ts";
 
 const target = redisForTest();
 let tasks = 0;
@@ -143,6 +144,21 @@ describe("a task", () => {
       const { process } = await fixture({ task: { slotMs }, deps });
       expect(await process()).toMatchObject({ verdict });
     }
+  });
+
+  it("of an unknown policy is told once a minute, and ends by what is known", async () => {
+    const log = new TestLog();
+    const slotMs = await redisTimeMs(store);
+    let inForceMs = 0;
+    const deps = { log, policy: () => undefined, nowMs: async () => slotMs + 300_000, inForceForMs: () => inForceMs };
+    const { task, process, outcome } = await fixture({ task: { slotMs }, deps });
+    expect(await process()).toMatchObject({ verdict: "snooze" });
+    expect(await process()).toMatchObject({ verdict: "snooze" });
+    expect(log.named("task.not-loaded")).toMatchObject([{ level: "warn", policy: "nightly", taskId: task.id }]);
+    inForceMs = 300_000;
+    expect(await process()).toMatchObject({ verdict: "complete" });
+    const detail = "policy nightly is not in the policies of the worker that had its turn";
+    expect(await outcome()).toMatchObject({ status: "skipped", reason: "policy-removed", detail });
   });
 
   it.each([{}, { task: { kind: "apply", target: "mask/7" } }] as const)(
