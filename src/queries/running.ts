@@ -2,6 +2,7 @@
 // only, in batches.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { showClock, toIso } from "../core/instant.ts";
+import type { ListName } from "../model/feed.ts";
 import { runByHand, type Task } from "../model/task.ts";
 import { usualMsOf } from "../model/unusual.ts";
 import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.ts";
@@ -122,12 +123,18 @@ export async function readRunningOf(
 function readFacts(store: Store, { services }: RunningSet) {
   const feeds = new FeedStore(store);
   const leases = new Leases(store);
-  const failure = async (service: string, repository: string | null) =>
-    (await feeds.status({ service, repository, list: "activities" })).failure;
+  const listFailure = async (service: string, repository: string | null, lists: readonly ListName[]) => {
+    for (const list of lists) {
+      const { failure } = await feeds.status({ service, repository, list });
+      if (failure !== undefined) return `; but ${list} cannot be read: ${failure}; ${doctorSaysMore}`;
+    }
+    return "";
+  };
   return {
     baseUrl: (service: string) => services.get(service)?.baseUrl,
     limiter: once((service: string) => readLimiterStatus(store, service)),
-    listFailure: once(failure),
+    /** Why the first of these lists cannot be read; empty: all can. */
+    listFailure: once(listFailure),
     // Also one that has been silent for long: while the queue has it, others wait for it.
     holder: (task: TaskLookedAt["task"]) => leases.holder(task, async () => "pending"),
     usualMs: once(async (policy: string, target: string) => usualMsOf(await readRuns(store, { policy, target }))),
@@ -173,8 +180,8 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
     const waitsFor = doubt === undefined ? reading : `${reading}: ${doubt.detail}`;
     return { step: "verifying", since: toIso(entry.confirmedAtMs) ?? sent, waitsFor };
   }
-  const failure = await facts.listFailure(task.service, task.repository);
-  const unread = failure === undefined ? "" : `; but the activities cannot be read: ${failure}; ${doctorSaysMore}`;
+  const lists: readonly ListName[] = entry.state === "sending" ? ["activities"] : listsOf(where.policy);
+  const unread = await facts.listFailure(task.service, task.repository, lists);
   if (entry.state !== "sending") {
     const seen = entry.finishSeenAtMs;
     const clock = (instantMs: number) => showClock(instantMs, where.policy?.timezone, nowMs);
@@ -183,6 +190,11 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
   }
   const why = doubt === undefined ? "" : `: ${doubt.detail}`;
   return { step: "verifying", since: sent, waitsFor: `an activity that proves its start${why}${unread}` };
+}
+
+/** The lists that a start waits for, and a run until its end. */
+function listsOf(policy: Policy | undefined): readonly ListName[] {
+  return policy?.follow.until === "accepted" ? ["activities"] : ["activities", "conflictDetails"];
 }
 
 /** What a sync job that is read again shows, of tasks that no activity tells of. */
@@ -213,9 +225,8 @@ async function readObstacle(
   const hasStart = task.kind !== "poll" && task.kind !== "apply";
   const step = entry === undefined && state !== "active" ? "queued" : hasStart ? "preparing" : "working";
   if (entry?.readyAtMs !== undefined) {
-    const failure = await facts.listFailure(task.service, task.repository);
-    const list = "the activities, which are read before the start";
-    return { step, waitsFor: failure === undefined ? list : `${list}; that fails: ${failure}; ${doctorSaysMore}` };
+    const unread = await facts.listFailure(task.service, task.repository, listsOf(policy));
+    return { step, waitsFor: `the lists that are read before the start${unread}` };
   }
   if (limiter.failures === 0) return { step, waitsFor: null };
   const { failures, lastFailure } = limiter;

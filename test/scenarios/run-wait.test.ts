@@ -227,7 +227,7 @@ describe("run --wait", () => {
     await setUp(sandbox.baseUrl);
     const answers = [
       await run("fast", /not-started \(no-access\): .*401/),
-      await run("nightly", /that fails: unauthorized: .*401/),
+      await run("nightly", /; but activities cannot be read: unauthorized: .*401/),
     ];
     await setUp("http://127.0.0.1:9");
     answers.push(await run("fast", /1 failed in a row, the last one: unreachable/));

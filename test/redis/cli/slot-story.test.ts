@@ -9,6 +9,7 @@ import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf, toRecords } from "../../../src/schedule/slot-tasks.ts";
 import { ChainStore } from "../../../src/store/chain-store.ts";
 import { Changes } from "../../../src/store/changes.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
 import { History } from "../../../src/store/history.ts";
 import { leaseKey, leaseMs } from "../../../src/store/leases.ts";
 import { openStore } from "../../../src/store/redis.ts";
@@ -107,6 +108,25 @@ it("finds a task in the queue of the service that its policy had before", async 
   );
   expect(story?.tasks).toMatchObject([{ isInFlight: true, queue: "waiting", waitsFor: "other" }]);
   expect(await readRunningOf({ store, set }, policy)).toMatchObject([{ service: "main" }]);
+});
+
+it("names the list that cannot be read of those that a run waits for", async () => {
+  const { store, producer } = await parts();
+  const policy = testPolicy({ name: "unread", repository: "unread" });
+  const [task] = tasksOf(policy, { slotMs: Date.now(), origin: "manual", covers: [] });
+  if (task === undefined) throw new Error("one task");
+  await producer.enqueue([task]);
+  const feed = { service: "main", repository: "unread", list: "conflictDetails" } as const;
+  await new FeedStore(store).failWalk(feed, "server: 500", { beganAtMs: 0, waitMs: 0 });
+  const journal = new StartJournal(store);
+  await journal.claim(task.id, "me");
+  await journal.noteReady(task.id);
+  const waitsFor = async () => (await readRunningOf({ store, set: setOf([policy]) }, policy))[0]?.waitsFor;
+  const unread = /; but conflictDetails cannot be read: server: 500; `syncline doctor` says more$/;
+  expect(await waitsFor()).toMatch(unread);
+  await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline: "" });
+  await journal.noteConfirmed(task, "answer");
+  expect(await waitsFor()).toMatch(unread);
 });
 
 it("tells each task of a run by hand over masks once", async () => {
