@@ -15,7 +15,7 @@ import { withoutSecrets } from "../core/secrets.ts";
 import { isGood, type Outcome } from "../model/outcome.ts";
 import { isFromMasks, runByHand, type Task, targetOf } from "../model/task.ts";
 import { findRunningSet } from "../queries/policy-set.ts";
-import { type RunningTask, readRunning } from "../queries/running.ts";
+import { type RunningTask, readRunning, waitWords } from "../queries/running.ts";
 import { isSkippedBeside } from "../queries/task-words.ts";
 import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.ts";
 import { History } from "../store/history.ts";
@@ -105,7 +105,10 @@ function policyOf(set: PolicySet, name: string | undefined): Policy {
   return set.policies.find((policy) => policy.name === name) ?? set.byHand;
 }
 
-/** Says which tasks of the same sync jobs were in flight already, and what the new ones do then. */
+/**
+ * Says which tasks of the same policies and sync jobs were in flight already, and what the new ones
+ * do then.
+ */
 export function tellBusy(
   before: readonly TaskInFlight[],
   queued: readonly Pick<Task, "service" | "repository" | "target">[],
@@ -142,7 +145,7 @@ function chooseRun(
 }
 
 /** What a command needs to wait for the outcomes of tasks by hand. */
-export interface HandContext {
+interface HandContext {
   readonly set: PolicySet;
   readonly redis: RedisTarget;
   readonly store: Store;
@@ -164,6 +167,7 @@ export async function workAndWait({ tasks }: QueuedTasks, context: HandContext):
 class StandIn {
   readonly #task: Task | undefined;
   readonly #context: HandContext;
+  /** Whether the set that runs has the service; asked once. */
   #isServed: boolean | undefined;
   #lookAtMs = 0;
   #isSaid = false;
@@ -212,7 +216,7 @@ class StandIn {
       return;
     }
     io.err(
-      "no worker is running: this process works until the outcome is there; notices and heartbeats wait for a `serve` that has the policy",
+      "no worker is alive for this service: this process works until the outcome is there; notices and heartbeats wait for a `serve` that has the policy",
     );
     const error: EventLog["error"] = (event, fields = {}) =>
       io.err(withoutSecrets(`${event}: ${JSON.stringify(fields)}`));
@@ -222,6 +226,7 @@ class StandIn {
       roles: ["worker"],
       variables: io.settings.variables,
       log: { ...silentLog, error },
+      // The defaults of `serve`.
       takeOverAfterMs: 60_000,
       drainMs: 25_000,
       stopSignal: io.signal,
@@ -274,8 +279,8 @@ async function waitForOutcomes(tasks: readonly Task[], { store, options, io }: H
   const outcomes: Outcome[] = [];
   const open = new Map(tasks.map((task) => [task.id, task]));
   const look = async () => {
-    // Read together: where few outcomes are kept, later ones would drop those of a thousand tasks
-    // read one by one.
+    // All at once: read one by one, newer outcomes could push out the last of a thousand
+    // (SYNCLINE_OUTCOMES_KEPT may be 100).
     const found = await history.outcomes(tasks[0]?.policy ?? "", [...open.keys()]);
     outcomes.push(...found.values());
     for (const id of found.keys()) open.delete(id);
@@ -306,10 +311,10 @@ async function waitForOutcomes(tasks: readonly Task[], { store, options, io }: H
 const shownMax = 20;
 
 /** Looks once, and shows what is new. `open`: the tasks without an outcome. */
-export type ShowProgress = (open: readonly Task[], outcomes: readonly Outcome[]) => Promise<void>;
+type ShowProgress = (open: readonly Task[], outcomes: readonly Outcome[]) => Promise<void>;
 
 /** Makes the progress of some tasks of one policy. */
-export function createProgress(set: PolicySet, store: Store, io: CommandIo): ShowProgress {
+function createProgress(set: PolicySet, store: Store, io: CommandIo): ShowProgress {
   const journal = new StartJournal(store);
   const said = new Map<string, string>();
   // A figure that runs down is no news.
@@ -326,6 +331,8 @@ export function createProgress(set: PolicySet, store: Store, io: CommandIo): Sho
       say(taskId, `${label({ target })}${status} (${reason})`);
     if (count > shownMax) say("all", `${outcomes.length} of ${count} have ended`, String(outcomes.length));
     const nowMs = await redisTimeMs(store);
+    // The queue is not asked: without a journal entry a task counts as queued, and nothing is said
+    // of it.
     const looked = open.slice(0, shownMax).map((task) => ({ task, state: "waiting", queuedAtMs: nowMs }) as const);
     const timezone = policyOf(set, open[0]?.policy).timezone;
     const running = await readRunning(looked, set, store);
@@ -341,13 +348,15 @@ export function createProgress(set: PolicySet, store: Store, io: CommandIo): Sho
   };
 }
 
-function describeStep({ step, shownBy, waitsFor, kind }: RunningTask, isSeen: boolean): string {
-  if (waitsFor === null) return step;
-  if (step === "held back" || step === "waits for sync job") return `${step}: ${waitsFor}`;
-  if (step !== "following") return `${step}; waits for ${waitsFor}`;
-  if (shownBy === "evidence") return `confirmed: an activity shows that the ${kind} has started; waits for ${waitsFor}`;
+function describeStep(task: RunningTask, isSeen: boolean): string {
+  const { shownBy, kind } = task;
   const seen = isSeen ? ", and its first activity is seen" : "";
-  return `answered: the service took the ${kind}${seen}; waits for ${waitsFor}`;
+  return waitWords(
+    task,
+    shownBy === "evidence"
+      ? `confirmed: an activity shows that the ${kind} has started`
+      : `answered: the service took the ${kind}${seen}`,
+  );
 }
 
 function sinceOf({ since }: RunningTask, nowMs: number): string {

@@ -34,6 +34,9 @@ const taskSteps = [
 /** One of these steps. `following`: the service took the start, and Syncline watches the lists. */
 type TaskStepName = (typeof taskSteps)[number];
 
+/** The steps whose `waitsFor` is what keeps the request from going out. */
+const obstacles: ReadonlySet<TaskStepName> = new Set(["held back", "waits for sync job", "cancelling"]);
+
 /** What must be known of the policies. */
 export type RunningSet = Pick<PolicySet, "policies" | "services" | "byHand">;
 
@@ -97,20 +100,23 @@ export async function readRunning(
  * the end of its run`, or `confirmed at` where an activity stands for a lost answer. A story tells
  * by itself what stands in the way of a start, and who cancelled it.
  */
-export function stepWords(
-  { step, since, shownBy, deadline, waitsFor }: RunningTask,
-  timezone: string | undefined,
-  nowMs: number,
-): string {
+export function stepWords(task: RunningTask, timezone: string | undefined, nowMs: number): string {
+  const { step, since, shownBy, deadline } = task;
+  if (obstacles.has(step)) return step;
   const at = (instant: string) => showClock(Date.parse(instant), timezone, nowMs);
-  const isToldElsewhere = step === "held back" || step === "waits for sync job" || step === "cancelling";
-  if (isToldElsewhere || waitsFor === null) return step;
-  if (step !== "following" || since === null) return `${step}; waits for ${waitsFor}`;
   const until = deadline === null ? "" : ` until ${at(deadline)}`;
-  return `${shownBy === "evidence" ? "confirmed" : "answered"} at ${at(since)}; followed${until}; waits for ${waitsFor}`;
+  const shown = shownBy === "evidence" ? "confirmed" : "answered";
+  return waitWords(task, since === null ? step : `${shown} at ${at(since)}; followed${until}`);
 }
 
-/** Says the same of the tasks of one policy that are in flight. */
+/** A step and what it waits for; `shown` stands for `following`. */
+export function waitWords({ step, waitsFor }: Pick<RunningTask, "step" | "waitsFor">, shown: string): string {
+  if (waitsFor === null) return step;
+  if (obstacles.has(step)) return `${step}: ${waitsFor}`;
+  return `${step === "following" ? shown : step}; waits for ${waitsFor}`;
+}
+
+/** Says of each task of one policy that is in flight where it is. */
 export async function readRunningOf(
   { store, set }: Pick<QueryContext, "store" | "set">,
   { name }: Pick<Policy, "name">,

@@ -158,7 +158,7 @@ describe("run --wait", () => {
     );
     await ending;
     expect(err).toMatch(
-      /\nanswered[\s\S]*\nno worker is running: this process works until the outcome is there; [^\n]+\n/,
+      /\nanswered[\s\S]*\nno worker is alive for this service: this process works until the outcome is there; [^\n]+\n/,
     );
     expect({ code, err }).toMatchObject({ code: 0 });
   });
