@@ -135,7 +135,7 @@ async function applyStubbornly(
   const leases = new Leases(store);
   const by = `by-hand-${systemClock.nowMs()}`;
   const holder = async (target: string) =>
-    policy.overlap === "allow" ? undefined : leases.holder({ ...parts.place, target }, jobStatus);
+    policy.overlap === "allow" ? undefined : leases.liveHolder({ ...parts.place, target }, jobStatus);
   for (let tries = 1; ; tries += 1) {
     // A reading from before the question may be old.
     const sinceMs = Math.max(parts.sinceMs, systemClock.monotonicMs() - readingKeptMs);

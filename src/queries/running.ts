@@ -16,7 +16,7 @@ import type { StartEntry } from "../store/start-entry.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import type { QueryContext } from "./query-context.ts";
 import { describeDeniedBy, doctorSaysMore } from "./service-words.ts";
-import { endWords, taskWords } from "./task-words.ts";
+import { endWords, takesLease, taskWords } from "./task-words.ts";
 
 /** The steps of a task in flight, as people say them; those of a sent request first. */
 const taskSteps = [
@@ -141,8 +141,7 @@ function readFacts(store: Store, { services }: RunningSet) {
     limiter: once((service: string) => readLimiterStatus(store, service)),
     /** Why the first of these lists cannot be read; empty: all can. */
     listFailure: once(listFailure),
-    // Also one that has been silent for long: while the queue has it, others wait for it.
-    holder: (task: TaskLookedAt["task"]) => leases.holder(task, async () => "pending"),
+    holder: (task: TaskLookedAt["task"]) => leases.holder(task),
     usualMs: once(async (policy: string, target: string) => usualMsOf(await readRuns(store, { policy, target }))),
   };
 }
@@ -225,8 +224,7 @@ async function readObstacle(
   const limiter = await facts.limiter(task.service);
   const denied = describeDeniedBy(task.service, limiter, nowMs, facts.baseUrl(task.service));
   if (denied !== undefined) return { step: "held back", waitsFor: denied };
-  const takesLease = task.kind === "delete" || (task.kind === "run" && policy?.overlap !== "allow");
-  const holder = takesLease ? await facts.holder(task) : undefined;
+  const holder = takesLease(task, policy?.overlap) ? await facts.holder(task) : undefined;
   if (holder !== undefined && holder !== task.id) return { step: "waits for sync job", waitsFor: `${holder} holds it` };
   const hasStart = task.kind !== "poll" && task.kind !== "apply";
   const step = entry === undefined && state !== "active" ? "queued" : hasStart ? "preparing" : "working";

@@ -12,7 +12,7 @@ import type { StartEntry } from "../store/start-entry.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
 import type { TaskStores } from "./audit-policy.ts";
 import { type RunningSet, readRunning, stepWords, type TaskLookedAt } from "./running.ts";
-import { targetWords } from "./task-words.ts";
+import { takesLease, targetWords } from "./task-words.ts";
 
 /** Where the parts of a story are read. */
 export type StoryStores = TaskStores & { readonly set: RunningSet };
@@ -97,9 +97,8 @@ async function taskStory(told: PlannedTask, places: StoryStores): Promise<TaskSt
   const outcome = ended ?? (await history.outcome(task));
   const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isUnqueued);
   const hasBegun = entry !== undefined && entry.state !== "claimed";
-  const takesLease = task.kind === "delete" || (task.kind === "run" && task.overlap !== "allow");
-  const mayWait = isInFlight && !hasBegun && takesLease;
-  const holder = mayWait ? await new Leases(store).holder(task, async () => "pending") : undefined;
+  const mayWait = isInFlight && !hasBegun && takesLease(task, task.overlap);
+  const holder = mayWait ? await new Leases(store).holder(task) : undefined;
   const droppedUpToMs = outcome === undefined && !isInFlight ? await droppedUpTo(task, places) : undefined;
   return {
     taskId: task.id,

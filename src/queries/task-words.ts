@@ -56,6 +56,11 @@ export function endWords(
   return `${usually}, so about ${showClock(Math.round(endsMs / unitMs) * unitMs, timezone, nowMs)}`;
 }
 
+/** Whether a task starts only once it holds its sync job. `overlap`: of its policy. */
+export function takesLease({ kind }: Pick<Task, "kind">, overlap: Policy["overlap"] | undefined): boolean {
+  return kind === "delete" || (kind === "run" && overlap !== "allow");
+}
+
 /** Whether a task of the policy ends as skipped while another one holds its sync job. */
 export function isSkippedBeside({ action, overlap }: Pick<Policy, "action" | "overlap">): boolean {
   // A deletion never runs beside another task; an activation holds nothing, and waits for nothing.

@@ -1,6 +1,7 @@
-// Leases: which task works on a sync job now. A lease ends with its holder's outcome, or by a
-// takeover from a holder that is no longer in the queue (tasks/step.ts). While it is there, it
-// keeps the lease, also if no worker has taken a step for long: its run may go on.
+// Leases: which task works on a sync job now. A lease ends with its holder's outcome, by a takeover
+// from a holder that is no longer in the queue (tasks/step.ts), or by itself after seven days
+// without a step of it. Until then the holder keeps it, though no worker steps for long: its run
+// may go on.
 import type { FindJobStatus } from "../model/task-processing.ts";
 import type { Store } from "./redis.ts";
 import { asNothing, asOptional, asText, createScript } from "./script.ts";
@@ -50,15 +51,17 @@ export class Leases {
     return takeOverScript(this.#store, [leaseKey(this.#store, task), ...entries], args);
   }
 
-  /**
-   * The task that holds the lease; undefined when it is free, or when its holder has been silent
-   * for five minutes, unless `jobStatus` finds that one in the queue.
-   */
-  async holder(subject: LeaseSubject, jobStatus?: FindJobStatus): Promise<string | undefined> {
-    const key = leaseKey(this.#store, subject);
-    const [holder, endsInMs] = await Promise.all([this.#store.redis.get(key), this.#store.redis.pttl(key)]);
-    if (holder === null || leaseMs - endsInMs <= silentMs) return holder ?? undefined;
-    return (await jobStatus?.(subject.service, holder)) === "pending" ? holder : undefined;
+  /** The task that holds the lease, also one that has been silent for long. */
+  async holder(subject: LeaseSubject): Promise<string | undefined> {
+    return (await this.#store.redis.get(leaseKey(this.#store, subject))) ?? undefined;
+  }
+
+  /** The same, unless that has been silent for five minutes and is not in the queue. */
+  async liveHolder(subject: LeaseSubject, jobStatus: FindJobStatus): Promise<string | undefined> {
+    const endsIn = this.#store.redis.pttl(leaseKey(this.#store, subject));
+    const [holder, endsInMs] = await Promise.all([this.holder(subject), endsIn]);
+    if (holder === undefined || leaseMs - endsInMs <= silentMs) return holder;
+    return (await jobStatus(subject.service, holder)) === "pending" ? holder : undefined;
   }
 
   /** Releases the lease, if this task holds it. */

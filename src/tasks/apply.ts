@@ -61,7 +61,7 @@ async function stepObject(
     sinceMs,
     by: task.id,
     holder: async (target) =>
-      policy.overlap === "allow" ? undefined : deps.leases.holder({ ...task, target }, deps.jobStatus),
+      policy.overlap === "allow" ? undefined : deps.leases.liveHolder({ ...task, target }, deps.jobStatus),
   });
   return toResult(task, object, { applied, nowMs, againMs: deps.timing.queueForLeaseMs });
 }

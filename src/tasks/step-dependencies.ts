@@ -91,7 +91,7 @@ export interface PollDependencies extends ReadDependencies, Configuration {
 /** What an apply task needs. */
 export interface ApplyTaskDependencies extends Runtime, Configuration, Pick<Limits, "denialOf"> {
   readonly journal: Pick<StartJournal, "readCancelled">;
-  readonly leases: Pick<Leases, "holder">;
+  readonly leases: Pick<Leases, "liveHolder">;
   readonly jobStatus: FindJobStatus;
   /** For declared objects: cached masks, and the record of what was applied. */
   readonly declared: { readonly masks: MaskCache; readonly memory: DeclaredMemoryPort };

@@ -39,6 +39,16 @@ describe("a lease", () => {
     expect(await leases.acquire(b, me)).toBe("b");
   });
 
+  it("is held also by a silent task, which is live only while the queue has it", async () => {
+    const task = await claimed("silent", "silent");
+    await leases.acquire(task, me);
+    const live = () => leases.liveHolder(task, async () => "missing");
+    expect(await live()).toBe(task.id);
+    await store.redis.pexpire(leaseKey(store, task), leaseMs - 300_001);
+    expect([await leases.holder(task), await live()]).toEqual([task.id, undefined]);
+    expect(await leases.liveHolder(task, async () => "pending")).toBe(task.id);
+  });
+
   it("on the same sync job of another repository is another one", async () => {
     await leases.acquire(await claimed("first", "HR"), me);
     expect(await leases.acquire(await claimed("second", "FIN"), me)).toBe("second");
@@ -50,7 +60,7 @@ describe("the lease of a run that ends", () => {
     const tasks = [await claimed("one", "beside"), await claimed("two", "beside")];
     for (const task of tasks) await journal.beginSending(task, me, intent);
     const claims = () => Promise.all(tasks.map((task) => journal.claim(task.id, me, task)));
-    const holds = () => leases.holder(subject("beside"), async () => "pending");
+    const holds = () => leases.holder(subject("beside"));
     const end = ({ id }: { readonly id: string }) =>
       new History(store).record(testOutcome({ taskId: id, ...subject("beside") }), { state: "sending" });
     await claims();

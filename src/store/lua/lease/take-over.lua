@@ -3,8 +3,8 @@
 -- on it may send nothing.
 -- KEYS: lease, entry, entry of the holder
 -- ARGV: task, claimant, durationMs, holder, '1' when the holder is over, silentMs
--- Answers as lease/acquire-for-start. Without the holder's entry, or with a newer one, its requests
--- are unknown: the lease stays until it has not been renewed for `silentMs`.
+-- Answers as lease/acquire-for-start. The requests of a holder with a newer entry, or without one
+-- unless it is over, are unknown: the lease stays until it has not been renewed for `silentMs`.
 local leaseKey, entryKey, holderEntryKey = unpack(KEYS)
 local task, claimant, durationMs, holder, isOver, silentMs = unpack(ARGV)
 --- @include "lease"
