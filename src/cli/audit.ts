@@ -11,7 +11,8 @@ import {
   auditStates,
   auditSum,
   auditToJson,
-  describeDropped,
+  countUnseen,
+  describeUnchecked,
   notesFor,
   readAudits,
 } from "../queries/audit-policy.ts";
@@ -98,7 +99,8 @@ function show(reports: readonly AuditReport[], isWhole: boolean, { json }: Audit
     const shown = reports.flatMap(({ policy, findings }) =>
       findings.map(({ slotMs, ...finding }) => ({ policy, ...finding, slot: toIso(slotMs) })),
     );
-    io.out(JSON.stringify({ v: 1, ok: off === 0 && isWhole, policies: reports.map(auditToJson), findings: shown }));
+    const sum = { ok: off === 0 && isWhole, unseen: countUnseen(reports) };
+    io.out(JSON.stringify({ v: 1, ...sum, policies: reports.map(auditToJson), findings: shown }));
     return;
   }
   const heading = ["policy", "from", "to", "slots", ...auditStates, "in flight", "off", ""];
@@ -108,7 +110,7 @@ function show(reports: readonly AuditReport[], isWhole: boolean, { json }: Audit
   if (lines.length > linesMax) io.out(`and ${lines.length - linesMax} more like these; --json lists all`);
   printMissed(reports, io);
   if (isWhole) io.out(auditSum(reports, off));
-  else for (const line of describeDropped(reports)) io.err(line);
+  else for (const line of describeUnchecked(reports)) io.err(line);
   io.err("a slot is a key of its policy's ledger, so none can be recorded twice");
 }
 

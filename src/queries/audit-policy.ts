@@ -55,6 +55,8 @@ export interface AuditReport {
   readonly audit:
     | (Omit<SlotAudit, "records" | "findings"> & { readonly states: Readonly<Record<SlotRecord["state"], number>> })
     | undefined;
+  /** It has a schedule or follows, and no scheduler has planned it here: nothing was checked. */
+  readonly isUnseen: boolean;
   /** From which slot on tasks were checked, as older outcomes are not kept; undefined: all. */
   readonly outcomesSinceMs: number | undefined;
   readonly inFlight: number;
@@ -142,11 +144,12 @@ async function auditPolicy(
 ): Promise<AuditReport> {
   const audited = holdings && auditSlots(policy, { ...holdings, waiting, fromMs, toMs: toMs ?? nowMs, nowMs });
   if (audited === undefined) {
-    const isByHand = policy.schedule === undefined && policy.after === undefined;
-    const notes = [isByHand ? "runs by hand only" : "no scheduler has seen it yet"];
+    const isUnseen = policy.schedule !== undefined || policy.after !== undefined;
+    const notes = [isUnseen ? "no scheduler has seen it yet" : "runs by hand only"];
     return {
       policy: policy.name,
       audit: undefined,
+      isUnseen,
       outcomesSinceMs: undefined,
       inFlight: 0,
       notes,
@@ -168,6 +171,7 @@ async function auditPolicy(
   return {
     policy: policy.name,
     audit: { ...audit, states },
+    isUnseen: false,
     outcomesSinceMs: checked.length < records.length ? keptSinceMs : undefined,
     missed: missed.map((record) => ({ slotMs: record.slotMs, why: describeRecord(policy, record) })),
     inFlight,
@@ -271,23 +275,29 @@ export function auditSum(reports: readonly AuditReport[], off: number): string {
     ...(pending === 0 ? [] : [`${pending} of the last ${formatDuration(onTimeMs)} are not planned yet`]),
     ...(waiting === 0 ? [] : [`${waiting} wait for their predecessor`]),
   ];
-  const unknown = describeDropped(reports);
-  if (off > 0) return [`${off} of ${slots} slots are off`, ...open, ...unknown].join("; ");
+  const unchecked = describeUnchecked(reports);
+  if (off > 0) return [`${off} of ${slots} slots are off`, ...open, ...unchecked].join("; ");
   const inFlight = reports.reduce((total, report) => total + report.inFlight, 0);
   const but = inFlight === 0 ? "" : ` but ${inFlight} in flight`;
-  const ended = [`none without an outcome${but}`, ...unknown].join("; ");
-  if (slots === 0) return "no slot was due there: nothing was checked";
+  const ended = [`none without an outcome${but}`, ...unchecked].join("; ");
+  if (slots === 0) return unchecked.join("; ") || "no slot was due there: nothing was checked";
   if (open.length === 0) return `planned = recorded: ${slots} slots, none lost, ${ended}`;
   const recorded = slots - pending - waiting;
   return `${recorded} of ${slots} slots are recorded, none lost, ${ended}; ${open.join("; ")}: look again`;
 }
 
-/** Of how many policies the tasks of older slots were not looked for; empty: all were. */
-export function describeDropped(reports: readonly AuditReport[]): readonly string[] {
+/** What was not checked: policies without a scheduler, and tasks of older slots; empty: all was. */
+export function describeUnchecked(reports: readonly AuditReport[]): readonly string[] {
   const dropped = reports.filter(({ outcomesSinceMs }) => outcomesSinceMs !== undefined).length;
-  if (dropped === 0) return [];
-  const of = counted(dropped, "policy", "policies");
-  return [`of ${of} older outcomes are no longer kept: tasks of those slots were not looked for`];
+  const unseen = countUnseen(reports);
+  const told = `of ${counted(dropped, "policy", "policies")} older outcomes are no longer kept: tasks of those slots were not looked for`;
+  const unplanned = `${counted(unseen, "policy is", "policies are")} planned by no scheduler: not checked`;
+  return [...(dropped === 0 ? [] : [told]), ...(unseen === 0 ? [] : [unplanned])];
+}
+
+/** How many policies wait for a scheduler. How long they are in the files is not known here. */
+export function countUnseen(reports: readonly AuditReport[]): number {
+  return reports.filter(({ isUnseen }) => isUnseen).length;
 }
 
 /** The notes of a report, with since when its outcomes are kept, where that matters. */

@@ -6,7 +6,7 @@ import {
   auditMeaning,
   auditStates,
   auditSum,
-  describeDropped,
+  describeUnchecked,
   notesFor,
 } from "../../queries/audit-policy.ts";
 import { type Html, mark, tag } from "./marks.ts";
@@ -61,7 +61,7 @@ export function auditPage(reports: readonly AuditReport[], filter: AuditFilter, 
     findings.length > 0
       ? tag("bad", "cross", "off")
       : reports.some(({ audit }) => (audit?.slots ?? 0) > 0)
-        ? mark("ok", describeDropped(reports).length > 0 ? "recorded" : "proved")
+        ? mark("ok", describeUnchecked(reports).length > 0 ? "recorded" : "proved")
         : mark("new", "nothing to check");
   const of = pages > 1 ? html` <span class="quiet">of the policies on this page</span>` : "";
   return html`<h1>Audit</h1>

@@ -192,6 +192,17 @@ it("an audit of no slot proves nothing", async () => {
   expect(await textOf("/audit?policy=stock")).toContain("proved");
 });
 
+it("an audit counts the policies that no scheduler has planned", async () => {
+  const unseen = "1 policy is planned by no scheduler: not checked";
+  const text = await textOf("/audit?policy=rare");
+  expect(text).toContain(unseen);
+  expect(text).not.toContain("no slot was due");
+  const both = await here("audit", "stock", "rare");
+  expect(both.out).toMatch(new RegExp(`planned = recorded: .*; ${unseen}`));
+  expect(both.code).toBe(0);
+  expect(JSON.parse(await command("audit", "stock", "rare", "--json"))).toMatchObject({ ok: true, unseen: 1 });
+});
+
 it("an audit proves nothing of tasks whose outcomes are no longer kept", async () => {
   const kept = [web.store.key("outcomes-kept"), "stock"] as const;
   await web.store.redis.hset(...kept, Math.floor(Date.now() / hourMs) * hourMs);
