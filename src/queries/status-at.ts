@@ -23,8 +23,8 @@ export interface PolicyAt {
   readonly why: string;
 }
 
-/** Outcomes of a policy that are looked at, and first of one sync job, list or object. */
-const placesMax = 1_000;
+/** Places of outcomes read at once of a policy, and outcomes read first of one target. */
+const placesAtOnce = 1_000;
 const perTargetFirst = 3;
 
 /** Judges these policies, each by its own span; the spans of one zone are the same object. */
@@ -90,14 +90,38 @@ async function readSlots(ledger: SlotLedger, policies: readonly string[], { from
 
 /**
  * The newest outcomes of each target that ended in the span, of slots that began in it: back to one
- * that was not skipped.
+ * that was not skipped, as far as outcomes are kept.
  */
 async function readNewest(history: History, policies: readonly string[], span: Interval): Promise<readonly Outcome[]> {
-  let open: (readonly OutcomePlace[])[] = [];
-  for (const batch of batchesOf(policies))
-    for (const found of await Promise.all(batch.map((policy) => history.places(policy, 0, placesMax, span))))
-      for (const group of Map.groupBy(found, ({ id }) => targetOf(id)).values()) open.push(group);
   const outcomes: Outcome[] = [];
+  let asked = policies;
+  for (let from = 0; asked.length > 0; from += placesAtOnce) {
+    const groups: (readonly OutcomePlace[])[] = [];
+    const hasMore = new Set<string>();
+    for (const batch of batchesOf(asked)) {
+      const read = batch.map((policy) => history.places(policy, from, placesAtOnce, span));
+      for (const found of await Promise.all(read)) {
+        groups.push(...Map.groupBy(found, ({ id }) => targetOf(id)).values());
+        if (found.length === placesAtOnce) hasMore.add(found[0]?.policy ?? "");
+      }
+    }
+    outcomes.push(...(await readBack(history, groups, span)));
+    const ends = Map.groupBy(outcomes, ({ policy }) => policy);
+    const isOpen = (policy: string) =>
+      [...newestEnds(ends.get(policy) ?? []).values()].some(({ status }) => status === "skipped");
+    asked = asked.filter((policy) => hasMore.has(policy) && isOpen(policy));
+  }
+  return outcomes;
+}
+
+/** Reads the places of each target, newest first, until one was not skipped. */
+async function readBack(
+  history: History,
+  groups: readonly (readonly OutcomePlace[])[],
+  span: Interval,
+): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = [];
+  let open = groups;
   for (let [from, to] = [0, perTargetFirst]; open.length > 0; [from, to] = [to, to * 4]) {
     const next = (group: readonly OutcomePlace[]) => group.slice(from, to);
     const read = (await history.read(open.flatMap(next))).filter(({ slot }) => Date.parse(slot) >= span.fromMs);
@@ -178,7 +202,9 @@ function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Verd
     const end = ends.get(target);
     return end === undefined || isWanted(end) ? [] : [`${words(target)} ${end.status} (${end.reason})`];
   });
-  if (bad.length > 0) return not(some(bad));
+  // A skipped end says nothing of one before it.
+  const isSkipped = targets.some((target) => ends.get(target)?.status === "skipped");
+  if (bad.length > 0) return not(`${some(bad)}${isSkipped ? orDropped(facts, clock) : ""}`);
   const newestMs = Math.max(...[...ends.values()].map((end) => Date.parse(end.slot)));
   if (slot?.state === "missed" && slot.slotMs > newestMs) return not(toldSlot(slot, clock));
   const open = targets.filter((target) => !ends.has(target));
@@ -190,16 +216,21 @@ function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Verd
 }
 
 /** What became later of what had not ended. */
-function sinceThen(
-  open: readonly string[],
-  { span, lastEnds, outcomesSinceMs = Number.NEGATIVE_INFINITY }: Facts,
-  clock: (instantMs: number) => string,
-): string {
+function sinceThen(open: readonly string[], facts: Facts, clock: (instantMs: number) => string): string {
+  const { span, lastEnds } = facts;
   const later = lastEnds.find(({ target, last }) => open.includes(target) && last.finishedMs > span.toMs);
-  const dropped =
-    outcomesSinceMs > span.fromMs ? `, or its end is no longer kept: all are since ${clock(outcomesSinceMs)}` : "";
+  const dropped = orDropped(facts, clock);
   if (later === undefined) return dropped;
   return `${dropped}; its last end is ${later.last.status}, ${clock(later.last.finishedMs)}`;
+}
+
+/** Says where ends of the span may have been dropped. */
+function orDropped(
+  { span, outcomesSinceMs = Number.NEGATIVE_INFINITY }: Facts,
+  clock: (instantMs: number) => string,
+): string {
+  if (outcomesSinceMs <= span.fromMs) return "";
+  return `, or its end is no longer kept: all are since ${clock(outcomesSinceMs)}`;
 }
 
 /** A slot that no scheduler recorded, though the policy was planned at that time. */

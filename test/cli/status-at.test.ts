@@ -307,4 +307,25 @@ describe("syncline status --at", () => {
     const at = new Date(midnightMs + 5.5 * hourMs).toISOString();
     expect(await status("--at", at)).toMatchObject({ code: 0, out: expect.stringContaining("1 of 1 policy") });
   });
+
+  it("looks behind a thousand skipped runs, or says that older ends are not kept", async () => {
+    const skipped = { status: "skipped", reason: "overlap" } as const;
+    const often = nightly("often", { schedule: { kind: "every", everyMs: 10_000, spreadMs: 0 } });
+    const forgotten = nightly("forgotten");
+    await keepSet(store, [often, forgotten]);
+    await tell({ policy: often, slots: [{ hour: 0 }], ends: [] });
+    await tell({ policy: forgotten, slots: twoAt, ends: endedAt(3, skipped) });
+    await store.redis.hset(store.key("outcomes-kept"), "forgotten", midnightMs + hourMs);
+    const history = new History(store, { limits: { count: 5_000, forMs: 31 * 24 * hourMs } });
+    const ends = Array.from({ length: 1_100 }, (_, index) => {
+      const slot = new Date(midnightMs + index * 10_000).toISOString();
+      const named = { taskId: `often__run__42__${index}`, policy: "often", slot, finishedAt: slot };
+      return history.record(testOutcome({ ...named, ...(index > 0 ? skipped : {}) }));
+    });
+    await Promise.all(ends);
+    const at = new Date(midnightMs + 5 * hourMs).toISOString();
+    const { out } = await status("--at", at);
+    expect(out).toContain("1 of 2 policies due had succeeded");
+    expect(out).toContain("sync job 42 skipped (overlap), or its end is no longer kept: all are since 01:00 UTC");
+  });
 });
