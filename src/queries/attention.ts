@@ -169,22 +169,33 @@ function serviceItems({ services, feeds, nowMs }: Status, lines: readonly Policy
 }
 
 function sinkItems({ sinks, digests, nowMs }: Status): AttentionItem[] {
+  const item = { ...none, about: "sink" as const };
+  const mend = (sink: string) => `Mend the receiver, then \`syncline failed replay --sink ${sink} --yes\``;
   const failed = digests.flatMap(({ digest, atMs, to }) =>
     to.flatMap(({ sink, state, reason = "" }) => (state === "failed" ? [{ digest, atMs, sink, reason }] : [])),
   );
   const undelivered = failed.map(({ digest, atMs, sink, reason }) => ({
-    ...{ ...none, about: "sink" as const, name: sink, state: "digest failed", sinceMs: atMs },
+    ...{ ...item, name: sink, state: "digest failed", sinceMs: atMs, nextStep: mend(sink) },
     what: `the digest ${digest} was not delivered: ${reason}`,
-    nextStep: `Mend the receiver, then \`syncline failed replay --sink ${sink} --yes\``,
   }));
+  const refusing = sinks.flatMap(({ sink, failed: count, refused }) =>
+    refused === undefined || undelivered.some(({ name }) => name === sink)
+      ? []
+      : [
+          {
+            ...{ ...item, name: sink, state: "refuses", sinceMs: refused.atMs, nextStep: mend(sink) },
+            what: `its newest notice was not delivered: ${refused.reason}; ${counted(count, "notice is", "notices are")} in its failed list`,
+          },
+        ],
+  );
   const stuck = sinks
     .filter((sink) => isStuck(sink, nowMs))
     .map(({ sink, waiting, oldestMs }) => ({
-      ...{ ...none, about: "sink" as const, name: sink, state: "stuck", sinceMs: oldestMs },
+      ...{ ...item, name: sink, state: "stuck", sinceMs: oldestMs },
       what: `${counted(waiting, "notice waits", "notices wait")}, the first for ${formatRoughly(nowMs - (oldestMs ?? nowMs))}`,
       nextStep: `Try it: \`syncline sinks test ${sink}\``,
     }));
-  return [...stuck, ...undelivered];
+  return [...stuck, ...undelivered, ...refusing];
 }
 
 function policyItem(line: PolicyLine, nowMs: number): AttentionItem {

@@ -34,7 +34,7 @@ export async function readSinks(
   for (const { name: sink, dropped } of known) {
     const backlog = await queues.backlog(sink);
     if (sinks.has(sink)) states.push({ sink, dropped, ...backlog });
-    else if (backlog.waiting > 0) states.push({ sink, dropped, ...backlog, oldestMs: undefined });
+    else if (backlog.waiting > 0) states.push({ sink, dropped, ...backlog, oldestMs: undefined, refused: undefined });
   }
   return states;
 }

@@ -89,7 +89,7 @@ export async function readStatus(set: PolicySet, store: Store, target: RedisTarg
 export function isInstallationWell({ nowMs, services, sinks, digests, processes, owners, config }: Status): boolean {
   return (
     services.every(({ breaker, throttledUntilMs }) => breaker !== "open" && throttledUntilMs === undefined) &&
-    !sinks.some((sink) => isStuck(sink, nowMs)) &&
+    !sinks.some((sink) => isStuck(sink, nowMs) || sink.refused !== undefined) &&
     !digests.some(hasFailed) &&
     describeMissingRoles(processes).length + owners.others.length + config.rejected.length === 0 &&
     !config.differs

@@ -16,6 +16,14 @@ export interface SinkBacklog {
   readonly failed: number;
   /** When the first waiting one was added or replayed, milliseconds UTC; undefined: none waits. */
   readonly oldestMs: number | undefined;
+  /** Its newest failed delivery; undefined where a later one was delivered. */
+  readonly refused: Refusal | undefined;
+}
+
+/** A delivery that ended in the failed list. */
+interface Refusal {
+  readonly atMs: number;
+  readonly reason: string;
 }
 
 /** What became of one notice at one sink. */
@@ -75,7 +83,8 @@ export class NoticeQueues {
       const counts = await queue.getJobCounts("waiting", "prioritized", "active", "delayed", "failed");
       const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
       const [first] = active > 0 ? await queue.getActive(0, 0) : waiting > 0 ? await queue.getWaiting(0, 0) : [];
-      return { waiting: waiting + prioritized + active + delayed, failed, oldestMs: first && sinceOf(first) };
+      const refused = failed === 0 ? undefined : await refusalOf(queue);
+      return { waiting: waiting + prioritized + active + delayed, failed, oldestMs: first && sinceOf(first), refused };
     });
   }
 
@@ -161,6 +170,12 @@ function sinceOf({ data, timestamp }: Job): number {
   } catch {
     return timestamp;
   }
+}
+
+async function refusalOf(queue: Queue): Promise<Refusal | undefined> {
+  const [[failed], [delivered]] = await Promise.all([queue.getFailed(0, 0), queue.getCompleted(0, 0)]);
+  const { finishedOn: atMs = 0, failedReason: reason = "" } = failed ?? {};
+  return failed === undefined || (delivered?.finishedOn ?? 0) > atMs ? undefined : { atMs, reason };
 }
 
 async function unknownOf(queue: Queue, notices: readonly Notice[]): Promise<Notice[]> {

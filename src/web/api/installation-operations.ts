@@ -76,7 +76,7 @@ export const installationOperations: readonly ApiOperation[] = [
     read: async ({ context, cache }) => {
       const { status } = await cache.of("attention", context, readAttention);
       const sinks = context.view.isNarrowed ? [] : status.sinks;
-      return { items: sinks.map(({ oldestMs, ...sink }) => ({ ...sink, oldest: toIso(oldestMs) })) };
+      return { items: sinks.map(({ oldestMs, refused: _, ...sink }) => ({ ...sink, oldest: toIso(oldestMs) })) };
     },
   }),
   operation({

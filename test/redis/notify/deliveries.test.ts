@@ -1,7 +1,10 @@
 import { describe, expect, it, onTestFinished } from "vitest";
+import { readAttention } from "../../../src/queries/attention.ts";
+import { isInstallationWell } from "../../../src/queries/status.ts";
 import { NoticeQueues } from "../../../src/queue/notice-queues.ts";
 import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { SinkStore } from "../../../src/store/sink-store.ts";
+import { setOf } from "../../support/kept-set.ts";
 import { refusal, startMailServer } from "../../support/mail-server.ts";
 import { noticeOf, Receiver } from "../../support/receiver.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -280,6 +283,28 @@ describe("the failed list", () => {
     ]);
     await expect.poll(() => added.get("syncline_sink_deliveries_total ops delivered")).toBe(2);
     expect(added.get("syncline_sink_deliveries_total ops refused")).toBe(1);
+  });
+
+  it("makes its sink need a person until a later notice is delivered", async () => {
+    const hook = await receiver();
+    hook.answer = () => ({ status: 400 });
+    const where = target();
+    const settings = sinkOf("ops", webhookTo(hook.url));
+    const { sinks } = await startSinks(where, [settings]);
+    const store = await openStore(where);
+    onTestFinished(() => store.close());
+    const set = { ...setOf([]), sinks: new Map([["ops", settings]]) };
+    const found = async () => {
+      const { items, status } = await readAttention({ set, store, target: where });
+      const ofSinks = items.flatMap(({ about, state, what }) => (about === "sink" ? [`${state}: ${what}`] : []));
+      return [...ofSinks, isInstallationWell({ ...status, processes: { schedulers: 1, workers: 1 } })];
+    };
+    await sinks.enqueue(to("ops", ["a"]));
+    const what = "its newest notice was not delivered: answered with status 400; 1 notice is in its failed list";
+    await expect.poll(found).toEqual([`refuses: ${what}`, false]);
+    hook.answer = () => ({ status: 204 });
+    await sinks.enqueue(to("ops", ["b"]));
+    await expect.poll(found).toEqual([true]);
   });
 
   it("is read page by page, the newest first", async () => {
