@@ -5,7 +5,7 @@ import { setFlagsFromString } from "node:v8";
 import { Command, CommanderError } from "commander";
 import { dropEmptyVariables, readSettings } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
-import { OutOfReachError, UsageError } from "../core/errors.ts";
+import { OutOfReachError, stackOf, UsageError } from "../core/errors.ts";
 import { withoutCutSecrets, withoutKnownSecrets, withoutSecrets } from "../core/secrets.ts";
 import { version } from "../core/version.ts";
 import { type CommandIo, readerGone, refuseRepeats, untilStopped } from "./command-io.ts";
@@ -207,7 +207,7 @@ function explain(error: unknown, args: readonly string[], io: CommandIo): number
 
 /** Only the stack: libraries attach requests, commands and answers to errors. */
 export function describeBug(error: unknown): string {
-  return withoutSecrets(`bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  return withoutSecrets(`bug: ${stackOf(error)}`);
 }
 
 function createStreams(signal: AbortSignal): Streams {

@@ -4,7 +4,7 @@
 import { pid } from "node:process";
 import { Command } from "commander";
 import { durationPattern, parseDuration } from "../core/duration.ts";
-import { UsageError } from "../core/errors.ts";
+import { stackOf, UsageError } from "../core/errors.ts";
 import { defined } from "../core/json.ts";
 import { describeUnknownWord, findWord } from "../core/nearest-word.ts";
 import { type Fault, faultKinds, faultsMax, parseFault } from "../sandbox/faults.ts";
@@ -90,8 +90,7 @@ function toOptions(flags: Flags, io: CommandIo): SandboxOptions {
   return {
     ...same,
     ...defined({ runMs: runTime, faults: fault, nextLinkStyle: nextLinks, tokenStyle: nextTokens, fieldNames: fields }),
-    onBug: (error) =>
-      io.err(`sandbox: a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
+    onBug: (error) => io.err(`sandbox: a bug: ${stackOf(error)}`),
   };
 }
 

@@ -5,6 +5,7 @@
 import { type Job, RateLimitError, UnrecoverableError } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
+import { stackOf } from "../core/errors.ts";
 import { createRateLimitedLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { withoutSecrets } from "../core/secrets.ts";
@@ -85,7 +86,7 @@ async function attempt(
 }
 
 function onBug(error: unknown, { log, sink }: NoticeConsumerOptions): DeliveryVerdict {
-  const reason = withoutSecrets(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  const reason = withoutSecrets(stackOf(error));
   log.error("bug.caught", { sink, message: reason });
   return { verdict: "later", reason, afterMs: bugAgainMs };
 }
