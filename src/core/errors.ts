@@ -16,9 +16,9 @@ export function errorText(error: unknown): string {
   return error.name === "MaxRetriesPerRequestError" ? "Redis is out of reach" : error.message;
 }
 
-/** The code of a system error, such as `ENOENT`; the whole error as text without one. */
-export function errorCode(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+/** The code of a system error, such as `ENOENT`; without one the other text, or the whole error. */
+export function errorCode(error: unknown, otherwise = String(error)): string {
+  return error instanceof Error && "code" in error ? String(error.code) : otherwise;
 }
 
 /** The stack of an error for the log, or its message. */

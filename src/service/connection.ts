@@ -6,6 +6,7 @@ import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { connect, isIP, Socket } from "node:net";
 import { withDeadline } from "../core/clock.ts";
+import { errorCode } from "../core/errors.ts";
 import type { Timeouts } from "./service-options.ts";
 
 /** The agents that pool connections, by URL scheme. */
@@ -77,12 +78,12 @@ export async function dedicatedConnection(
     await comeUp(socket, wanted, stop.signal);
   } catch (error) {
     socket.destroy();
-    throw error instanceof NoConnection ? error : new NoConnection(codeOf(error));
+    throw error instanceof NoConnection ? error : new NoConnection(errorCode(error, "ECONNRESET"));
   }
   const connection = { options: { createConnection: take }, socket, isOpen: false };
   // Checks the clock last, after everything that may take long.
   function take(): Socket {
-    if (broken !== undefined || socket.destroyed) throw new NoConnection(codeOf(broken));
+    if (broken !== undefined || socket.destroyed) throw new NoConnection(errorCode(broken, "ECONNRESET"));
     if (wanted.beforeSend?.() === false) stop.abort();
     if (stop.signal.aborted) throw new NoConnection("ABORTED");
     connection.isOpen = true;
@@ -124,8 +125,4 @@ async function comeUp(
     const tooLate = () => new NoConnection(`ETIMEDOUT (${event})`);
     await withDeadline(once(socket, event, { signal }), Math.min(withinMs, leftMs()), tooLate);
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "ECONNRESET";
 }

@@ -8,6 +8,7 @@ import { X509Certificate } from "node:crypto";
 import { createSecureContext, getCACertificates } from "node:tls";
 import { shared } from "../core/batcher.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { errorCode } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog, silentLog } from "../core/event-log.ts";
 import { defined } from "../core/json.ts";
 import { noteSecret } from "../core/secrets.ts";
@@ -129,9 +130,8 @@ function checkMaterial({ ca, cert, key, passphrase }: TlsMaterial, paths: TlsPat
   try {
     createSecureContext({ cert, key, passphrase });
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unusable";
     throw new TlsFilesError(
-      `TLS file ${paths.keyFile} cannot be used with ${paths.certFile} (${code}): check that the key is the certificate's, and its passphrase`,
+      `TLS file ${paths.keyFile} cannot be used with ${paths.certFile} (${errorCode(error, "unusable")}): check that the key is the certificate's, and its passphrase`,
     );
   }
 }

@@ -5,6 +5,7 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { shared } from "../core/batcher.ts";
 import { type Clock, systemClock, untilAborted } from "../core/clock.ts";
+import { errorCode } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog, silentLog } from "../core/event-log.ts";
 import { noteSecret } from "../core/secrets.ts";
 
@@ -124,6 +125,6 @@ export async function readBounded(
     }
     return { text: buffer.toString("utf8", 0, length) };
   } catch (error) {
-    return { code: error instanceof Error && "code" in error ? String(error.code) : "unreadable" };
+    return { code: errorCode(error, "unreadable") };
   }
 }

@@ -10,7 +10,7 @@ import type { FileSinkSettings, PolicySet, SinkSettings, WebhookSettings } from 
 import type { Variables } from "../../config/settings.ts";
 import { fewAtATime } from "../../core/batcher.ts";
 import { systemClock } from "../../core/clock.ts";
-import { errorText } from "../../core/errors.ts";
+import { errorCode, errorText } from "../../core/errors.ts";
 import { silentLog } from "../../core/event-log.ts";
 import { tryEmail } from "../../notify/email.ts";
 import { readSigningKeys } from "../../notify/webhook.ts";
@@ -103,7 +103,7 @@ async function checkFile(subject: string, { path }: FileSinkSettings): Promise<F
 async function codeOf(work: Promise<void>): Promise<string | undefined> {
   return work.then(
     () => undefined,
-    (error: unknown) => (error instanceof Error && "code" in error ? String(error.code) : "unreadable"),
+    (error: unknown) => errorCode(error, "unreadable"),
   );
 }
 
