@@ -1,11 +1,10 @@
 // `syncline report`: what policies did on some days, against as many days before.
 import { type Command, Option } from "commander";
 import type { Policy } from "../config/policy-set.ts";
-import { localDate } from "../core/instant.ts";
+import { dayAfter, localDate } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import {
   besides,
-  dayAfter,
   daysIn,
   type PolicyRow,
   type Report,

@@ -5,7 +5,7 @@ import { type Policy, scheduleOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { dayMs, durationPattern, parseDuration, parseWallText } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
-import { type Interval, lastInstantMs, showInstant } from "../core/instant.ts";
+import { dayAfter, type Interval, lastInstantMs, showInstant } from "../core/instant.ts";
 import { zoneHint } from "../core/nearest-word.ts";
 import { parseWallTime, type WallTime, zoneOf } from "../schedule/zone.ts";
 
@@ -101,8 +101,7 @@ function dateOf(instantMs: number, timezone: string, days: number): string {
 function wholeDay(date: string, timezone: string): WrittenTime | undefined {
   const begin = parseWallTime(`${date}T00:00`, timezone);
   if (begin === undefined) return undefined;
-  const next = new Date(Date.parse(`${date}T00:00:00Z`) + dayMs).toISOString().slice(0, 10);
-  const endMs = parseWallTime(`${next}T00:00`, timezone)?.nearMs ?? begin.nearMs + dayMs;
+  const endMs = parseWallTime(`${dayAfter(date, 1)}T00:00`, timezone)?.nearMs ?? begin.nearMs + dayMs;
   return { ...begin, widthMs: endMs - begin.nearMs };
 }
 

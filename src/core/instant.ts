@@ -1,4 +1,5 @@
 // Shows instants: to machines as ISO 8601, to people with their zone.
+import { dayMs } from "./duration.ts";
 import { getOrMake } from "./get-or-make.ts";
 
 /** The end of the year 9999. A later one has a year of more digits, which no reader takes. */
@@ -40,12 +41,12 @@ export function showClock(instantMs: number, timezone: string | undefined, besid
   return `${day}${clock.replace(/:00$/, "")}${zone}`;
 }
 
-const weekMs = 6 * 86_400_000;
+const weekdayWithinMs = 6 * dayMs;
 
 /** The same, with the day of the week within six days: `Tue 06:30 CET`. */
 export function showNear(instantMs: number, timezone: string, besideMs: number): string {
   const text = showClock(instantMs, timezone, besideMs);
-  if (!/^\d{4}-/.test(text) || Math.abs(instantMs - besideMs) > weekMs) return text;
+  if (!/^\d{4}-/.test(text) || Math.abs(instantMs - besideMs) > weekdayWithinMs) return text;
   return text.replace(/^\S+/, formatsOf(timezone).weekday.format(instantMs));
 }
 
@@ -73,7 +74,10 @@ interface Formats extends Readonly<Record<"day" | "name" | "weekday", Intl.DateT
 const formats = new Map<string, Formats>();
 const shownMax = 1_000;
 
-/** The formats of a zone are kept: to make one takes longer than a hundred uses of it. */
+/**
+ * The formats of a zone are kept: to make one takes longer than a hundred uses of it. sv-SE writes
+ * dates as ISO 8601 does. There are about 600 zones, so the map stays small.
+ */
 function formatsOf(timeZone: string): Formats {
   return getOrMake(formats, timeZone, () => ({
     day: new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }),
@@ -97,11 +101,12 @@ export function isZone(timeZone: string): boolean {
   return true;
 }
 
-const dateFormats = new Map<string, Intl.DateTimeFormat>();
-
 /** The local day, `2026-12-25`. */
 export function localDate(instantMs: number, timezone: string): string {
-  // sv-SE writes dates as ISO 8601 does. There are about 600 zones, so the map stays small.
-  const make = (timeZone: string) => new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" });
-  return getOrMake(dateFormats, timezone, make).format(instantMs);
+  return formatsOf(timezone).day.format(instantMs).slice(0, 10);
+}
+
+/** The day so many days after another, such as `2026-12-25`. */
+export function dayAfter(day: string, days: number): string {
+  return new Date(Date.parse(day) + days * dayMs).toISOString().slice(0, 10);
 }

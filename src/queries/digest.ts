@@ -4,7 +4,7 @@
 import type { DigestSettings, PolicySet } from "../config/policy-set.ts";
 import { fillLink } from "../config/schema/notify.ts";
 import { formatRoughly } from "../core/duration.ts";
-import { localDate } from "../core/instant.ts";
+import { dayAfter, localDate } from "../core/instant.ts";
 import { counted, cutText, someNames } from "../core/plain-text.ts";
 import { hashText } from "../core/stable-hash.ts";
 import { hasLabels } from "../model/label.ts";
@@ -14,7 +14,7 @@ import { type AttentionItem, mustBeActedOn, readAttention } from "./attention.ts
 import { plainEnd, plainHealths, plainTime, troubleOf } from "./plain-troubles.ts";
 import { countHealths, needsPerson, type PolicyLine } from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
-import { dayAfter, type Report, readReport, reportCounts, showSpan } from "./report.ts";
+import { type Report, readReport, reportCounts, showSpan } from "./report.ts";
 
 /** What a digest is about. */
 export interface DigestQuestion extends Pick<DigestSettings, "timezone" | "label" | "by"> {

@@ -4,7 +4,7 @@
 
 import type { Policy } from "../config/policy-set.ts";
 import { dayMs, formatTook } from "../core/duration.ts";
-import { localDate } from "../core/instant.ts";
+import { dayAfter, localDate } from "../core/instant.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type OutcomeStatus } from "../model/outcome.ts";
 import { isByHand } from "../model/task.ts";
@@ -107,11 +107,6 @@ function badKinds({ statuses }: Pick<DaySums, "statuses">): readonly (readonly [
 /** How many days a span has. */
 export function daysIn({ first, last }: DateSpan): number {
   return (Date.parse(last) - Date.parse(first)) / dayMs + 1;
-}
-
-/** The day so many days after another, such as 2026-11-22. */
-export function dayAfter(day: string, days: number): string {
-  return new Date(Date.parse(day) + days * dayMs).toISOString().slice(0, 10);
 }
 
 /** Leaves out days that are no longer kept, and says so. */

@@ -4,7 +4,7 @@
 
 import type { Policy } from "../config/policy-set.ts";
 import { dayMs } from "../core/duration.ts";
-import { type Interval, localDate } from "../core/instant.ts";
+import { dayAfter, type Interval, localDate } from "../core/instant.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
 import { isFromMasks } from "../model/task.ts";
@@ -164,10 +164,8 @@ export async function readPolicyDays(
   { name, timezone }: Policy,
   count: number,
 ): Promise<readonly PolicyDay[]> {
-  const today = Date.parse(localDate(await redisTimeMs(store), timezone));
-  const dates = Array.from({ length: count }, (_, index) =>
-    new Date(today - (count - 1 - index) * dayMs).toISOString().slice(0, 10),
-  );
+  const today = localDate(await redisTimeMs(store), timezone);
+  const dates = Array.from({ length: count }, (_, index) => dayAfter(today, index + 1 - count));
   const spans = dates.map((date) => ({ first: date, last: date }));
   for await (const { counts } of readSpans(store, [name], spans))
     return dates.map((date, index) => ({ date, ...toSums(counts[index] ?? []) }));

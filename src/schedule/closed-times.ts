@@ -1,9 +1,9 @@
 // The times at which the slots of a policy are skipped: its blackout windows, its holidays, and the
 // events of its calendars. Pure. Called by the planner, and by what looks ahead.
 import type { ClosedTimes, EventCalendar, Policy } from "../config/policy-set.ts";
-import { dayMs, formatDuration } from "../core/duration.ts";
+import { formatDuration } from "../core/duration.ts";
 import { getOrMake } from "../core/get-or-make.ts";
-import { localDate } from "../core/instant.ts";
+import { dayAfter, localDate } from "../core/instant.ts";
 import { createCalendar } from "./calendar.ts";
 import type { SlotSource } from "./slots.ts";
 import { parseWallTime } from "./zone.ts";
@@ -104,8 +104,7 @@ function closedTimesOf({ closed, timezone }: Pick<Policy, "closed" | "timezone">
     }
     const date = dates.size === 0 ? "" : localDate(instantMs, timezone);
     if (!dates.has(date)) return undefined;
-    const nextDate = new Date(Date.parse(date) + dayMs).toISOString().slice(0, 10);
-    return { reason: "holiday", note: date, untilMs: instantOf(nextDate, timezone) };
+    return { reason: "holiday", note: date, untilMs: instantOf(dayAfter(date, 1), timezone) };
   };
 }
 

@@ -2,10 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { localDate } from "../../src/core/instant.ts";
+import { dayAfter, localDate } from "../../src/core/instant.ts";
 import { totalOfSyncJob } from "../../src/feeds/list-totals.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
-import { dayAfter } from "../../src/queries/report.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
 import { History } from "../../src/store/history.ts";
 import { keepPolicySet } from "../../src/store/kept-policies.ts";

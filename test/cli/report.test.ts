@@ -1,8 +1,7 @@
 // `report` over seeded days: outcomes of two spans, in a set that runs and one policy that is gone.
 import { beforeAll, describe, expect, it } from "vitest";
-import { localDate } from "../../src/core/instant.ts";
+import { dayAfter, localDate } from "../../src/core/instant.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
-import { dayAfter } from "../../src/queries/report.ts";
 import { History } from "../../src/store/history.ts";
 import { runHere } from "../support/commands-here.ts";
 import { keepSet } from "../support/kept-set.ts";

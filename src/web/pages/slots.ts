@@ -1,6 +1,6 @@
 // What a policy did: its slots as a table, its days as a calendar, and the page of one day.
 import { html } from "hono/html";
-import { localDate, toIso } from "../../core/instant.ts";
+import { dayAfter, localDate, toIso } from "../../core/instant.ts";
 import { counted } from "../../core/plain-text.ts";
 import { type Change, describeReason } from "../../model/change.ts";
 import type { OutcomeStatus } from "../../model/outcome.ts";
@@ -34,7 +34,6 @@ export interface DayView {
 /** Shows the slots of one day. */
 export function dayPage({ line, date, slots, more, changes, nowMs }: DayView): Html {
   const { name, timezone } = line.policy;
-  const beside = (days: number) => new Date(Date.parse(date) + days * 86_400_000).toISOString().slice(0, 10);
   const oldestFirst = slots.toReversed();
   const ofDay = changes.filter(({ at }) => localDate(Date.parse(at), timezone) === date);
   const others = html`, the newest of the day, and ${more} more: <a href="/api/v1/policies/${name}/slots?after=${toIso(oldestFirst[0]?.slotMs)}&amp;limit=${more}">the API</a> has them`;
@@ -47,7 +46,7 @@ ${slotTable(line, oldestFirst, { changes: ofDay, nowMs })}`;
   return html`<p class="crumbs"><a href="/policies">Policies</a> / ${policyLink(name)}</p>
 <h1>${name}, ${date}</h1>
 ${content}
-<nav class="pages" aria-label="Days around"><a href="${dayPath(name, beside(-1))}">Day before</a> <a href="${dayPath(name, beside(1))}">Day after</a></nav>`;
+<nav class="pages" aria-label="Days around"><a href="${dayPath(name, dayAfter(date, -1))}">Day before</a> <a href="${dayPath(name, dayAfter(date, 1))}">Day after</a></nav>`;
 }
 
 /** Slots as a table, newest first, with what was changed by hand between them. */

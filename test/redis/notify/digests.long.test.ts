@@ -1,12 +1,11 @@
 // A digest of 5,000 policies with 40 labels: one message, right to the number against the outcomes
 // of the history, and soon made.
 import { expect, it } from "vitest";
-import { localDate } from "../../../src/core/instant.ts";
+import { dayAfter, localDate } from "../../../src/core/instant.ts";
 import { type Outcome, outcomeStatuses } from "../../../src/model/outcome.ts";
 import { digestNotice, readDigest } from "../../../src/queries/digest.ts";
 import { findOutcomes } from "../../../src/queries/outcomes.ts";
 import { plainEnd } from "../../../src/queries/plain-troubles.ts";
-import { dayAfter } from "../../../src/queries/report.ts";
 import { History } from "../../../src/store/history.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { setOf } from "../../support/kept-set.ts";
