@@ -181,16 +181,16 @@ export function weightOf({ status, reason }: Pick<Outcome, "status" | "reason">)
 
 /** The figures of a run. */
 export function figuresOf({ durationMs, activities, newConflicts }: Outcome): RunFigures {
-  return { durationMs: durationMs ?? undefined, activities, conflicts: newConflicts ?? undefined };
+  return { duration: durationMs ?? undefined, activities, conflicts: newConflicts ?? undefined };
 }
 
 const usualNames = { duration: "usualMs", activities: "usualActivities", conflicts: "usualConflicts" } as const;
 
 /** What is unusual about a run. */
 export function findingsOf(outcome: Outcome): readonly Unusual[] {
-  const { unusual = [], durationMs, activities, newConflicts } = outcome;
-  const values = { duration: durationMs, activities, conflicts: newConflicts };
-  return unusual.map((what) => ({ what, value: values[what] ?? 0, usual: outcome[usualNames[what]] ?? 0 }));
+  const { unusual = [] } = outcome;
+  const figures = figuresOf(outcome);
+  return unusual.map((what) => ({ what, value: figures[what] ?? 0, usual: outcome[usualNames[what]] ?? 0 }));
 }
 
 /** The outcome of a run with what is unusual about it, also in its detail. */

@@ -16,21 +16,16 @@ export interface UnusualRule {
   readonly runs: number;
 }
 
-/** What is known of a run that ended well; undefined: not known. */
-export interface RunFigures {
-  readonly durationMs: number | undefined;
-  readonly activities: number | undefined;
-  readonly conflicts: number | undefined;
-}
-
 /** What is kept of one sync job: its newest runs. */
 export const runsKept = 20;
 
 /** In what a run may be unusual. */
 export const measures = ["duration", "activities", "conflicts"] as const;
 
-/** What an outcome says of it. `toldLong`: a worker noted while the run went
- * on that it takes unusually long. */
+/** What is known of a run that ended well: milliseconds of its duration; undefined: not known. */
+export type RunFigures = Readonly<Record<(typeof measures)[number], number | undefined>>;
+
+/** What an outcome says of it. `toldLong`: a worker noted it while the run took unusually long. */
 export const unusualFields = {
   unusual: z.array(z.enum(measures)).exactOptional(),
   usualMs: z.number().exactOptional(),
@@ -59,7 +54,7 @@ const alikeShare = 0.45;
 /** Finds what is unusual about a run, by the newest runs before it. */
 export function judgeRun(run: RunFigures, known: readonly RunFigures[], rule: UnusualRule): readonly Unusual[] {
   return measures.flatMap((what) => {
-    const value = figureOf(run, what);
+    const value = run[what];
     const usual =
       value === undefined ? undefined : usualUnless(value, numbersOf(known, what), floorOf(rule, what), rule);
     return value === undefined || usual === undefined ? [] : [{ what, value, usual }];
@@ -125,11 +120,7 @@ function spreadOf(numbers: readonly number[], usual: number): number {
 }
 
 function numbersOf(known: readonly RunFigures[], what: Unusual["what"]): readonly number[] {
-  return known.flatMap((run) => figureOf(run, what) ?? []);
-}
-
-function figureOf({ durationMs, activities, conflicts }: RunFigures, what: Unusual["what"]): number | undefined {
-  return { duration: durationMs, activities, conflicts }[what];
+  return known.flatMap((run) => run[what] ?? []);
 }
 
 function floorOf({ floorMs, itemsFloor }: UnusualRule, what: Unusual["what"]): number {

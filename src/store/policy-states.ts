@@ -185,7 +185,7 @@ export function worstTarget(
 
 /** The median of the newest runs of all targets that ended well; undefined without any. */
 export function usualDurationMs({ targets }: Pick<PolicyState, "targets">): number | undefined {
-  return medianOf(targets.flatMap(({ runs }) => runs.flatMap(({ durationMs }) => durationMs ?? [])));
+  return medianOf(targets.flatMap(({ runs }) => runs.flatMap(({ duration }) => duration ?? [])));
 }
 
 /** Reads the newest runs of one target of a policy that ended well, oldest first. */
@@ -269,7 +269,7 @@ function firstMsOf(head: string): number {
 
 /** How many digits to the base of 36 each figure has: a duration of up to two years. */
 const figureWidths = [
-  ["durationMs", 7],
+  ["duration", 7],
   ["activities", 5],
   ["conflicts", 4],
 ] as const;
@@ -293,7 +293,7 @@ function parseRuns(text: string): RunFigures[] {
   return Array.from({ length: text.length / runWidth }, (_, index) => {
     const from = index * runWidth;
     return {
-      durationMs: figureAt(from, from + 7),
+      duration: figureAt(from, from + 7),
       activities: figureAt(from + 7, from + 12),
       conflicts: figureAt(from + 12, from + 16),
     };

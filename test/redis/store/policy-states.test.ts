@@ -69,7 +69,7 @@ describe("the state of a policy", () => {
       confidence: "likely",
     };
     const when = { reason: "completed", origin: "manual", slotMs: atMs(5), finishedMs: atMs(5), findings: [] };
-    const runs = [1_000, 5_000].map((durationMs) => ({ durationMs, activities: undefined, conflicts: 0 }));
+    const runs = [1_000, 5_000].map((duration) => ({ duration, activities: undefined, conflicts: 0 }));
     expect((await stateOf("nightly")).targets).toEqual([
       {
         ...{ target: "42", weight: "success", sinceMs: atMs(5), inARow: 1, lastSuccessMs: atMs(5), lastBadMs: atMs(3) },
@@ -116,7 +116,7 @@ describe("the state of a policy", () => {
     for (let minute = 1; minute <= 25; minute += 1) await end("long", minute);
     await end("long", 99, { status: "failed", reason: "run-failed" });
     const state = await stateOf("long");
-    const figures = (index: number) => ({ durationMs: (index + 6) * 1_000, activities: undefined, conflicts: 0 });
+    const figures = (index: number) => ({ duration: (index + 6) * 1_000, activities: undefined, conflicts: 0 });
     expect(state.targets[0]?.runs).toEqual(Array.from({ length: 20 }, (_, index) => figures(index)));
     expect(usualDurationMs(state)).toBe(15_500);
     await end("accepted", 1, { durationMs: null });

@@ -14,8 +14,8 @@ import { createRandom, type SeededRandom } from "../../chaos/seeded-random.ts";
 const minuteMs = 60_000;
 const rule: UnusualRule = { factor: 3, floorMs: 10 * minuteMs, itemsFloor: 20, runs: 10 };
 const unknown = { activities: undefined, conflicts: undefined };
-const took = (minutes: number): RunFigures => ({ ...unknown, durationMs: minutes * minuteMs });
-const items = (activities: number, conflicts: number): RunFigures => ({ durationMs: 1, activities, conflicts });
+const took = (minutes: number): RunFigures => ({ ...unknown, duration: minutes * minuteMs });
+const items = (activities: number, conflicts: number): RunFigures => ({ duration: 1, activities, conflicts });
 const many = (run: RunFigures, count = runsKept) => Array.from({ length: count }, () => run);
 const found = (run: RunFigures, known: readonly RunFigures[]) => judgeRun(run, known, rule).map(({ what }) => what);
 
@@ -36,7 +36,7 @@ describe("an unusual run", () => {
     expect(found(items(12, 0), many(items(120, 0)))).toEqual(["activities"]);
     expect(found(items(120, 20), many(items(120, 0)))).toEqual(["conflicts"]);
     expect(found(items(360, 19), many(items(120, 0)))).toEqual(["activities"]);
-    expect(found({ ...unknown, durationMs: 1 }, many(items(120, 0)))).toEqual([]);
+    expect(found({ ...unknown, duration: 1 }, many(items(120, 0)))).toEqual([]);
   });
 
   it("is not told before ten runs are known, nor when two of the newest were alike", () => {
@@ -47,8 +47,8 @@ describe("an unusual run", () => {
 
   it("says in words what it was and what is usual", () => {
     const findings = judgeRun(
-      { durationMs: 47 * minuteMs, activities: 2, conflicts: 1 },
-      many({ ...items(120, 0), durationMs: 12 * minuteMs }),
+      { duration: 47 * minuteMs, activities: 2, conflicts: 1 },
+      many({ ...items(120, 0), duration: 12 * minuteMs }),
       rule,
     );
     expect(unusualWords(findings)).toBe("took 47m, usually 12m; 2 activities, usually 120");
@@ -57,8 +57,8 @@ describe("an unusual run", () => {
   it("is known while it goes on: from the first instant at which it would be told", () => {
     for (const known of [many(took(12)), many(took(1)), [5, 9, 12, 30, 6, 14, 11, 8, 20, 13].map(took)]) {
       const fromMs = longFromMs(known, rule) ?? Number.NaN;
-      expect(judgeRun({ ...unknown, durationMs: fromMs }, known, rule)).toHaveLength(1);
-      expect(judgeRun({ ...unknown, durationMs: fromMs * 0.99 }, known, rule)).toHaveLength(0);
+      expect(judgeRun({ ...unknown, duration: fromMs }, known, rule)).toHaveLength(1);
+      expect(judgeRun({ ...unknown, duration: fromMs * 0.99 }, known, rule)).toHaveLength(0);
     }
     expect(longFromMs(many(took(12), 9), rule)).toBeUndefined();
   });
@@ -100,7 +100,7 @@ function year(random: SeededRandom, shape: Shape, spread: number): Seeded[] {
     const draw = (what: typeof odd, usual: number) =>
       usual *
       (isOutlier && what === odd ? random.pick([most, most, least]) : level * Math.exp(spread * normal(random)));
-    const run = { durationMs: draw("duration", 20 * minuteMs), activities: Math.round(draw("activities", 400)) };
+    const run = { duration: draw("duration", 20 * minuteMs), activities: Math.round(draw("activities", 400)) };
     // The second run after a jump is as unlike the 20 before it as the first.
     const isJump = level / (levels[index - 2] ?? level) >= 6;
     return { run: { ...run, conflicts: 0 }, isOdd: isOutlier || isJump };
