@@ -72,9 +72,9 @@ export function parseTaskId(id: string): TaskIdentity | undefined {
     /^([\w.-]+?)__([a-z]+)__(.+)__(m?)(\d+)$/.exec(id) ?? [];
   const kind = taskKinds.find((one) => one === kindText);
   if (kind === undefined) return undefined;
-  const isByHand = hand === "m";
-  const slotMs = Number(instant) * (isByHand ? 1 : 1_000);
-  return { policy, kind, target, slotMs, origin: isByHand ? "manual" : "schedule" };
+  const isManual = hand === "m";
+  const slotMs = Number(instant) * (isManual ? 1 : 1_000);
+  return { policy, kind, target, slotMs, origin: isManual ? "manual" : "schedule" };
 }
 
 const activationEnd = "__activate";
