@@ -42,6 +42,11 @@ export function formatTook(durationMs: number): string {
   return `${Math.floor(seconds / 3_600)}h${two(Math.floor((seconds % 3_600) / 60))}m`;
 }
 
+/** To what usual durations are rounded: seconds, and minutes from ten minutes on. */
+export function coarseUnitMs(durationMs: number): number {
+  return durationMs < 10 * unitMs.m ? unitMs.s : unitMs.m;
+}
+
 const wallPattern = /^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2}))?$/;
 
 /** Reads a wall-clock time as the UTC instant of the same text, ms; undefined for a wrong one. */

@@ -1,8 +1,8 @@
 // Names tasks as people say them: `sync job 4, slot 02:30 CET`. Pure; called by `history`,
 // `explain`, `running` and others, in place of ids.
 import { type Action, type Policy, targetsOf } from "../config/policy-set.ts";
-import { declaredKinds } from "../core/declared-object.ts";
-import { formatRoughly } from "../core/duration.ts";
+import { declaredKinds, parseObjectName, showObject } from "../core/declared-object.ts";
+import { coarseUnitMs, formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
 import { isFromMasks, parseTaskId, type Task, targetFromMasks } from "../model/task.ts";
 
@@ -36,9 +36,8 @@ export function targetWords(task: Pick<Task, "kind" | "target">): string {
   if (kind === "run") return `sync job ${target}`;
   if (kind === "poll") return `poll ${target}`;
   if (kind !== "apply") return `${kind} sync job ${target}`;
-  const [object = "", id] = target.split("-");
-  const known = Object.entries(declaredKinds).find(([name]) => name === object);
-  return `apply ${known === undefined ? target : `${known[1]} ${id}`}`;
+  const object = parseObjectName(target);
+  return `apply ${Object.hasOwn(declaredKinds, object.kind) ? showObject(object) : target}`;
 }
 
 /**
@@ -52,7 +51,7 @@ export function endWords(
 ): string {
   const usually = `usually ${formatRoughly(usualMs, Math.round)}`;
   if (endsMs < nowMs) return `${usually}, so it takes longer`;
-  const unitMs = usualMs < 600_000 ? 1_000 : 60_000;
+  const unitMs = coarseUnitMs(usualMs);
   return `${usually}, so about ${showClock(Math.round(endsMs / unitMs) * unitMs, timezone, nowMs)}`;
 }
 

@@ -2,7 +2,7 @@
 // one sync job meet, in words and as data. By the real planner on a virtual clock. Called by
 // `syncline plan`, the page of the next 24 hours and the API.
 import { chainOf, type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
-import { formatRoughly } from "../core/duration.ts";
+import { coarseUnitMs, formatRoughly } from "../core/duration.ts";
 import { type Interval, showClock, toIso } from "../core/instant.ts";
 import type { Pause } from "../model/pause.ts";
 import { parseTaskId } from "../model/task.ts";
@@ -104,9 +104,9 @@ async function readRunning(
   });
 }
 
-/** To seconds, and to minutes from ten on: more says nothing about the next run. */
+/** More says nothing about the next run. */
 function rounded(durationMs: number): number {
-  const unitMs = durationMs < 600_000 ? 1_000 : 60_000;
+  const unitMs = coarseUnitMs(durationMs);
   return Math.max(1, Math.round(durationMs / unitMs)) * unitMs;
 }
 
