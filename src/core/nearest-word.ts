@@ -1,7 +1,7 @@
 // "Did you mean": the likely meaning of a mistyped name, and the line that says so.
 
 import leven from "leven";
-import { cutText } from "./plain-text.ts";
+import { cutText, someNames } from "./plain-text.ts";
 
 const wordCharactersMax = 64;
 
@@ -31,8 +31,7 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
   const near = nearestWord(word, candidates);
   if (near !== undefined) return `did you mean ${near}?`;
   if (candidates.length === 0) return undefined;
-  const more = candidates.length > 10 ? `, … (${candidates.length} in all)` : "";
-  return `there is ${candidates.slice(0, 10).join(", ")}${more}`;
+  return `there is ${someNames(candidates, undefined, 10)}`;
 }
 
 /** Advice for an unknown time zone: the likely one, or how zones are named. */
