@@ -11,6 +11,9 @@ export interface Interval {
   readonly toMs: number;
 }
 
+/** All of time. */
+export const always: Interval = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+
 /** An instant for machines: ISO 8601 in UTC, in the year 9999 at most; null if there is none. */
 export function toIso(instantMs: number): string;
 export function toIso(instantMs: number | undefined): string | null;

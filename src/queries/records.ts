@@ -2,7 +2,7 @@
 // changes, pauses, runs by hand, declared objects, and the story of a slot.
 
 import { type Policy, targetsOf } from "../config/policy-set.ts";
-import { toIso } from "../core/instant.ts";
+import { always, toIso } from "../core/instant.ts";
 import { lowest } from "../core/min-heap.ts";
 import type { Change } from "../model/change.ts";
 import { hasLabels } from "../model/label.ts";
@@ -12,7 +12,7 @@ import { deletionByHand, parseTaskId, runByHand } from "../model/task.ts";
 import { usualMsOf } from "../model/unusual.ts";
 import { findTaskInFlight, readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { describeRecord, slotsAround } from "../schedule/explain-slot.ts";
-import { Changes } from "../store/changes.ts";
+import { Changes, changesReadMax } from "../store/changes.ts";
 import type { FailedTask } from "../store/failed-tasks.ts";
 import { History, outcomePlaceMs } from "../store/history.ts";
 import { readPauses } from "../store/pauses.ts";
@@ -138,8 +138,6 @@ export async function readNewestOutcomes(
   const places = await history.newestPlaces(count, ended);
   return (await history.read(places)).filter(view.sees).map((outcome) => seenOutcome(outcome, view));
 }
-
-const changesReadMax = 1_000;
 
 /** The time of Redis. */
 export function readNowMs({ store }: QueryContext): Promise<number> {
@@ -328,8 +326,6 @@ export interface HandRun {
   /** Who asked for it, and why; undefined: that is no longer kept. */
   readonly by: { readonly actor: string; readonly reason: string | null } | undefined;
 }
-
-const always = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
 /** Reads the newest runs by hand of a policy; undefined: those of sync jobs without one. */
 export async function readHandRuns(

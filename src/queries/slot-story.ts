@@ -12,7 +12,7 @@ import { parseTaskId } from "../model/task.ts";
 import { findTaskInFlight, readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { describeNoRecord, describeRecord, type SlotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { ChainStore } from "../store/chain-store.ts";
-import { Changes } from "../store/changes.ts";
+import { Changes, changesReadMax } from "../store/changes.ts";
 import { History } from "../store/history.ts";
 import { readPauses } from "../store/pauses.ts";
 import { type Presence, readPresence, type Store } from "../store/redis.ts";
@@ -21,7 +21,6 @@ import { describeDeadline } from "./deadlines.ts";
 import { describeDeniedBy } from "./service-words.ts";
 import { readTaskStories, type StoryStores, type StoryTask, type TaskStory } from "./task-story.ts";
 
-const changesReadMax = 1_000;
 const outcomesReadMax = 1_000;
 
 /** The story of one slot, or of a run by hand: then `slot` is when it was given. */

@@ -4,6 +4,9 @@ import { type Change, changesMax, parseChange } from "../model/change.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
 import { asNothing, createScript } from "./script.ts";
 
+/** How many of the newest changes are searched for one that is about something. */
+export const changesReadMax = 1_000;
+
 const recordScript = createScript("record-change", asNothing);
 
 /** The record of changes. */

@@ -2,7 +2,7 @@
 // outcomes and an index by time; one index has those of all policies that may be done over (the
 // failed list). `outcomes-kept` tells since when they are complete.
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
-import type { Interval } from "../core/instant.ts";
+import { always, type Interval } from "../core/instant.ts";
 import { awaitedLists } from "../model/feed.ts";
 import { isReplayable, type Outcome, parseOutcome, weightOf } from "../model/outcome.ts";
 import { isByHand, parseTaskId, type Task } from "../model/task.ts";
@@ -222,7 +222,7 @@ export class History {
 
   /**
    * Returns the places of at most `count` outcomes of these policies or all, newest first: in one
-   * millisecond by id. `after`: only those behind this place.
+   * millisecond by id. Both ends are inside. `after`: only those behind this place.
    */
   async newestPlaces(
     count: number,
@@ -259,7 +259,10 @@ export class History {
     return newest;
   }
 
-  /** Returns the places of `size` outcomes of a policy, newest first, after the `from` newest. */
+  /**
+   * Returns the places of `size` outcomes of a policy, newest first, after the `from` newest. Both
+   * ends of the span are inside, and may be infinitely far.
+   */
   async places(policy: string, from: number, size: number, span: Interval = always): Promise<readonly OutcomePlace[]> {
     const [max = "+inf", min = "-inf"] = [span.toMs, span.fromMs].map((atMs) =>
       Number.isFinite(atMs) ? atMs : atMs > 0 ? "+inf" : "-inf",
@@ -316,9 +319,6 @@ export class History {
     for (const batch of batchesOf(gone)) await redis.zrem(failedKey(this.#store), ...batch);
   }
 }
-
-/** Both ends of an interval are inside; either may be infinitely far. */
-const always: Interval = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
 /** The place of an outcome in its index. */
 export interface OutcomePlace {
