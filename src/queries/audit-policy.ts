@@ -6,18 +6,19 @@ import { formatDuration } from "../core/duration.ts";
 import { showInstant, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
-import { isFromMasks, type Task, targetOf } from "../model/task.ts";
+import type { Task } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
 import { findTaskInFlight } from "../queue/tasks-in-flight.ts";
 import { auditedSlotsMax, auditSlots, type SlotAudit, type SlotFinding } from "../schedule/audit-slots.ts";
 import { describeRecord } from "../schedule/explain-slot.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { ChainStore } from "../store/chain-store.ts";
-import { History } from "../store/history.ts";
+import { droppedToMs, History } from "../store/history.ts";
 import type { Store } from "../store/redis.ts";
 import { batchesOf } from "../store/script.ts";
 import { type LedgerHoldings, SlotLedger } from "../store/slot-ledger.ts";
-import { entryRetentionMs, StartJournal } from "../store/start-journal.ts";
+import { withFanOuts } from "../store/start-entry.ts";
+import { StartJournal } from "../store/start-journal.ts";
 import { type QueryContext, seenRecord, type View, wholeView } from "./query-context.ts";
 
 /** Where tasks may be found. `services`: all, since a task stays where its policy was. */
@@ -209,7 +210,7 @@ export async function findLostTasks(
   tasks: readonly TaskName[],
   places: TaskStores,
 ): Promise<{ readonly lost: readonly TaskName[]; readonly inFlight: number }> {
-  const open = await withoutOutcome(await expand(await withoutOutcome(tasks, places), places), places);
+  const open = await withoutOutcome(await withFanOuts(places.store, await withoutOutcome(tasks, places)), places);
   if (open.length === 0) return { lost: [], inFlight: 0 };
   const outbox = (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((planned) => planned.tasks);
   const waiting = new Set(outbox.map(({ id }) => id));
@@ -219,35 +220,22 @@ export async function findLostTasks(
     if ((await findTaskInFlight(places.store, places.services, task.id)) === undefined) gone.push(task);
   }
   // A task may have ended or fanned out while the queue was asked.
-  const ended = await withoutOutcome(await expand(gone, places), places);
+  const ended = await withoutOutcome(await withFanOuts(places.store, gone), places);
   const lost = ended.length === 0 ? [] : await withoutDropped(ended, places);
   return { lost, inFlight: open.length - gone.length };
 }
 
 /** Asked last: a worker may have recorded newer outcomes meanwhile, and so dropped these. */
 async function withoutDropped(tasks: readonly TaskName[], { history, ledger }: TaskStores): Promise<TaskName[]> {
-  const keptSinceMs = (await history.keptSinceMs(tasks[0]?.policy ?? "")) ?? 0;
-  const masksKeptSinceMs = (await ledger.nowMs()) - entryRetentionMs;
-  return tasks.filter(
-    (task) => task.slotMs > (isFromMasks(task) ? Math.max(keptSinceMs, masksKeptSinceMs) : keptSinceMs),
-  );
+  const keptSinceMs = await history.keptSinceMs(tasks[0]?.policy ?? "");
+  const nowMs = await ledger.nowMs();
+  return tasks.filter((task) => task.slotMs > droppedToMs(task, nowMs, keptSinceMs));
 }
 
 async function withoutOutcome(tasks: readonly TaskName[], { history }: TaskStores): Promise<TaskName[]> {
   const ids = tasks.map(({ id }) => id);
   const ended = await history.withOutcome(tasks[0]?.policy ?? "", ids);
   return tasks.filter(({ id }) => !ended.has(id));
-}
-
-/** A task over masks is over when it has fanned out. */
-async function expand(tasks: readonly TaskName[], { journal }: TaskStores): Promise<TaskName[]> {
-  const expanded: TaskName[] = [];
-  for (const task of tasks) {
-    const into = await journal.fannedOutInto(task.id);
-    if (into === undefined) expanded.push(task);
-    else expanded.push(...into.map((id) => ({ ...task, id, target: targetOf(id) })));
-  }
-  return expanded;
 }
 
 /** What a slot's record says of it, in the order of the columns. */

@@ -7,14 +7,12 @@ import { dayMs } from "../core/duration.ts";
 import { dayAfter, type Interval, localDate } from "../core/instant.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import { type SlotRecord, tasksOfSlot } from "../model/slot-record.ts";
-import { isFromMasks } from "../model/task.ts";
 import { parseWallTime } from "../schedule/zone.ts";
 import { type DaySums, readSpans, toSums } from "../store/day-summaries.ts";
-import { History } from "../store/history.ts";
+import { droppedToMs, History } from "../store/history.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
-import { readFanOuts } from "../store/start-entry.ts";
-import { entryRetentionMs } from "../store/start-journal.ts";
+import { withFanOuts } from "../store/start-entry.ts";
 import { type QueryContext, seenRecord, withoutUnseen } from "./query-context.ts";
 
 /** What became of a slot. `started`: at least one of its tasks has no outcome, or none any more. */
@@ -79,50 +77,49 @@ export async function readSlots(
   const read: ReadSlot[] = [];
   let total = 0;
   for (const slot of await withTasks(store, policy, records.slice(0, count))) {
-    total += slot.ids.length;
+    total += slot.tasks.length;
     if (total > tasksMax && read.length > 0) break;
     read.push(slot);
   }
-  const ids = read.flatMap((slot) => slot.ids);
+  const ids = read.flatMap(({ tasks }) => tasks.map(({ id }) => id));
   const history = new History(store);
   const outcomes = await history.outcomes(policy, ids);
   const slots = read.map((slot) => toSlot(slot, outcomes, view));
   const isAll = read.length === records.length;
   if (!slots.some(({ ending }) => ending === "started")) return { slots, isAll };
-  // Asked after the outcomes: some may be dropped in between. The journal forgets fan-outs, too.
-  const [keptSinceMs = 0, nowMs] = await Promise.all([history.keptSinceMs(policy), redisTimeMs(store)]);
-  const knownSinceMs = Math.max(keptSinceMs, nowMs - entryRetentionMs);
-  const isDropped = ({ slotMs, ending }: EndedSlot) => ending === "started" && slotMs <= knownSinceMs;
-  return { slots: slots.map((slot) => (isDropped(slot) ? { ...slot, note: droppedNote } : slot)), isAll };
+  // Asked after the outcomes: some may be dropped in between.
+  const [keptSinceMs, nowMs] = await Promise.all([history.keptSinceMs(policy), redisTimeMs(store)]);
+  const isDropped = ({ slotMs, ending }: EndedSlot, index: number) =>
+    ending === "started" && read[index]?.tasks.some((task) => slotMs <= droppedToMs(task, nowMs, keptSinceMs)) === true;
+  return { slots: slots.map((slot, at) => (isDropped(slot, at) ? { ...slot, note: droppedNote } : slot)), isAll };
 }
 
 interface ReadSlot {
   readonly record: SlotRecord;
-  readonly ids: readonly string[];
+  readonly tasks: readonly ReturnType<typeof tasksOfSlot>[number][];
 }
 
 /** Adds the tasks of started slots; in place of one over masks, those that it fanned out into. */
 async function withTasks(store: Store, policy: string, records: readonly SlotRecord[]): Promise<readonly ReadSlot[]> {
-  const slots = records.map((record) => ({
-    record,
-    tasks: record.state === "started" ? tasksOfSlot(policy, record) : [],
-  }));
-  const overMasks = slots.flatMap(({ tasks }) => tasks.filter(isFromMasks).map(({ id }) => id));
-  const into = await readFanOuts(store, overMasks);
-  const fanOuts = new Map(overMasks.map((id, index) => [id, into[index]]));
-  return slots.map(({ record, tasks }) => ({ record, ids: tasks.flatMap(({ id }) => fanOuts.get(id) ?? [id]) }));
+  const started = records.filter(({ state }) => state === "started");
+  const tasks = await withFanOuts(
+    store,
+    started.flatMap((record) => tasksOfSlot(policy, record)),
+  );
+  const bySlot = Map.groupBy(tasks, ({ slotMs }) => slotMs);
+  return records.map((record) => ({ record, tasks: bySlot.get(record.slotMs) ?? [] }));
 }
 
 function toSlot(
-  { record, ids }: ReadSlot,
+  { record, tasks }: ReadSlot,
   outcomes: Awaited<ReturnType<History["outcomes"]>>,
   view: QueryContext["view"],
 ): EndedSlot {
   const { slotMs, state, detail, note } = seenRecord(record, view);
   if (state !== "started") return { slotMs, ending: state, durationMs: undefined, note: note ?? detail };
-  const ended = ids.flatMap((id) => outcomes.get(id) ?? []);
+  const ended = tasks.flatMap(({ id }) => outcomes.get(id) ?? []);
   const endings = new Set<SlotEnding>(ended.map(({ status }) => status));
-  if (ended.length < ids.length || ids.length === 0) endings.add("started");
+  if (ended.length < tasks.length || tasks.length === 0) endings.add("started");
   const ending = worstFirst.find((one) => endings.has(one)) ?? "started";
   const durations = ended.flatMap(({ durationMs }) => durationMs ?? []);
   // What another service said before the policy moved is not for all.

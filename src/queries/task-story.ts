@@ -3,13 +3,13 @@
 import type { Policy } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";
 import type { Outcome } from "../model/outcome.ts";
-import { isFromMasks, type Task, targetOf } from "../model/task.ts";
+import type { Task } from "../model/task.ts";
 import type { QueuedTask } from "../queue/producer.ts";
 import { findTaskInFlight } from "../queue/tasks-in-flight.ts";
+import { droppedToMs } from "../store/history.ts";
 import { Leases } from "../store/leases.ts";
 import { batchesOf } from "../store/script.ts";
-import type { StartEntry } from "../store/start-entry.ts";
-import { entryRetentionMs } from "../store/start-journal.ts";
+import { type StartEntry, withFanOuts } from "../store/start-entry.ts";
 import type { TaskStores } from "./audit-policy.ts";
 import { type RunningSet, readRunning, stepWords, type TaskLookedAt } from "./running.ts";
 import { takesLease, targetWords } from "./task-words.ts";
@@ -71,16 +71,12 @@ export async function readTaskStories(tasks: readonly StoryTask[], places: Story
   const planned = new Set(
     (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((planned) => planned.tasks.map(({ id }) => id)),
   );
-  const stories: TaskStory[] = [];
   // Of a run by hand both the task over masks and those that replace it may be named.
-  const told = new Set<string>();
-  for (const task of tasks) {
-    const into = ((await places.journal.fannedOutInto(task.id)) ?? [task.id]).filter((id) => !told.has(id));
-    for (const id of into) told.add(id);
-    const parts = into.map((id) => ({ ...task, id, target: targetOf(id), isUnqueued: planned.has(id) }));
-    for (const batch of batchesOf(parts.slice(0, storyTasksMax - stories.length), 50))
-      stories.push(...(await Promise.all(batch.map((part) => taskStory(part, places)))));
-  }
+  const told = new Map((await withFanOuts(places.store, tasks)).map((task) => [task.id, task]));
+  const parts = [...told.values()].map((task) => ({ ...task, isUnqueued: planned.has(task.id) }));
+  const stories: TaskStory[] = [];
+  for (const batch of batchesOf(parts.slice(0, storyTasksMax), 50))
+    stories.push(...(await Promise.all(batch.map((part) => taskStory(part, places)))));
   return stories;
 }
 
@@ -151,10 +147,8 @@ function stepsOf(entry: StartEntry | undefined, outcome: Outcome | undefined) {
 
 /** Asked after the outcome: one that is dropped in between must not look as if it never was. */
 async function droppedUpTo(task: StoryTask, { history, ledger }: StoryStores): Promise<number | undefined> {
-  const keptSinceMs = (await history.keptSinceMs(task.policy)) ?? 0;
-  // For a task over masks others stood, as the journal knows for a while.
-  const masksSinceMs = isFromMasks(task) ? (await ledger.nowMs()) - entryRetentionMs : 0;
-  const sinceMs = Math.max(keptSinceMs, masksSinceMs);
+  const keptSinceMs = await history.keptSinceMs(task.policy);
+  const sinceMs = droppedToMs(task, await ledger.nowMs(), keptSinceMs);
   return task.slotMs <= sinceMs ? sinceMs : undefined;
 }
 

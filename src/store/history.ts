@@ -5,7 +5,7 @@ import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts"
 import { always, type Interval } from "../core/instant.ts";
 import { awaitedLists } from "../model/feed.ts";
 import { isReplayable, type Outcome, parseOutcome, weightOf } from "../model/outcome.ts";
-import { isByHand, parseTaskId, type Task } from "../model/task.ts";
+import { isByHand, isFromMasks, parseTaskId, type Task } from "../model/task.ts";
 import { outcomeDay } from "./day-summaries.ts";
 import { feedWaitersKey } from "./feed-store.ts";
 import { leaseKey } from "./leases.ts";
@@ -318,6 +318,14 @@ export class History {
     const gone = [...listed].filter((id) => !kept.has(parseTaskId(id)?.policy ?? ""));
     for (const batch of batchesOf(gone)) await redis.zrem(failedKey(this.#store), ...batch);
   }
+}
+
+/**
+ * Up to which slot all traces of such a task may have been dropped. `keptSinceMs`: of its policy.
+ * What replaces a task over masks is known as long as the journal keeps its entry.
+ */
+export function droppedToMs(task: Pick<Task, "kind" | "target">, nowMs: number, keptSinceMs = 0): number {
+  return isFromMasks(task) ? Math.max(keptSinceMs, nowMs - entryRetentionMs) : keptSinceMs;
 }
 
 /** The place of an outcome in its index. */

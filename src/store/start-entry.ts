@@ -2,7 +2,7 @@
 import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
 import type { Feed } from "../model/feed.ts";
-import type { Task } from "../model/task.ts";
+import { isFromMasks, type Task, targetOf } from "../model/task.ts";
 import type { Store } from "./redis.ts";
 import { batchesOf, pairsOf, readFields, readHashes } from "./script.ts";
 
@@ -120,10 +120,19 @@ export function toEntry(fields: readonly string[]): StartEntry {
   };
 }
 
-/** What replaces each of these tasks, as `StartJournal.fannedOutInto` answers, in few commands. */
-export async function readFanOuts(store: Store, taskIds: readonly string[]) {
-  const keys = taskIds.map((id) => entryKey(store, id));
-  return (await readFields(store, keys, ["fannedOutInto"])).map(([into]) => toTexts(into));
+/** The tasks; in place of one over masks that has fanned out, those that replace it. */
+export async function withFanOuts<T extends Pick<Task, "id" | "kind" | "target">>(
+  store: Store,
+  tasks: readonly T[],
+): Promise<readonly T[]> {
+  const overMasks = tasks.filter(isFromMasks);
+  const keys = overMasks.map(({ id }) => entryKey(store, id));
+  const read = await readFields(store, keys, ["fannedOutInto"]);
+  const fanOuts = new Map(overMasks.map(({ id }, index) => [id, toTexts(read[index]?.[0])]));
+  return tasks.flatMap((task): readonly T[] => {
+    const into = fanOuts.get(task.id);
+    return into === undefined ? [task] : into.map((id) => ({ ...task, id, target: targetOf(id) }));
+  });
 }
 
 /** Reads a list of texts; undefined when there is none. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
-import type { Task } from "../../../src/model/task.ts";
+import { type Task, targetFromMasks } from "../../../src/model/task.ts";
 import { findLostTasks, taskStores } from "../../../src/queries/audit-policy.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
@@ -87,9 +87,10 @@ describe("the tasks of started slots", () => {
   });
 
   it("are followed to the tasks that stand for them", async () => {
-    const [masks, ...into] = tasks("masked", [10, 11, 12, 13]);
+    const [first, ...into] = tasks("masked", [10, 11, 12, 13]);
     const [ended, queued, lost] = into;
-    if (!masks || !ended || !queued || !lost) throw new Error("four tasks");
+    if (!first || !ended || !queued || !lost) throw new Error("four tasks");
+    const masks = { ...first, id: "masked__run__masks__5", target: targetFromMasks };
     await places.journal.noteFannedOut(
       masks.id,
       into.map(({ id }) => id),

@@ -5,6 +5,7 @@ import type { Policy } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { SlotRecord } from "../../../src/model/slot-record.ts";
 import { taskId } from "../../../src/model/task.ts";
+import { readSlots } from "../../../src/queries/slot-strips.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import { History } from "../../../src/store/history.ts";
 import { keepPolicySet } from "../../../src/store/kept-policies.ts";
@@ -185,6 +186,20 @@ it("a slot over masks ends as its sync jobs do, or as the lookup of the masks", 
   await web.store.redis.hset(web.store.key("outcomes-kept"), "masks", slotOf(4));
   const dropped = ["started", "no outcome yet, or no longer kept"];
   expect(await endings()).toEqual(["succeeded", stillOpen, "failed", "not-started", dropped]);
+});
+
+it("a slot without an end is called dropped only where outcomes are", async () => {
+  const own = await webForTest({ story: {}, set: setOfStory({ old: { endings: [] } }) });
+  const slotMs = newestMs - 732 * hourMs;
+  const started: SlotRecord = { slotMs, state: "started", detail: "", kind: "run", targets: ["42"] };
+  const ledger = new SlotLedger(own.store);
+  await ledger.openWatermarks([{ policy: "old", schedule: "every hour" }], slotMs - 1);
+  const marks = { expectedWatermarkMs: slotMs - 1, newWatermarkMs: slotMs };
+  await ledger.record([{ policy: "old", ...marks, records: [started], tasks: [] }]);
+  const notes = async () => (await readSlots(own.parts.context(), "old", { count: 5 })).slots.map(({ note }) => note);
+  expect(await notes()).toEqual([""]);
+  await own.store.redis.hset(own.store.key("outcomes-kept"), "old", slotMs);
+  expect(await notes()).toEqual(["no outcome yet, or no longer kept"]);
 });
 
 it("an audit of no slot proves nothing", async () => {
