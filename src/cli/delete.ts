@@ -15,7 +15,7 @@ import type { SyncService } from "../service/client.ts";
 import { describeOther } from "../tasks/step.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { syncJobsOf } from "./deleted-targets.ts";
+import { namedSyncJobs } from "./deleted-targets.ts";
 import { workAndWait } from "./run-policy.ts";
 import { withService } from "./service-call.ts";
 import {
@@ -92,7 +92,7 @@ async function show(
   const { syncJob, name: guard, repository, json } = options;
   const names = set.policies
     .filter((policy) => policy.service === service && policy.repository === repository)
-    .filter((policy) => syncJobsOf(policy).includes(syncJob))
+    .filter((policy) => namedSyncJobs(policy).includes(syncJob))
     .map((policy) => policy.name);
   const read = await client.getSyncJobById(syncJob, defined({ repository }));
   const { name } = read;

@@ -33,7 +33,7 @@ export async function findDeletedTargets(
     policies.map(({ name }) => name),
   );
   return policies.flatMap((policy) =>
-    syncJobsOf(policy).flatMap((id): DeletedTarget[] => {
+    namedSyncJobs(policy).flatMap((id): DeletedTarget[] => {
       const syncJob = String(id);
       const note = deleted.get(JSON.stringify([policy.service, policy.repository ?? null, syncJob]));
       const own = states.get(policy.name)?.targets.find(({ target }) => target === syncJob);
@@ -51,14 +51,14 @@ export function tellDeleted({ syncJob, atMs, by, policy }: DeletedTarget): strin
 }
 
 /** What to do about it. */
-export function cureOf({ by, policy }: DeletedTarget): string {
+export function cureOfDeleted({ by, policy }: DeletedTarget): string {
   return by === policy.name
     ? "it has done its work: remove the policy"
     : "remove the sync job from the policy, or the policy";
 }
 
 /** The ids of the sync jobs that a policy names, also to delete; without those that masks name. */
-export function syncJobsOf({ action }: Pick<Policy, "action">): readonly number[] {
+export function namedSyncJobs({ action }: Pick<Policy, "action">): readonly number[] {
   if (action.kind === "delete") return [action.syncJob];
   return "syncJobs" in action ? action.syncJobs : [];
 }

@@ -77,7 +77,7 @@ async function discover(flags: DiscoverFlags, io: CommandIo): Promise<void> {
       repository,
       lists: flags.list,
       pages: flags.pages,
-      syncJobIds: syncJobsOf(set, name),
+      syncJobIds: syncJobsAt(set, name),
       signal: io.signal,
       note: (what, outcome) => {
         requests.push({ what, outcome });
@@ -92,7 +92,7 @@ async function discover(flags: DiscoverFlags, io: CommandIo): Promise<void> {
   });
 }
 
-function syncJobsOf({ policies }: PolicySet, service: string): string[] {
+function syncJobsAt({ policies }: PolicySet, service: string): string[] {
   return policies.flatMap(({ action, service: of }) =>
     of === service && "syncJobs" in action ? action.syncJobs.map(String) : [],
   );

@@ -13,7 +13,7 @@ import { type DstDay, dstDays } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
-import { cureOf, type DeletedTarget, findDeletedTargets, tellDeleted } from "./deleted-targets.ts";
+import { cureOfDeleted, type DeletedTarget, findDeletedTargets, tellDeleted } from "./deleted-targets.ts";
 import {
   type AssumptionOptions,
   isDurationGiven,
@@ -180,7 +180,7 @@ async function showNext(options: PlanOptions, set: PolicySet, io: CommandIo): Pr
   }
   io.out(toText(plans, io));
   for (const { policy, deleted: targets = [] } of plans)
-    for (const target of targets) io.out(`${policy.name} ${tellDeleted(target)}: ${cureOf(target)}`);
+    for (const target of targets) io.out(`${policy.name} ${tellDeleted(target)}: ${cureOfDeleted(target)}`);
   if (load !== undefined && wanted.peaks) io.out(`\n${peaksToText(load, io)}`);
   if (load !== undefined && wanted.requests) io.out(`\n${requestsToText(load, io)}`);
 }

@@ -38,7 +38,7 @@ export async function readStatusAt(
   const found = new Map<string, PolicyAt>();
   for (const [span, group] of Map.groupBy(policies, spanOf)) {
     const groupNames = group.map(({ name }) => name);
-    const slots = await readSlots(ledger, groupNames, span);
+    const slots = await readNewestSlots(ledger, groupNames, span);
     const outcomes = Map.groupBy(await readNewest(history, groupNames, span), ({ policy }) => policy);
     // After the records: what is dropped in between is not missed then.
     const [ledgerSince, begun] = [await ledger.keptSince(groupNames), await ledger.begun(groupNames)];
@@ -75,7 +75,7 @@ export async function readStatusAt(
 }
 
 /** The newest slot of each policy in the span; a closed one only where all that are kept are. */
-async function readSlots(ledger: SlotLedger, policies: readonly string[], { fromMs, toMs }: Interval) {
+async function readNewestSlots(ledger: SlotLedger, policies: readonly string[], { fromMs, toMs }: Interval) {
   const newest = [...(await ledger.newestRecords(policies, toMs))].filter(([, { slotMs }]) => slotMs >= fromMs);
   const slots = new Map<string, SlotRecord>(newest);
   for (const batch of batchesOf(newest.filter(([, slot]) => isClosed(slot)))) {

@@ -60,7 +60,7 @@ export async function readKnownAhead(
   const ended = new Map(
     [...states].flatMap(([name, { targets }]) => targets.map((one) => [`${name} ${one.target}`, one] as const)),
   );
-  return { pauses, usualMs: new Map(usualOf(states)), running: await readRunning(store, followed, states), ended };
+  return { pauses, usualMs: new Map(usualOf(states)), running: await readRunsNow(store, followed, states), ended };
 }
 
 /** Reads only how long runs usually take: all that `simulate` needs. */
@@ -83,7 +83,7 @@ function usualOf(states: ReadonlyMap<string, PolicyState>): readonly [string, nu
   });
 }
 
-async function readRunning(
+async function readRunsNow(
   store: Store,
   policies: readonly Policy[],
   states: ReadonlyMap<string, PolicyState>,
@@ -149,7 +149,7 @@ export function runsMet(
   { running, runningBySyncJob }: TimeLine,
 ): readonly RunNow[] {
   if (state !== "started" || running.length === 0) return [];
-  const met = syncJobsOf(policy).flatMap((job) => runningBySyncJob.get(job) ?? []);
+  const met = syncJobKeysOf(policy).flatMap((job) => runningBySyncJob.get(job) ?? []);
   return met.filter(
     (run) => slotMs > run.sentAtMs && plannedMs < run.endsMs && !clashes.some(({ target }) => target === run.target),
   );
@@ -206,7 +206,7 @@ export function* timeLineEvents(question: TimeLineQuestion): Generator<Simulatio
   const untimed = new Set(
     question.shown.filter((policy) => !isChainTimed(chainOf(policy, byName))).map(({ name }) => name),
   );
-  const shownJobs = new Set(question.shown.flatMap(syncJobsOf));
+  const shownJobs = new Set(question.shown.flatMap(syncJobKeysOf));
   const running = question.running.filter((run) => run.untilMs >= range.fromMs && shownJobs.has(syncJobKey(run)));
   const runningBySyncJob = Map.groupBy(running, syncJobKey);
   return { rows: list.rows, cutMs, seenUntilMs, untimed, running, runningBySyncJob };
@@ -232,14 +232,14 @@ function endedIn({ range, ended }: TimeLineQuestion): NonNullable<Assumptions["e
  */
 function concerned({ set, shown }: TimeLineQuestion, byName: ReadonlyMap<string, Policy>): readonly Policy[] {
   if (shown === set.policies) return shown;
-  const jobs = new Set(shown.flatMap(syncJobsOf));
-  const meant = [...shown, ...set.policies.filter((policy) => syncJobsOf(policy).some((job) => jobs.has(job)))];
+  const jobs = new Set(shown.flatMap(syncJobKeysOf));
+  const meant = [...shown, ...set.policies.filter((policy) => syncJobKeysOf(policy).some((job) => jobs.has(job)))];
   const needed = meant.flatMap(({ needs }) => byName.get(needs?.policy ?? "") ?? []);
   const names = new Set([...meant, ...needed].flatMap((policy) => chainOf(policy, byName).map(({ name }) => name)));
   return set.policies.filter(({ name }) => names.has(name));
 }
 
-function syncJobsOf({ action, service, repository }: Policy): string[] {
+function syncJobKeysOf({ action, service, repository }: Policy): string[] {
   if (action.kind !== "run" && action.kind !== "delete") return [];
   return (targetsOf(action) ?? []).map((target) => syncJobKey({ service, repository: repository ?? null, target }));
 }

@@ -13,7 +13,7 @@ import { describeRejected, type RunningConfig, type Status } from "../../queries
 import { nextOpen } from "../../schedule/closed-times.ts";
 import { createSlotSource } from "../../schedule/slots.ts";
 import { foreignOwner, type Owners, type Presence } from "../../store/redis.ts";
-import { cureOf, type DeletedTarget, tellDeleted } from "../deleted-targets.ts";
+import { cureOfDeleted, type DeletedTarget, tellDeleted } from "../deleted-targets.ts";
 import { showUntil } from "../pause.ts";
 import { lastEventWarning } from "../validate.ts";
 import { type Finding, findingFor, withinLines } from "./finding.ts";
@@ -118,7 +118,7 @@ function judgeBreakers({ services }: Status): readonly Finding[] {
 function judgeDeleted(target: DeletedTarget): Finding {
   const { name, where } = target.policy;
   const what = `${tellDeleted(target)} (${where.file}:${where.line})`;
-  return findingFor("deleted", name).warning(what, cureOf(target));
+  return findingFor("deleted", name).warning(what, cureOfDeleted(target));
 }
 
 function judgeSinks({ sinks, nowMs }: Status): readonly Finding[] {

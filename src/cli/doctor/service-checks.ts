@@ -14,7 +14,7 @@ import { showFeed } from "../../queries/service-words.ts";
 import { type Mask, ServiceError, type SyncJob, type SyncService } from "../../service/client.ts";
 import { followedLists } from "../../tasks/followed-lists.ts";
 import { describeOther } from "../../tasks/step.ts";
-import { syncJobsOf } from "../deleted-targets.ts";
+import { namedSyncJobs } from "../deleted-targets.ts";
 import { showPlace } from "../table.ts";
 import { describeFailure, type Finding, findingFor, shortOf, withinLines } from "./finding.ts";
 
@@ -278,7 +278,7 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
 function namedSyncJobs(policies: readonly Policy[]): readonly NamedSyncJob[] {
   const named = new Map<string, NamedSyncJob>();
   for (const policy of policies) {
-    for (const id of syncJobsOf(policy)) {
+    for (const id of namedSyncJobs(policy)) {
       const key = JSON.stringify([policy.repository, id]);
       const known = named.get(key);
       named.set(key, { id, repository: policy.repository, policies: [...(known?.policies ?? []), policy] });
