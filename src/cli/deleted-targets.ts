@@ -2,7 +2,7 @@
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { deletionByHand } from "../model/task.ts";
-import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
+import { type DeletedSyncJob, DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import { readPolicyStates } from "../store/policy-states.ts";
 import type { Store } from "../store/redis.ts";
 
@@ -22,10 +22,10 @@ export async function findDeletedTargets(
   store: Store,
 ): Promise<DeletedTarget[]> {
   const notes = new DeletedSyncJobs(store);
-  const deleted = new Map<string, { readonly atMs: number; readonly policy: string }>();
+  const deleted = new Map<string, DeletedSyncJob>();
   for (const service of new Set(policies.map((policy) => policy.service))) {
-    for (const { repository, syncJob, atMs, policy } of await notes.of(service))
-      deleted.set(JSON.stringify([service, repository, syncJob]), { atMs, policy });
+    for (const note of await notes.of(service))
+      deleted.set(JSON.stringify([service, note.repository, note.syncJob]), note);
   }
   if (deleted.size === 0) return [];
   const states = await readPolicyStates(
