@@ -1,12 +1,12 @@
 // Runs by hand: of one policy, or of sync jobs without one. The policy page shows the newest.
 import { html } from "hono/html";
-import { runByHand } from "../../model/task.ts";
+import { isByHand } from "../../model/task.ts";
 import type { HandRun } from "../../queries/records.ts";
 import { targetWords } from "../../queries/task-words.ts";
 import { type Html, mark } from "./marks.ts";
 import { actLink, nothing, policyLink, table, taskPath, tookText, when } from "./parts.ts";
 
-/** How many runs by hand a page shows. */
+/** The most runs by hand that a page shows. */
 export const handRunsShown = 100;
 
 /**
@@ -38,7 +38,7 @@ ${handRunTable(runs, nowMs)}${more}`;
 export function handRunTable(runs: readonly HandRun[], nowMs: number): Html {
   const rows = runs.map(({ id, policy, target, kind, givenMs, outcome, by }) => [
     outcome === undefined ? mark("started", "under way") : mark(outcome.status),
-    html`<a href="${taskPath(id)}">${targetWords({ kind, target })}</a>${policy === runByHand && outcome !== undefined ? html`<span class="under">${outcome.service}</span>` : ""}`,
+    html`<a href="${taskPath(id)}">${targetWords({ kind, target })}</a>${isByHand(policy) && outcome !== undefined ? html`<span class="under">${outcome.service}</span>` : ""}`,
     by === undefined ? nothing : html`<span class="name">${by.actor}</span>`,
     by?.reason ?? nothing,
     tookText(outcome?.durationMs ?? undefined),

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { SlotRecord } from "../../../src/model/slot-record.ts";
-import { taskId } from "../../../src/model/task.ts";
+import { deletionByHand, taskId } from "../../../src/model/task.ts";
 import { readSlots } from "../../../src/queries/slot-strips.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import { History } from "../../../src/store/history.ts";
@@ -186,6 +186,15 @@ it("a slot over masks ends as its sync jobs do, or as the lookup of the masks", 
   await web.store.redis.hset(web.store.key("outcomes-kept"), "masks", slotOf(4));
   const dropped = ["started", "no outcome yet, or no longer kept"];
   expect(await endings()).toEqual(["succeeded", stillOpen, "failed", "not-started", dropped]);
+});
+
+it("a deletion by hand names its service, as a run without a policy does", async () => {
+  const atMs = newestMs - 60_000;
+  const at = new Date(atMs).toISOString();
+  const named = { policy: deletionByHand, kind: "delete", target: "77", origin: "manual" } as const;
+  const id = taskId({ ...named, slotMs: atMs });
+  await new History(web.store).record(testOutcome({ ...named, taskId: id, slot: at, finishedAt: at }));
+  expect(await textOf("/by-hand")).toContain("delete sync job 77 main");
 });
 
 it("a slot without an end is called dropped only where outcomes are", async () => {
