@@ -44,7 +44,7 @@ const firstPoll = { count: 0n, items: [], new: [], modified: [], previous: null 
 const laterPoll = { ...firstPoll, previous: { count: 0n, at: new Date(0) } };
 
 /** What an expression is over: one item of a list, or a whole list. */
-export type ExpressionScope = keyof typeof environments;
+type ExpressionScope = keyof typeof environments;
 
 /** A parsed expression. `evaluate` throws when a field is missing or a type does not fit. */
 export interface Expression {
