@@ -34,7 +34,7 @@ export function checkChains(files: readonly CheckedFile[], isWhole: boolean): vo
     for (const [name, { policy, index }] of one.policies) {
       const wanted = policy.after?.policy;
       if (wanted === undefined) continue;
-      const found = absent(wanted, one, all, isWhole) ?? problemOfChain(name, one) ?? neverEndsSo(policy, one, all);
+      const found = findMissing(wanted, one, all, isWhole) ?? findInChain(name, one) ?? findUnmet(policy, one, all);
       const { at = ["after", "policy"], message, hint } = found ?? {};
       if (message !== undefined) one.file.report(["policies", index, ...at], message, { hint });
     }
@@ -46,7 +46,7 @@ function policiesOf({ draft }: CheckedFile): ChainFile["policies"] {
   return new Map(entries.filter(([name]) => name !== ""));
 }
 
-function absent(wanted: string, one: ChainFile, all: readonly ChainFile[], isWhole: boolean): Finding | undefined {
+function findMissing(wanted: string, one: ChainFile, all: readonly ChainFile[], isWhole: boolean): Finding | undefined {
   if (one.policies.has(wanted)) return undefined;
   const elsewhere = all.find(({ policies }) => policies.has(wanted));
   const place = elsewhere?.policies.get(wanted);
@@ -60,7 +60,7 @@ function absent(wanted: string, one: ChainFile, all: readonly ChainFile[], isWho
   return { message: `there is no policy "${wanted}"`, hint: didYouMean(wanted, [...one.policies.keys()]) };
 }
 
-function problemOfChain(name: string, { file, policies }: ChainFile): Finding | undefined {
+function findInChain(name: string, { file, policies }: ChainFile): Finding | undefined {
   const chain = chainOf(name, policies);
   const [, wanted = "", ...rest] = chain;
   if (wanted === name)
@@ -76,13 +76,15 @@ function problemOfChain(name: string, { file, policies }: ChainFile): Finding | 
   const most = policyLimits.chainPoliciesMax;
   if (chain.length > most)
     return { message: `it is the end of a chain that is too long: ${most} policies are the most` };
+  // In a file with other problems the schedule may be what was left out.
   if (rest.length > 0 || policies.get(wanted)?.policy.schedule !== undefined || file.input === undefined)
     return undefined;
   return { message: `${wanted} has no schedule, so nothing ever starts this chain`, hint: `give ${wanted} a schedule` };
 }
 
 /**
- * The names from a policy to the start of its chain. In a circle the last name is a repeated one.
+ * The names from a policy to the start of its chain, at most one more than a chain may have. In a
+ * circle the last name is a repeated one.
  */
 function chainOf(name: string, policies: ChainFile["policies"]): readonly string[] {
   const names = [name];
@@ -96,7 +98,7 @@ function chainOf(name: string, policies: ChainFile["policies"]): readonly string
 }
 
 /** A run that is not followed ends as `accepted`, never as `succeeded`. */
-function neverEndsSo({ after }: PolicyDraft, { policies }: ChainFile, all: readonly ChainFile[]): Finding | undefined {
+function findUnmet({ after }: PolicyDraft, { policies }: ChainFile, all: readonly ChainFile[]): Finding | undefined {
   const { policy: wanted = "", on = ["succeeded"] } = after ?? {};
   const predecessor = policies.get(wanted)?.policy;
   const byDefault = all.find(({ file }) => file.draft.defaults?.follow?.until !== undefined)?.file.draft.defaults
