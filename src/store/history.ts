@@ -138,9 +138,10 @@ export class History {
     const written = [taskId, JSON.stringify(outcome), outcomePlaceMs(outcome), policy];
     const isFailed = isReplayable(outcome) ? 1 : 0;
     const day = outcomeDay(store, outcome, this.#timezoneOf(policy));
-    const noted = [policyStateKey(store, policy), changedPoliciesKey(store), day.key];
+    const noted = [policyStateKey(store, policy), changedPoliciesKey(store), day.key, notifyStreamKey(store)];
     const keys = [...indexes, store.key("outcomes-kept"), ...noted];
-    const args = [...written, isFailed, Date.parse(outcome.finishedAt), ...stateArguments(outcome), day.change];
+    const state = [Date.parse(outcome.finishedAt), ...stateArguments(outcome), day.change];
+    const args = [...written, isFailed, ...state, this.#isNotified(policy) ? 1 : 0];
     return recordAloneScript(store, keys, args);
   }
 

@@ -10,6 +10,7 @@ import { type DigestPort, Notifier, type NotifyStorePort } from "../../../src/no
 import { ChainStore } from "../../../src/store/chain-store.ts";
 import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
+import { lastSuccessKey } from "../../../src/store/policy-states.ts";
 import type { Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { changeRule, notifiedPolicy, silentRule } from "../../support/notify-fixture.ts";
@@ -117,6 +118,20 @@ describe("what is recorded", () => {
     await new History(store).record(testOutcome({ taskId: "stale", policy: "a" }));
     const { events } = await new NotifyStore(store).read(10);
     expect(events).toMatchObject([{ kind: "outcome", outcome }]);
+  });
+
+  it("becomes one event also where it is recorded alone, or some of its writes fail", async () => {
+    const alone = testOutcome({ taskId: "alone", policy: "a", status: "unknown", reason: "bug" });
+    await Promise.all([history.recordAlone(alone), history.recordAlone(alone)]);
+    await history.recordAlone(testOutcome({ taskId: "alone", policy: "untold" }));
+    await store.redis.hset(lastSuccessKey(store, "a"), "no", "text");
+    const half = testOutcome({ taskId: "half", policy: "a" });
+    await expect(history.record(half)).rejects.toThrow("WRONGTYPE");
+    const { events } = await new NotifyStore(store).read(10);
+    expect(events).toMatchObject([
+      { kind: "outcome", outcome: alone },
+      { kind: "outcome", outcome: half },
+    ]);
   });
 
   it("is an event when a slot is missed, in the step that records it", async () => {

@@ -138,6 +138,8 @@ if state then
 end
 if isRecorded then return 'already-recorded' end
 redis.call('HSET', outcomesKey, task, outcome)
+-- The notifier reports a broken stream. It must not change how a task ends.
+if isNotified == '1' then pcall(addEvent, streamKey, 'o', outcome) end
 if revision then notePoll() end
 redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
 if successKeptMs ~= '' then noteSuccess() end
@@ -146,8 +148,6 @@ notePolicyState(stateKey, finishedMs, unpack(ARGV, 20, 24))
 noteChanged(changedKey, policy)
 addToDay(daysKey, ARGV[25])
 local isAwaited = countForChain()
--- The notifier reports a broken stream. It must not change how a task ends.
-if isNotified == '1' then pcall(addEvent, streamKey, 'o', outcome) end
 redis.call('ZADD', indexKey, placeMs, task)
 if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
 trim()
