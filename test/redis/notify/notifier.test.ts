@@ -12,6 +12,7 @@ import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
 import { lastSuccessKey } from "../../../src/store/policy-states.ts";
 import type { Store } from "../../../src/store/redis.ts";
+import { loadLua } from "../../../src/store/script.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { changeRule, notifiedPolicy, silentRule } from "../../support/notify-fixture.ts";
 import { testOutcome } from "../../support/outcomes.ts";
@@ -193,6 +194,18 @@ describe("what is recorded", () => {
     await end("a");
     await look(notifier);
     expect(log.named("notifier.dropped")).toMatchObject([{ count: 6 }]);
+  });
+
+  it("is not counted as lost by a Redis that does not say how many came (before 7.0)", async () => {
+    await end("a");
+    const before7 = `local redis = setmetatable({ call = function(command, ...)
+      if command == 'XINFO' then return { 'length', 1 } end
+      return redis.call(command, ...)
+    end }, { __index = redis })
+    `;
+    const streamAndState = [store.key("outcome-events"), store.key("notifications", "state")];
+    const answer = await store.redis.eval(before7 + loadLua("notify/read"), 2, ...streamAndState, 10);
+    expect(answer).toMatchObject([[expect.anything()], 0, expect.any(Number)]);
   });
 
   it("is read from the beginning when Redis was emptied, without counting losses", async () => {
