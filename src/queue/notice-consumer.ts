@@ -1,16 +1,16 @@
 // Consumes the queue of one sink: one delivery at a time over all replicas, in order. A failed try
 // returns its delivery to the head and holds the queue, so nothing overtakes it and
-// no worker is blocked. A killed process's delivery goes back to the head, too. Decides nothing
-// itself.
+// no worker is blocked. A killed process's delivery goes back to the head, too. Decides only when a
+// delivery that blocks the queue is given up.
 import { type Job, RateLimitError, UnrecoverableError } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
-import { stackOf } from "../core/errors.ts";
+import { errorText, stackOf } from "../core/errors.ts";
 import { createRateLimitedLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { withoutSecrets } from "../core/secrets.ts";
 import { type Delivery, type DeliveryTry, type DeliveryVerdict, parseDelivery } from "../model/notice.ts";
-import type { NoticeQueues } from "./notice-queues.ts";
+import { type NoticeQueues, sinceOf } from "./notice-queues.ts";
 import { sinkQueueName } from "./queues.ts";
 import { type ConsumerBase, createBaseConsumer } from "./worker.ts";
 
@@ -32,40 +32,40 @@ const noLimit = { max: 1_000_000_000, duration: 1 };
 const holdCheckMs = 2_000;
 const newerAgainMs = 2_000;
 const bugAgainMs = 5_000;
+/** After this a delivery that cannot be read or rendered goes to the failed list. */
+const blockedMsMax = 86_400_000;
 /** How long a delivery under way may take to end when the process stops. */
 const graceMs = 1_000;
 
 /** Makes the consumer of one sink's queue. */
 export function createNoticeConsumer(given: NoticeConsumerOptions): Component {
   const log = createRateLimitedLog(given.log, systemClock, "queue");
-  const { sink, queues, gaveUp } = given;
+  const options = { ...given, log };
+  const { sink, queues, gaveUp } = options;
   const queue = sinkQueueName(sink);
-  return createBaseConsumer(
-    { ...given, log },
-    {
-      queue,
-      graceMs,
-      options: { concurrency: 1, maxStalledCount, limiter: noLimit, maximumRateLimitDelay: holdCheckMs },
-      // First of all: without it two workers would deliver side by side.
-      before: () => queues.oneAtATime(sink),
-      process: async (job, { signal, isStopping }) => {
-        const verdict: DeliveryVerdict = isStopping
-          ? { verdict: "back" }
-          : await attempt(job, given, signal).catch((error: unknown) => onBug(error, given));
-        return applyVerdict(verdict, given);
-      },
-      listen: (worker) => {
-        worker.on("failed", (job, error) => {
-          if (job === undefined) return;
-          try {
-            gaveUp(parseDelivery(job.data), error.message);
-          } catch {
-            log.error("sink.unreadable", { queue, message: error.message });
-          }
-        });
-      },
+  return createBaseConsumer(options, {
+    queue,
+    graceMs,
+    options: { concurrency: 1, maxStalledCount, limiter: noLimit, maximumRateLimitDelay: holdCheckMs },
+    // First of all: without it two workers would deliver side by side.
+    before: () => queues.oneAtATime(sink),
+    process: async (job, { signal, isStopping }) => {
+      const verdict: DeliveryVerdict = isStopping
+        ? { verdict: "back" }
+        : await attempt(job, options, signal).catch((error: unknown) => onBug(job, error, options));
+      return applyVerdict(verdict, options);
     },
-  );
+    listen: (worker) => {
+      worker.on("failed", (job, error) => {
+        if (job === undefined) return;
+        try {
+          gaveUp(parseDelivery(job.data), error.message);
+        } catch {
+          log.error("sink.unreadable", { queue, message: error.message });
+        }
+      });
+    },
+  });
 }
 
 async function attempt(
@@ -80,15 +80,20 @@ async function attempt(
     if (!(error instanceof NewerVersionError)) return { verdict: "failed", reason: "this is no notice" };
     // A replica of the newer version takes it, or this one after its upgrade.
     log.warn("sink.newer-version", { sink, message: error.message });
-    return { verdict: "later", reason: error.message, afterMs: newerAgainMs };
+    return laterOrFailed(job, error.message, newerAgainMs);
   }
   return process(delivery, { tries: Math.max(1, job.attemptsStarted), signal });
 }
 
-function onBug(error: unknown, { log, sink }: NoticeConsumerOptions): DeliveryVerdict {
-  const reason = withoutSecrets(stackOf(error));
-  log.error("bug.caught", { sink, message: reason });
-  return { verdict: "later", reason, afterMs: bugAgainMs };
+function onBug(job: Job<unknown>, error: unknown, { log, sink }: NoticeConsumerOptions): DeliveryVerdict {
+  const stack = withoutSecrets(stackOf(error));
+  log.error("bug.caught", { sink, stack });
+  return laterOrFailed(job, errorText(error), bugAgainMs);
+}
+
+function laterOrFailed(job: Job, reason: string, afterMs: number): DeliveryVerdict {
+  const isOld = systemClock.nowMs() - sinceOf(job) >= blockedMsMax;
+  return isOld ? { verdict: "failed", reason } : { verdict: "later", reason, afterMs };
 }
 
 async function applyVerdict(verdict: DeliveryVerdict, { queues, sink }: NoticeConsumerOptions): Promise<string> {

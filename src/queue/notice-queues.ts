@@ -163,8 +163,8 @@ function jobIdOf(noticeId: string): string {
   return `n-${hashText(noticeId, 40)}`;
 }
 
-/** Since when a delivery waits. */
-function sinceOf({ data, timestamp }: Job): number {
+/** Since when a delivery waits; of one that cannot be read, since it was added. */
+export function sinceOf({ data, timestamp }: Job): number {
   try {
     return parseDelivery(data).sinceMs;
   } catch {

@@ -343,6 +343,32 @@ describe("the failed list", () => {
     expect(await queues.failed("ops", 10)).toEqual([]);
   });
 
+  it("takes what only a newer version can read, after a day, and the others go on", async () => {
+    const hook = await receiver();
+    const where = target();
+    const store = await openStore(where);
+    onTestFinished(() => store.close());
+    const queues = new NoticeQueues(where, new TestLog());
+    onTestFinished(() => queues.close());
+    await queues.add("ops", [noticeOf("newer")], 100);
+    const [job = ""] = await store.redis.keys(`${where.prefix}:sink.ops:n-*`);
+    const readable = (await store.redis.hget(job, "data")) ?? "";
+    await store.redis.hset(job, { data: JSON.stringify({ ...JSON.parse(readable), v: 2 }) });
+    await queues.add("ops", [noticeOf("next")], 100);
+    const { log } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url))]);
+    await log.until(({ event }) => event === "sink.newer-version");
+    expect(await queues.backlog("ops")).toMatchObject({ waiting: 2, failed: 0 });
+    await store.redis.hset(job, { timestamp: Date.now() - 86_400_000 });
+    await hook.until(() => hook.accepted.length === 1);
+    expect(hook.accepted).toEqual(["next"]);
+    expect(log.named("sink.unreadable")).toMatchObject([{ message: expect.stringContaining("a newer Syncline") }]);
+    // Its replica, or this one after its upgrade, reads it and gives it back.
+    await store.redis.hset(job, { data: readable });
+    expect(await queues.failed("ops", 10)).toMatchObject([{ notice: noticeOf("newer") }]);
+    expect(await queues.replay("ops", "newer")).toBe(true);
+    await hook.until(() => hook.accepted.length === 2);
+  });
+
   it("gives back notices that wait since then", async () => {
     const hook = await receiver();
     hook.answer = () => ({ status: 404 });
