@@ -314,19 +314,20 @@ export class Scheduler implements Component {
       await enqueue(recorded.flatMap(({ slots }) => slots.tasks));
       await ledger.confirmQueued(recorded.map(({ slots }) => slots));
     };
-    await this.#guarded({}, queue).catch((error: unknown) => {
-      // The sweep tells of the tasks; of slots that start nothing only this does.
-      const over = recorded.map((one) => ({ ...one, plans: one.plans.filter(({ state }) => state !== "started") }));
-      unlogged.push(over);
+    // The sweep tells of the tasks; of slots that start nothing only this does.
+    const withoutStarts = () =>
+      recorded.map((one) => ({ ...one, plans: one.plans.filter(({ state }) => state !== "started") }));
+    const isQueued = await this.#guarded({}, queue).catch((error: unknown) => {
+      unlogged.push(withoutStarts());
       throw error;
     });
-    unlogged.push(recorded.filter(({ slots }) => slots.followers === undefined));
-    for (const { slots: planned, plans } of recorded) {
+    const told = isQueued ? recorded : withoutStarts();
+    unlogged.push(told.filter(({ slots }) => slots.followers === undefined));
+    for (const { slots: planned, plans } of told) {
       if (planned.followers === undefined) continue;
       // Before the lines of its followers.
       for (const plan of plans) this.#logPlan(planned.policy, plan, nowMs);
-      const over = plans.filter(({ state }) => state !== "started");
-      const slotsMs = over.map(({ slotMs }) => slotMs);
+      const slotsMs = plans.flatMap(({ state, slotMs }) => (state === "started" ? [] : [slotMs]));
       await this.#guarded({ policy: planned.policy }, async () => this.#options.chains?.ended(planned.policy, slotsMs));
     }
   }
@@ -383,13 +384,18 @@ export class Scheduler implements Component {
     await this.#guarded({}, () => this.#forgetGone(nowMs));
   }
 
-  /** Logs a mistake in a policy's slots; the others go on. An unreachable Redis ends the round. */
-  async #guarded(about: EventFields, act: () => Promise<void>): Promise<void> {
+  /**
+   * Logs a mistake in a policy's slots; the others go on. An unreachable Redis ends the round.
+   * Answers whether all was done.
+   */
+  async #guarded(about: EventFields, act: () => Promise<void>): Promise<boolean> {
     try {
       await act();
+      return true;
     } catch (error) {
       if (isRedisOutage(error)) throw error;
       this.#options.log.error("bug.caught", { ...about, stack: stackOf(error) });
+      return false;
     }
   }
 

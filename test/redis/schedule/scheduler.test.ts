@@ -162,6 +162,26 @@ describe("the scheduler", () => {
     expect(new Set(repaired).size).toBe(repaired.length);
   });
 
+  it("says of no slot that it is queued while its tasks are not", async () => {
+    const clock = { nowMs: start };
+    const log = new TestLog();
+    let isBroken = true;
+    const enqueue = async () => {
+      if (isBroken) throw new Error("this queue is broken");
+    };
+    const one = replica(testPolicy({ name: "unqueued" }), clock, enqueue, { log });
+    await one.runOnce();
+    clock.nowMs = start + 5_000;
+    await one.runOnce();
+    expect(log.named("bug.caught")).not.toEqual([]);
+    expect(log.named("slot.queued")).toEqual([]);
+    isBroken = false;
+    clock.nowMs = start + 15_000;
+    await one.runOnce();
+    const repaired = log.named("slot.repaired").filter(({ policy }) => policy === "unqueued");
+    expect(repaired).toMatchObject([{ tasks: 1 }]);
+  });
+
   it("does not call a late slot repaired that another replica is about to queue", async () => {
     const clock = { nowMs: start };
     const log = new TestLog();
