@@ -43,6 +43,6 @@ export async function cancel(
 export async function findToCancel(id: string, services: readonly string[], store: Store): Promise<Task | undefined> {
   const found = await findTaskInFlight(store, services, id);
   if (found !== undefined) return found;
-  const planned = (await new SlotLedger(store).unqueued(Number.POSITIVE_INFINITY)).flatMap((planned) => planned.tasks);
+  const planned = (await new SlotLedger(store).outbox()).flatMap((planned) => planned.tasks);
   return planned.find((task) => task.id === id && services.includes(task.service));
 }

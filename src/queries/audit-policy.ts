@@ -212,7 +212,7 @@ export async function findLostTasks(
 ): Promise<{ readonly lost: readonly TaskName[]; readonly inFlight: number }> {
   const open = await withoutOutcome(await withFanOuts(places.store, await withoutOutcome(tasks, places)), places);
   if (open.length === 0) return { lost: [], inFlight: 0 };
-  const outbox = (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((planned) => planned.tasks);
+  const outbox = (await places.ledger.outbox()).flatMap((planned) => planned.tasks);
   const waiting = new Set(outbox.map(({ id }) => id));
   const gone: TaskName[] = [];
   for (const task of open) {

@@ -68,9 +68,7 @@ export type StoryTask = Pick<
 /** Tells tasks; for one over masks, the tasks that replace it. At most 1,000. */
 export async function readTaskStories(tasks: readonly StoryTask[], places: StoryStores): Promise<readonly TaskStory[]> {
   // Before the queue: what is queued in between is found there.
-  const planned = new Set(
-    (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((planned) => planned.tasks.map(({ id }) => id)),
-  );
+  const planned = new Set((await places.ledger.outbox()).flatMap(({ tasks: all }) => all.map(({ id }) => id)));
   // Of a run by hand both the task over masks and those that replace it may be named.
   const told = new Map((await withFanOuts(places.store, tasks)).map((task) => [task.id, task]));
   const parts = [...told.values()].map((task) => ({ ...task, isUnqueued: planned.has(task.id) }));

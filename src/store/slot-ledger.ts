@@ -18,7 +18,7 @@ import { parseTask, type Task } from "../model/task.ts";
 import { slotDay, unskippedDay } from "./day-summaries.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import { changedPoliciesKey } from "./policy-states.ts";
-import { redisTimeMs, type Store } from "./redis.ts";
+import { redisTimeMs, type Store, scanPairs } from "./redis.ts";
 import { asFlag, asList, asNothing, asTexts, asWord, batchesOf, createScript, pairsOf } from "./script.ts";
 import { troublesKey } from "./troubles.ts";
 
@@ -49,6 +49,8 @@ export interface LedgerHoldings {
 /** The slot ledger in Redis. */
 export class SlotLedger {
   readonly #store: Store;
+  /** Where the next sweep of the outbox goes on. */
+  #outboxCursor = "0";
 
   constructor(store: Store) {
     this.#store = store;
@@ -106,16 +108,26 @@ export class SlotLedger {
     await this.drop((await this.policies()).filter((policy) => !known.has(policy)));
   }
 
-  /** Returns, of about 1,000 plans, those older than this: their tasks are perhaps not queued. */
+  /** Returns all of the outbox that can be read: slots whose tasks are perhaps not queued. */
+  async outbox(): Promise<UnqueuedSlots[]> {
+    const found: UnqueuedSlots[] = [];
+    const read = (cursor: string) => this.#scanOutbox(cursor);
+    for await (const page of scanPairs(read)) found.push(...toUnqueued(page));
+    return found;
+  }
+
+  /**
+   * Returns, of the next 1,000 or so places in the outbox, those older than this. Each call goes on
+   * where the last one ended, so that no place hides those behind it.
+   */
   async unqueued(olderThanMs: number): Promise<UnqueuedSlots[]> {
-    const { redis, key } = this.#store;
-    const [, entries] = await redis.hscan(key("outbox"), "0", "COUNT", 1_000);
-    return pairsOf(entries).flatMap(([field, text]) => {
-      const place = outboxPlace(field);
-      if ((place.plannedAtMs ?? place.newWatermarkMs) >= olderThanMs) return [];
-      const tasks = readTasks(text);
-      return tasks === undefined ? [] : [{ ...place, tasks }];
-    });
+    const [cursor, entries] = await this.#scanOutbox(this.#outboxCursor);
+    this.#outboxCursor = cursor;
+    return toUnqueued(pairsOf(entries), olderThanMs);
+  }
+
+  #scanOutbox(cursor: string): Promise<[string, string[]]> {
+    return this.#store.redis.hscan(this.#store.key("outbox"), cursor, "COUNT", 1_000);
   }
 
   /** The newest slot records of a policy, of slots from and up to an instant, newest first. */
@@ -291,6 +303,19 @@ function outboxPlace(field: string): OutboxPlace {
   const [policy = "", newWatermark, plannedAt] = field.split("/");
   const planned = plannedAt === undefined ? {} : { plannedAtMs: Number(plannedAt) };
   return { policy, newWatermarkMs: Number(newWatermark), ...planned };
+}
+
+/** Reads a page of the outbox; leaves out what cannot be read. */
+function toUnqueued(
+  page: readonly (readonly [string, string])[],
+  olderThanMs = Number.POSITIVE_INFINITY,
+): UnqueuedSlots[] {
+  return page.flatMap(([field, text]) => {
+    const place = outboxPlace(field);
+    if ((place.plannedAtMs ?? place.newWatermarkMs) >= olderThanMs) return [];
+    const tasks = readTasks(text);
+    return tasks === undefined ? [] : [{ ...place, tasks }];
+  });
 }
 
 /** Reads the answer for one policy's slots. */

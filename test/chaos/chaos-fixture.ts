@@ -188,7 +188,7 @@ export class ChaosFixture {
       for (let look = 1; ; look += 1) {
         const endMs = await redisTimeMs(store);
         await new Scheduler({ policies: set.policies, ledger, enqueue, log: this.#log }).runOnce();
-        const waiting = await ledger.unqueued(Number.POSITIVE_INFINITY);
+        const waiting = await ledger.outbox();
         if (waiting.length === 0 || look === looksMax) return endMs;
         const youngestMs = Math.max(...waiting.map((slots) => slots.plannedAtMs ?? slots.newWatermarkMs));
         // Planned by a clock that is ahead, it is not swept today: the checker finds it in the

@@ -39,7 +39,7 @@ export async function checkSchedules(fixture: ChaosFixture, evidence: Evidence):
   const queued = await queuedTasks(redis);
   const audits = [...holdings].map(([policy, held]) => checkPolicy(policy, held, evidence));
   const started = new Map([...holdings].flatMap(([policy, held]) => startedTasks(policy, held)));
-  const outbox = await ledger.unqueued(Number.POSITIVE_INFINITY);
+  const outbox = await ledger.outbox();
   const ended = new Set((await new History(store).newest(20_000)).map((outcome) => outcome.taskId));
   return {
     findings: [

@@ -121,7 +121,7 @@ describe("a policy that follows another", () => {
     ]);
     expect(await fixture.records("second")).toEqual([[5, "started", "followed", "first ended: 2 succeeded"]]);
     expect(await fixture.audit(second())).toEqual({ slots: 1, findings: [] });
-    expect(await fixture.ledger.unqueued(Number.POSITIVE_INFINITY)).toEqual([]);
+    expect(await fixture.ledger.outbox()).toEqual([]);
     expect(await own.redis.exists(joinCounterKey(own, "first", chainStart + 5_000))).toBe(0);
   });
 

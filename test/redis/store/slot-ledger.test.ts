@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Task } from "../../../src/model/task.ts";
 import { ChainStore } from "../../../src/store/chain-store.ts";
+import type { Store } from "../../../src/store/redis.ts";
 import { SlotLedger, slotRecordsForMs, slotRecordsMax } from "../../../src/store/slot-ledger.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 
@@ -174,6 +175,19 @@ describe("the slot ledger", () => {
     expect(policies).not.toContain("newer");
     expect(await store.redis.hget(store.key("outbox"), "newer/1000")).toBe(newer);
     await store.redis.hdel(store.key("outbox"), "newer/1000", "broken/1000", "readable/1000");
+  });
+
+  it("comes to the whole outbox, also behind thousands that it cannot read", async () => {
+    const own: Store = { ...store, key: (...parts) => store.key("paged", ...parts) };
+    const names = Array.from({ length: 50 }, (_, index) => `behind-${index}`);
+    const unreadable = Array.from({ length: 5_000 }, (_, index) => [`newer-${index}/1000`, "not json"]);
+    const readable = names.map((name) => [`${name}/1000`, JSON.stringify([task(name, 1_000)])]);
+    await own.redis.hset(own.key("outbox"), Object.fromEntries([...unreadable, ...readable]));
+    const [swept, sweeper] = [new Set<string>(), new SlotLedger(own)];
+    for (let sweep = 0; sweep < 20; sweep += 1)
+      for (const { policy } of await sweeper.unqueued(2_000)) swept.add(policy);
+    expect(swept).toEqual(new Set(names));
+    expect(new Set((await sweeper.outbox()).map(({ policy }) => policy))).toEqual(new Set(names));
   });
 
   it("forgets the oldest records beyond its limit", async () => {
