@@ -1,5 +1,5 @@
-// The scheduler's agenda: each scheduled policy with its watermark and its next slot. Pure; no
-// time, no Redis. A tick in which nothing is due costs nothing, however many policies there are.
+// The scheduler's agenda: each scheduled policy with its watermark and its next slot. In memory: no
+// clock, no Redis. A tick in which nothing is due costs nothing, however many policies there are.
 import type { Policy } from "../config/policy-set.ts";
 import type { Follower, ScheduledPolicy, Watermark } from "../model/slot-record.ts";
 import { createFollowerMap } from "./chains.ts";
@@ -104,9 +104,11 @@ export class Agenda {
     return [...gone];
   }
 
-  /** Notes up to where a policy's slots are recorded now. */
-  moveWatermark(entry: Entry, watermarkMs: number): void {
-    this.#entries.set(entry.policy.name, entryAt(entry, watermarkMs));
+  /** Notes up to where a policy's slots are recorded now, unless it has left the agenda meanwhile. */
+  moveWatermark(name: string, watermarkMs: number): void {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return;
+    this.#entries.set(name, entryAt(entry, watermarkMs));
     this.#earliest = undefined;
   }
 
@@ -127,7 +129,7 @@ export class Agenda {
   moveWatermarks(watermarks: ReadonlyMap<string, Watermark>): void {
     for (const [name, entry] of this.#entries) {
       const watermarkMs = watermarks.get(name)?.watermarkMs;
-      if (watermarkMs !== undefined && watermarkMs !== entry.watermarkMs) this.moveWatermark(entry, watermarkMs);
+      if (watermarkMs !== undefined && watermarkMs !== entry.watermarkMs) this.moveWatermark(name, watermarkMs);
     }
   }
 

@@ -297,7 +297,7 @@ export class Scheduler implements Component {
       const { watermarkMs, fault, isSuperseded, supersededFollowers = [] } = answers[index] ?? {};
       const { name } = entry.policy;
       if (isSuperseded === true) superseded.push(name);
-      else if (watermarkMs !== undefined) this.#agenda.moveWatermark(entry, watermarkMs);
+      else if (watermarkMs !== undefined) this.#agenda.moveWatermark(name, watermarkMs);
       superseded.push(...supersededFollowers);
       if (fault === undefined) this.#faulty.delete(name);
       else {
