@@ -197,7 +197,8 @@ export class Scheduler implements Component {
     const begun = await ledger.openWatermarks(newOrChanged, nowMs);
     await this.#putOnAgenda({ policies, wanted }, begun, nowMs);
     this.#listOnAgenda = policies;
-    for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1) await this.#planDue(moment);
+    for (let part = 0; part < backlogPartsMax && this.#due(nowMs).length > 0; part += 1)
+      if (!(await this.#planDue(moment))) break;
     if (this.#stopping.signal.aborted) return;
     // Another replica may have changed these meanwhile.
     for (const name of this.#superseded) wanted.delete(name);

@@ -310,6 +310,15 @@ describe("the scheduler", () => {
     clock.nowMs = start + 50_000;
     await one.runOnce();
     expect(await ledger.slots("lost", 100)).toEqual([]);
+    let asks = 0;
+    const heir = replica(policy, clock, async () => {}, {
+      lossesSince: async () => {
+        asks += 1;
+        return losses;
+      },
+    });
+    await heir.runOnce();
+    expect(asks).toBe(1);
     losses = [{ fromMs: start + 4_000, untilMs: start + 5_000 }];
     await one.runOnce();
     const states = (await ledger.slots("lost", 100)).map(({ slotMs, state }) => `${(slotMs - start) / 1_000} ${state}`);
