@@ -71,7 +71,8 @@ export class NotifyStore {
 
   /**
    * Reads the next events up to one that must wait, or that cannot be read: a newer notifier has
-   * ten minutes for it. Throws when the first one cannot be read.
+   * ten minutes for it. Throws when the first one cannot be read for less than ten minutes; after
+   * that it is counted and passed.
    */
   async read(count: number, mustWait: MustWait = () => false): Promise<NotifyBatch> {
     const { pairs, lost, nowMs } = await readScript(this.#store, [notifyStreamKey(this.#store), this.#state], [count]);
@@ -150,10 +151,9 @@ function readEvents(
   for (const [id, fields] of pairs) {
     const ageMs = nowMs - Number(id.split("-")[0]);
     try {
-      const read = toEvent(id, fields);
-      if (read.some((event) => mustWait(event, ageMs)))
-        return { events, cursor, passed, unreadable, isNextWaiting: true };
-      events.push(...read);
+      const event = toEvent(id, fields);
+      if (mustWait(event, ageMs)) return { events, cursor, passed, unreadable, isNextWaiting: true };
+      events.push(event);
     } catch (error) {
       const isLeft = ageMs < leftToNewerMs;
       if (isLeft && passed === 0) throw error;
@@ -166,19 +166,19 @@ function readEvents(
   return { events, cursor, passed, unreadable, isNextWaiting: false };
 }
 
-function toEvent(id: string, flat: readonly string[]): NotifyEvent[] {
+function toEvent(id: string, flat: readonly string[]): NotifyEvent {
   const fields = new Map(pairsOf(flat));
   const outcome = fields.get("o");
-  if (outcome !== undefined) return [{ id, kind: "outcome", outcome: parseOutcome(JSON.parse(outcome)) }];
+  if (outcome !== undefined) return { id, kind: "outcome", outcome: parseOutcome(JSON.parse(outcome)) };
   const policy = fields.get("p") ?? "";
   const slotMs = Number(fields.get("s"));
   const masks = fields.get("m");
   if (masks !== undefined)
-    return [{ id, kind: "masks-read", policy, slotMs, syncJobs: z.array(z.string()).parse(JSON.parse(masks)) }];
+    return { id, kind: "masks-read", policy, slotMs, syncJobs: z.array(z.string()).parse(JSON.parse(masks)) };
   const long = fields.get("l");
-  if (long !== undefined) return [{ id, kind: "run-long", policy, slotMs, ...longRunSchema.parse(JSON.parse(long)) }];
+  if (long !== undefined) return { id, kind: "run-long", policy, slotMs, ...longRunSchema.parse(JSON.parse(long)) };
   const record: unknown = JSON.parse(fields.get("r") ?? "null");
   const read = isJsonObject(record) ? readSlotRecord({ ...record, slotMs }) : undefined;
-  if (read === undefined) return [];
-  return [{ id, kind: "slot-missed", policy, slotMs, detail: read.detail }];
+  if (read === undefined) throw new TypeError("a missed slot that cannot be read");
+  return { id, kind: "slot-missed", policy, slotMs, detail: read.detail };
 }

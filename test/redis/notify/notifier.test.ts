@@ -261,11 +261,13 @@ describe("an event that only a newer version can read", () => {
     const [seconds] = await store.redis.time();
     await store.redis.xadd(stream(), `${(Number(seconds) - 601) * 1_000}-0`, "o", newer("from-tomorrow"));
     await store.redis.xadd(stream(), `${(Number(seconds) - 601) * 1_000}-1`, "o", "{no outcome at all");
+    const missed = ["p", "a", "s", "1000", "r", JSON.stringify({ v: 1, state: "missed" })];
+    await store.redis.xadd(stream(), `${(Number(seconds) - 601) * 1_000}-2`, ...missed);
     await end("a", failed);
     await look(notifierOf("older"));
     expect(keys()).toEqual(["ops failing a"]);
     expect(await streamLength()).toBe(0);
-    expect(log.named("notifier.dropped")).toMatchObject([{ count: 2 }]);
+    expect(log.named("notifier.dropped")).toMatchObject([{ count: 3 }]);
   });
 
   it("is told where only its reason is new: the word is told as it is", async () => {
