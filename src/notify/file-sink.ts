@@ -1,6 +1,6 @@
 // The file sink: appends one line of JSON per notice. A full file becomes `path.1`, `path.2`, …,
 // and the oldest is removed. It opens the file for each line, so that the file may be moved, and
-// two processes may share it. A failing disk never throws.
+// two processes may share it, unless its disk runs full. A failing disk never throws.
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import type { FileSinkSettings } from "../config/policy-set.ts";
