@@ -1,7 +1,7 @@
-// Puts tasks and feed walks into their queues. Job ids are deterministic, so a second add changes
-// nothing.
-import type { Queue } from "bullmq";
-import { type Clock, systemClock } from "../core/clock.ts";
+// The queues of tasks and walks, from outside: adds, wakes, finds, measures, tidies. Job ids are
+// deterministic, so a second add changes nothing.
+import type { Job, Queue } from "bullmq";
+import { systemClock } from "../core/clock.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { type FeedWalk, feedId } from "../model/feed.ts";
@@ -10,47 +10,7 @@ import { type JobStatus, type QueueKind, queueKinds } from "../model/task-proces
 import type { RedisTarget } from "../store/connect.ts";
 import { batchesOf } from "../store/script.ts";
 import { feedWalkOptions, OpenQueues, queueKindOf, queueName, taskOptions } from "./queues.ts";
-
-const debounceMs = 250;
-
-/** The first request for a walk goes out at once, those of the next 250 ms together. */
-export class WalkDebouncer {
-  readonly #options: WalkDebouncerOptions;
-  readonly #pending = new Map<string, PendingWalk>();
-  readonly #closed = new AbortController();
-
-  constructor(options: WalkDebouncerOptions) {
-    this.#options = options;
-  }
-
-  /** Resolves when the request for a walk is in the queue, or sure to go soon. */
-  async walk(walk: FeedWalk, { hurry }: { readonly hurry: boolean }): Promise<void> {
-    const pending = this.#pending.get(feedId(walk));
-    if (pending !== undefined) {
-      pending.asked = true;
-      pending.hurry ||= hurry;
-      return;
-    }
-    this.#debounce(walk);
-    await this.#options.ask(walk, { hurry });
-  }
-
-  /** Drops the merged requests. */
-  close(): void {
-    this.#closed.abort();
-  }
-
-  #debounce(walk: FeedWalk): void {
-    const pending: PendingWalk = { asked: false, hurry: false };
-    this.#pending.set(feedId(walk), pending);
-    const flush = async () => {
-      await this.#options.clock.sleep(debounceMs, this.#closed.signal);
-      this.#pending.delete(feedId(walk));
-      if (pending.asked && !this.#closed.signal.aborted) await this.walk(walk, pending);
-    };
-    flush().catch(this.#options.onFailure);
-  }
-}
+import { WalkDebouncer } from "./walk-debouncer.ts";
 
 /** A task in its queue. `state`: BullMQ's word, such as waiting, delayed, active, completed. */
 export interface QueuedTask {
@@ -115,16 +75,15 @@ export class Producer {
     for (const batch of batchesOf(taskIds, wokenAtOnce)) {
       await this.#queues.call(queueName(service, "actions"), async (queue) => {
         const jobs = await Promise.all(batch.map((id) => queue.getJob(id)));
-        // BullMQ rejects a task that is not delayed any more. It is on its way already.
-        await Promise.allSettled(jobs.map((job) => job?.promote()));
+        // BullMQ rejects it for a task that is not delayed any more: that one is on its way.
+        await Promise.all(jobs.map((job) => job?.promote().catch(throwOutage)));
       });
     }
   }
 
   /** Lets the next free worker take a step of this task, before all others. */
   async expedite({ service, kind, id }: Pick<Task, "service" | "kind" | "id">): Promise<void> {
-    await this.#queues.call(queueName(service, queueKindOf(kind)), async (queue) => {
-      const job = await queue.getJob(id);
+    await this.#job(queueName(service, queueKindOf(kind)), id, async (job) => {
       // BullMQ rejects both for a task that a worker has: that one steps again by itself.
       await job?.promote().catch(throwOutage);
       await job?.changePriority({ priority: 0, lifo: true }).catch(throwOutage);
@@ -133,8 +92,7 @@ export class Producer {
 
   /** Finds a task in its queue; undefined when it is not there. */
   find({ service, kind, id }: Pick<Task, "service" | "kind" | "id">): Promise<QueuedTask | undefined> {
-    return this.#queues.call(queueName(service, queueKindOf(kind)), async (queue) => {
-      const job = await queue.getJob(id);
+    return this.#job(queueName(service, queueKindOf(kind)), id, async (job) => {
       if (job === undefined) return undefined;
       const state = await job.getState();
       const isOver = state === "completed" || state === "failed" || state === "unknown";
@@ -144,8 +102,7 @@ export class Producer {
 
   /** Returns the status of a task among a service's actions. */
   jobStatus(service: string, taskId: string): Promise<JobStatus> {
-    return this.#queues.call(queueName(service, "actions"), async (queue) => {
-      const job = await queue.getJob(taskId);
+    return this.#job(queueName(service, "actions"), taskId, async (job) => {
       if (job === undefined) return "missing";
       if (job.finishedOn === undefined) return "pending";
       return (await job.isCompleted()) ? "completed" : "missing";
@@ -201,29 +158,20 @@ export class Producer {
     await this.#queues.close();
   }
 
+  #job<T>(queue: string, id: string, use: (job: Job | undefined) => Promise<T>): Promise<T> {
+    return this.#queues.call(queue, async (opened) => use(await opened.getJob(id)));
+  }
+
   #ask(walk: FeedWalk, { hurry }: { readonly hurry: boolean }): Promise<void> {
     const jobId = feedId(walk);
     return this.#queues.call(queueName(walk.service, "polls"), async (queue) => {
       await queue.add(walk.kind, walk, { ...feedWalkOptions, jobId });
       const job = hurry ? await queue.getJob(jobId) : undefined;
       if (job === undefined || !(await job.isDelayed())) return;
-      await job.promote().catch(() => {
-        // The walk was woken in between, as wanted.
-      });
+      // BullMQ rejects it for a walk that was woken in between.
+      await job.promote().catch(throwOutage);
     });
   }
-}
-
-/** What a debouncer needs. `onFailure`: a merged request failed; tasks ask again anyway. */
-interface WalkDebouncerOptions {
-  readonly ask: (walk: FeedWalk, options: { readonly hurry: boolean }) => Promise<void>;
-  readonly clock: Pick<Clock, "sleep">;
-  readonly onFailure: (error: unknown) => void;
-}
-
-interface PendingWalk {
-  asked: boolean;
-  hurry: boolean;
 }
 
 async function findOldestNew(queue: Queue, waiting: number): Promise<number | undefined> {

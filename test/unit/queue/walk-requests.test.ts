@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FeedWalk } from "../../../src/model/feed.ts";
-import { WalkDebouncer } from "../../../src/queue/producer.ts";
+import { WalkDebouncer } from "../../../src/queue/walk-debouncer.ts";
 
 const activities: FeedWalk = { v: 1, kind: "feed-walk", service: "main", repository: "HR", list: "activities" };
 const approvals: FeedWalk = { ...activities, list: "approvals" };
