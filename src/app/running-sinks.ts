@@ -41,7 +41,7 @@ export interface RunningSinksOptions {
 }
 
 interface RunningSink extends SinkInForce {
-  /** undefined in a process that is no worker. */
+  /** undefined where nothing is delivered. */
   readonly consumer: Component | undefined;
 }
 
@@ -69,14 +69,14 @@ export class RunningSinks implements Component {
   /** Each adds one batch at a time, so that parallel calls keep their order. */
   readonly #batchers = new Map<string, Batcher<readonly Notice[]>>();
   readonly #background = new Set<Promise<void>>();
-  readonly #isWorker: boolean;
+  readonly #delivers: boolean;
   readonly #stopping = new AbortController();
   #isStarted = false;
   #endTicks: (() => void) | undefined;
 
   constructor(options: RunningSinksOptions) {
     this.#options = options;
-    this.#isWorker = options.roles.includes("worker") && options.isStandIn !== true;
+    this.#delivers = options.roles.includes("worker") && options.isStandIn !== true;
     this.#queues = new NoticeQueues(options.redis, options.log);
     this.#sinkStore = new SinkStore(options.store);
     this.#dropped = new DroppedNotices(options.log);
@@ -106,7 +106,7 @@ export class RunningSinks implements Component {
     name: "deliveries",
     start: async () => {
       this.#isStarted = true;
-      if (this.#isWorker) {
+      if (this.#delivers) {
         this.#inBackground(this.#registerSinks());
         this.#endTicks = systemClock.every(seenEveryMs, () => this.#inBackground(this.#registerSinks()));
       }
@@ -150,7 +150,7 @@ export class RunningSinks implements Component {
       this.#release(name);
       this.#begin(this.#add(settings).consumer);
     }
-    if (this.#isWorker && this.#isStarted) this.#inBackground(this.#registerSinks());
+    if (this.#delivers && this.#isStarted) this.#inBackground(this.#registerSinks());
   }
 
   async #give(name: string, notices: readonly Notice[]): Promise<void> {
@@ -167,7 +167,7 @@ export class RunningSinks implements Component {
   async #put(name: string, notices: readonly Notice[]): Promise<void> {
     const queueMax = this.#running.get(name)?.settings.queueMax ?? policyLimits.sinkQueueMax;
     const dropped = new Set((await this.#queues.add(name, notices, queueMax)).map(({ id }) => id));
-    for (const notice of notices) if (!dropped.has(notice.id)) this.#logPublished(name, notice);
+    for (const notice of notices) if (!dropped.has(notice.id)) this.#logQueued(name, notice);
     if (dropped.size === 0) return this.#dropped.hadRoom(name);
     this.#dropped.dropped(name, dropped.size);
     this.#options.metrics?.add("syncline_sink_dropped_total", { sink: name }, dropped.size);
@@ -175,14 +175,14 @@ export class RunningSinks implements Component {
     await this.#sinkStore.countDropped(name, dropped.size).catch(() => {});
   }
 
-  #logPublished(sink: string, { id, kind, policy, service, title }: Notice): void {
-    this.#options.log.info("notice.published", { sink, kind, policy, service, title, id });
+  #logQueued(sink: string, { id, kind, policy, service, title }: Notice): void {
+    this.#options.log.info("notice.queued", { sink, kind, policy, service, title, id });
   }
 
   #add(settings: SinkSettings): RunningSink {
     const { name } = settings;
     const { connections, log, takeOverAfterMs, drainMs, metrics } = this.#options;
-    const consumer = this.#isWorker
+    const consumer = this.#delivers
       ? createNoticeConsumer({
           connections,
           sink: name,
@@ -220,7 +220,7 @@ export class RunningSinks implements Component {
   }
 
   #release(name: string): void {
-    if (this.#isWorker) this.#inBackground(this.#queues.release(name));
+    if (this.#delivers) this.#inBackground(this.#queues.release(name));
   }
 
   #remove(name: string, running: RunningSink): void {

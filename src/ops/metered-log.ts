@@ -75,7 +75,7 @@ export const countedEvents: Readonly<Record<string, Count>> = {
     metrics.add("syncline_http_exchanges_stuck_total", { service: field("service") }),
   "token.renewed": renewal("renewed"),
   "token.renewal-failed": renewal("failed"),
-  "notice.published": (metrics, field) => metrics.add("syncline_notices_total", { noticeKind: field("kind") }),
+  "notice.queued": (metrics, field) => metrics.add("syncline_notices_total", { noticeKind: field("kind") }),
   "notifier.dropped": (metrics, _, number) => metrics.add("syncline_notifications_dropped_total", {}, number("count")),
   "heartbeat.failed": (metrics, field) =>
     metrics.add("syncline_policy_heartbeats_failed_total", { policy: field("policy") }),

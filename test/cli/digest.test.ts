@@ -196,7 +196,7 @@ notifications: { digests: { daily: { at: "07:00", to: [mail, chat] } } }
   // As if it had been there two days ago.
   const state = JSON.parse((await store.redis.hget(key, "daily")) ?? "");
   await store.redis.hset(key, "daily", JSON.stringify({ ...state, slotMs: state.slotMs - 2 * 86_400_000 }));
-  await serve.until(({ event, kind }) => event === "notice.published" && kind === "digest");
+  await serve.until(({ event, kind }) => event === "notice.queued" && kind === "digest");
   await expect.poll(() => mails.length).toBe(1);
   expect(mails[0]).toMatchObject({ user: login.user, isSecure: true });
   expect(mails[0]?.raw).toMatch(/^Subject: No trouble: 1 not run yet of 1 policy, due /m);

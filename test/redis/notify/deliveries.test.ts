@@ -258,8 +258,8 @@ describe("a queue that is full", () => {
     await sinks.enqueue(to("ops", ["after"]));
     expect(log.named("sink.dropped").reduce((sum, event) => sum + Number(event["count"]), 0)).toBe(6);
     expect(log.named("sink.has-room")).toMatchObject([{ sink: "ops", dropped: 6 }]);
-    const published = log.named("notice.published").map(({ id }) => id);
-    expect([...new Set(published)]).toEqual([...ids(5), "after"]);
+    const queued = log.named("notice.queued").map(({ id }) => id);
+    expect([...new Set(queued)]).toEqual([...ids(5), "after"]);
     const store = await openStore(where);
     onTestFinished(() => store.close());
     expect(await new SinkStore(store).all()).toMatchObject([{ name: "ops", dropped: 6 }]);
