@@ -20,7 +20,10 @@ export interface ConsumerBase {
 /** How one consumer works. */
 export interface ConsumerParts {
   readonly queue: string;
-  /** How long items in work may go on when it stops; 0: they are cancelled at once. */
+  /**
+   * How long items in work may go on when it stops. 0: their signal aborts at once. A step that
+   * ignores it, such as a start in flight, ends within `drainMs`.
+   */
   readonly graceMs: number;
   readonly options: Pick<WorkerOptions, "concurrency" | "maxStalledCount" | "settings" | "limiter"> &
     Pick<WorkerOptions, "maximumRateLimitDelay">;

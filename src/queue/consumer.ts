@@ -1,5 +1,5 @@
-// Consumes one queue: hands each job to the processor and applies its verdict. Decides nothing
-// itself.
+// Consumes one queue: hands each job to the processor and applies its verdict. Decides only when too
+// many crashes end an item.
 import { DelayedError, type Job, UnrecoverableError } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import { errorText, stackOf } from "../core/errors.ts";
@@ -9,7 +9,7 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import { withoutSecrets } from "../core/secrets.ts";
 import type { Attempt } from "../model/task-processing.ts";
 import { done, snoozeFor, type Verdict } from "../model/verdict.ts";
-import { type Consumer, type ConsumerBase, createBaseConsumer, type JobContext } from "./worker.ts";
+import { type Consumer, type ConsumerBase, createBaseConsumer, type JobContext } from "./base-consumer.ts";
 
 /** What a consumer needs. */
 export interface ConsumerOptions extends ConsumerBase {
@@ -23,7 +23,7 @@ export interface ConsumerOptions extends ConsumerBase {
   readonly clockAheadMs: () => number;
   /** Does one step of an item. */
   readonly process: (item: unknown, attempt: Attempt) => Promise<Verdict>;
-  /** Ends an item after too many worker crashes, or a bug. False: not possible yet. */
+  /** Ends an item after too many worker crashes, or a bug. False: not possible now. */
   readonly endAbandoned: (item: unknown, reason: string) => Promise<boolean>;
 }
 
@@ -46,6 +46,8 @@ const crashesMax = 3;
 /** After so many BullMQ drops an item: far more, since the last try may crash its worker, too. */
 const maxStalledCount = 20;
 const abandonedAgainMs = 1_000;
+const notEnded =
+  "it could not be ended: another worker is at it, Redis is undecided, or may be another owner's; nothing tries again";
 const newerAgainMs = 10_000;
 
 /** Makes the consumer of one queue. */
@@ -76,11 +78,9 @@ export function createConsumer(given: ConsumerOptions): Consumer {
         // Every failed attempt comes here. After ItemFailed there is an outcome, after any other
         // last failure none.
         if (job?.finishedOn === undefined || error instanceof ItemFailed) return;
-        const failed = (reason: unknown) => log.error("task.abandoned", { queue, message: String(reason) });
-        endAbandoned(job.data, error.message).then(
-          (hasEnded) => hasEnded || failed("its start changes at every try"),
-          failed,
-        );
+        const failed = (reason: unknown) =>
+          log.error("task.abandoned", { queue, taskId: job.id, message: String(reason) });
+        endAbandoned(job.data, error.message).then((hasEnded) => hasEnded || failed(notEnded), failed);
       });
     },
   });
@@ -94,7 +94,8 @@ async function giveUp(job: Job<unknown>, options: ConsumerOptions): Promise<Verd
     log.error("task.abandoned", { queue, taskId: job.id, message: String(reason) });
     return false;
   };
-  const hasEnded = await endAbandoned(job.data, `${job.stalledCounter} workers crashed on it`).catch(again);
+  const why = `${job.stalledCounter} times in a row a worker fell silent over it (died, hung, or lost Redis)`;
+  const hasEnded = await endAbandoned(job.data, why).catch(again);
   return hasEnded ? done : snoozeFor(abandonedAgainMs, options.clockAheadMs());
 }
 

@@ -10,9 +10,9 @@ import { createRateLimitedLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { withoutSecrets } from "../core/secrets.ts";
 import { type Delivery, type DeliveryTry, type DeliveryVerdict, parseDelivery } from "../model/notice.ts";
+import { type ConsumerBase, createBaseConsumer } from "./base-consumer.ts";
 import { type NoticeQueues, sinceOf } from "./notice-queues.ts";
 import { sinkQueueName } from "./queues.ts";
-import { type ConsumerBase, createBaseConsumer } from "./worker.ts";
 
 /** What a consumer needs. */
 export interface NoticeConsumerOptions extends ConsumerBase {
