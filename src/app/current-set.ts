@@ -26,7 +26,7 @@ export class CurrentSet {
     return this.#set;
   }
 
-  /** For how long it has had this policy as it is, or has not had it. */
+  /** For how long the set in force is in force, or this policy has been gone. */
   inForceForMs(policy: string): number {
     return systemClock.monotonicMs() - (this.#goneAtMs.get(policy) ?? this.#sinceMs);
   }

@@ -11,7 +11,10 @@ export const policyDefaults = {
   spreadMs: 0,
   /** After a stop, one run catches up: a run synchronizes all that has changed. */
   catchUp: "latest",
-  /** An older slot is not what the operator meant: the next one is near. */
+  /**
+   * An older slot is rarely what the operator meant. Of a short interval the next one is nearer:
+   * normalise.ts.
+   */
   catchUpWindowMs: 3_600_000,
   /** A policy that follows another begins on the same day or not at all. */
   afterWithinMs: 86_400_000,

@@ -58,7 +58,7 @@ export interface ServiceSettings {
   /** undefined: the public authorities and no client certificate. */
   readonly tls: TlsSettings | undefined;
   readonly pathForm: "parentheses" | "segment";
-  /** How many actions one replica works on at a time. */
+  /** How many tasks, polls apart, one replica works on at a time. */
   readonly concurrency: number;
   /** Limits of requests over all replicas; undefined: no limit. */
   readonly limits: { readonly concurrencyMax: number | undefined; readonly requestsPerSecond: number | undefined };
@@ -330,7 +330,7 @@ export interface Policy {
   readonly expect?: Expectation;
   /** When a run that ended well is unusual; undefined: never. */
   readonly unusual?: UnusualRule | undefined;
-  /** The rules of each sink, once a sink; undefined: no sink. */
+  /** One rule a sink; undefined: no sink. */
   readonly notify?: readonly NotifyRule[];
   /** Requested after each success while no sync job is bad. The URL may be a secret. */
   readonly heartbeat?: { readonly url: string };

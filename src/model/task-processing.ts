@@ -1,4 +1,4 @@
-// Function types between schedule/, queue/ and tasks/, so that schedule/ and tasks/ never see the
+// The words between schedule/, queue/ and tasks/, so that schedule/ and tasks/ never see the
 // queue.
 import type { Task } from "./task.ts";
 import type { Verdict } from "./verdict.ts";

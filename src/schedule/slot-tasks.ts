@@ -8,7 +8,7 @@ import type { FollowerPlan } from "./plan-follower.ts";
 import type { ScheduledPlan } from "./plan-slots.ts";
 import { scheduleText } from "./slots.ts";
 
-/** A task may start so long after its slot, if its catch-up window is not longer; see startByMs. */
+/** The shortest time that a task has to start. */
 const startWithinMs = 3_600_000;
 
 /** One ledger record for each planned slot. */
@@ -92,6 +92,10 @@ export function tasksOf(policy: Policy, slot: TaskSlot): Task[] {
   }));
 }
 
+/**
+ * From its slot: the catch-up window, an hour at least. From when it came due (chains, catch-ups):
+ * an hour.
+ */
 function startByMs({ catchUpWindowMs }: Policy, { slotMs, dueMs }: TaskSlot): number {
   return dueMs === undefined ? slotMs + Math.max(catchUpWindowMs, startWithinMs) : dueMs + startWithinMs;
 }

@@ -59,7 +59,7 @@ import {
 } from "./start-entry.ts";
 import { troublesKey } from "./troubles.ts";
 
-/** How long an entry is kept after its last step. */
+/** How long an entry is kept after its last claim, its cancelling or its end. */
 export const entryRetentionMs = 30 * 86_400_000;
 /** How long a start may be in flight, and how long Redis remembers an attribution. */
 const inFlightMs = 7 * 86_400_000;
@@ -152,7 +152,7 @@ export class StartJournal {
     return claimScript(this.#store, [this.#key(taskId), ...keys], args);
   }
 
-  /** Reads an entry; undefined: not claimed, or dropped 30 days after its last step. */
+  /** Reads an entry; undefined: not claimed, or dropped after `entryRetentionMs`. */
   async entry(taskId: string): Promise<StartEntry | undefined> {
     const fields = Object.entries(await this.#store.redis.hgetall(this.#key(taskId))).flat();
     return fields.length === 0 ? undefined : toEntry(fields);
