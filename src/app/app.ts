@@ -268,7 +268,7 @@ function createScheduler(
       if (isNewest) await new Quarantines(store).tidy(known, nowMs);
       await new History(store).tidy(known);
     },
-    onRound: () => metrics?.heartbeat("scheduler"),
+    onRound: () => metrics?.markAlive("scheduler"),
     log,
   });
 }

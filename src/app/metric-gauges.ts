@@ -35,7 +35,7 @@ export interface GaugeParts {
   readonly sinks: { readonly queues: Pick<NoticeQueues, "backlog"> };
   readonly pauses: () => Promise<readonly Pause[]>;
   /** The roles at work, without `scheduler`: the scheduler reports each of its runs itself. */
-  readonly atWork: () => readonly Parameters<Metrics["heartbeat"]>[0][];
+  readonly atWork: () => readonly Parameters<Metrics["markAlive"]>[0][];
   readonly log: EventLog;
 }
 
@@ -90,7 +90,7 @@ function setOwn(metrics: Metrics, { current, services, guard, atWork }: GaugePar
       metrics.set("syncline_redis_policy_ok", {}, facts.evictionPolicy === "noeviction" ? 1 : 0);
     if (facts.appendOnly !== undefined) metrics.set("syncline_redis_append_only", {}, facts.appendOnly ? 1 : 0);
   }
-  for (const role of isUp ? atWork() : []) metrics.heartbeat(role);
+  for (const role of isUp ? atWork() : []) metrics.markAlive(role);
   const { policies } = current.set;
   metrics.set("syncline_config_policies", {}, policies.length);
   metrics.clear("syncline_policy_info");

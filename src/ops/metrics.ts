@@ -137,7 +137,7 @@ export class Metrics {
   }
 
   /** Notes that a role does its work right now. */
-  heartbeat(role: (typeof closedLabels.role)[number]): void {
+  markAlive(role: (typeof closedLabels.role)[number]): void {
     this.set("syncline_heartbeat_timestamp_seconds", { role }, systemClock.nowMs() / 1_000);
   }
 
