@@ -70,7 +70,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
         : undefined;
     },
     stalePolicies: (policies, outageEnds) => readStalePolicies(parts, slots, policies, outageEnds),
-    judge: (policies, facts) => judgeAll(policies, facts, store),
+    judgeDeadlines: (policies, facts) => judgeAll(policies, facts, store),
     tokens: () => readTokens(parts),
     digests: createDigests({ store, target: options.redis, set: () => current.set }),
     onStatusRound: () => void heartbeats.runOnce(),

@@ -90,8 +90,8 @@ export class RunningSinks implements Component {
   }
 
   /** Hands notices to sinks (see EnqueueNotices): one step a sink, all sinks in parallel. */
-  readonly enqueue: EnqueueNotices = async (deliveries) => {
-    const bySink = Map.groupBy(deliveries, ({ sink }) => sink);
+  readonly enqueue: EnqueueNotices = async (addressed) => {
+    const bySink = Map.groupBy(addressed, ({ sink }) => sink);
     const given = [...bySink].map(([sink, group]) =>
       this.#give(
         sink,

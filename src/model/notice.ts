@@ -51,7 +51,7 @@ export interface AddressedNotice {
 }
 
 /** Hands notices to these sinks, in order. Durable once it resolves; calling twice is safe. */
-export type EnqueueNotices = (deliveries: readonly AddressedNotice[]) => Promise<void>;
+export type EnqueueNotices = (addressed: readonly AddressedNotice[]) => Promise<void>;
 
 /** Reads a notice from a queue. @throws NewerVersionError or ZodError. */
 export function parseNotice(value: unknown): Notice {

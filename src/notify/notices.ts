@@ -79,9 +79,9 @@ interface Failing {
 /** A policy fares worse, or fails differently. */
 export function failingNotice(policy: NoticePolicy, { health, alert, bad, at, causeKey }: Failing): Notice {
   const { brief, inRow, sinceMs } = alert;
-  const rows = health === "failing" && inRow > 1 ? `, ${inRow} slots in a row` : "";
+  const inRowText = health === "failing" && inRow > 1 ? `, ${inRow} slots in a row` : "";
   const why = health === "conflicts" ? `${brief.newConflicts ?? 0} new` : brief.reason;
-  const words = `${health} (${why})${targetText(brief.target)}${rows}`;
+  const words = `${health} (${why})${targetText(brief.target)}${inRowText}`;
   const names = bad.filter((target) => target !== "");
   const data = { ...dataOf(brief), state: health, inRow, since: toIso(sinceMs), ...namedTargets(names) };
   return make("failing", about(policy, at, words), [`${causeKey}/${health}`, data]);

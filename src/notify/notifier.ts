@@ -74,13 +74,13 @@ export interface NotifierOptions {
   readonly isLeftToOthers?: () => Promise<boolean>;
   readonly enqueueNotices: EnqueueNotices;
   readonly breaker: (service: string) => Promise<Breaker>;
-  /** The stale policies, and since when; `floors`: the end of each service's last outage. */
+  /** The stale policies, and since when; `outageEnds`: the end of each service's last outage. */
   readonly stalePolicies: (
     policies: readonly Policy[],
-    floors: ReadonlyMap<string, number>,
+    outageEnds: ReadonlyMap<string, number>,
   ) => Promise<ReadonlyMap<string, number>>;
   /** Judges deadlines by their states, which it is given; default: none. */
-  readonly judge?: (
+  readonly judgeDeadlines?: (
     policies: readonly Policy[],
     facts: { readonly texts: ReadonlyMap<string, string>; readonly nowMs: number },
   ) => Promise<ReadonlyMap<string, JudgedDeadlines>>;
@@ -256,7 +256,7 @@ export class Notifier implements Component {
       const stale = await this.#readStale(evaluation);
       await load([...stale.keys()]);
       evaluation.onStale(stale);
-      evaluation.onDeadlines(await this.#judge(set, nowMs));
+      evaluation.onDeadlines(await this.#judgeDeadlines(set, nowMs));
       if (this.#isDue("tidy", tidyMs)) {
         const { notified, forgotten } = await this.#known(nowMs);
         await load([...notified, ...forgotten]);
@@ -284,12 +284,13 @@ export class Notifier implements Component {
     return { notices, changes };
   }
 
-  async #judge({ policies }: PolicySet, nowMs: number): Promise<ReadonlyMap<string, JudgedDeadlines>> {
-    const { notifyStore, judge } = this.#options;
+  async #judgeDeadlines({ policies }: PolicySet, nowMs: number): Promise<ReadonlyMap<string, JudgedDeadlines>> {
+    const { notifyStore, judgeDeadlines } = this.#options;
     const watched = policies.filter(({ expect }) => expect !== undefined);
-    if (judge === undefined || watched.length === 0 || !this.#isDue("deadline", deadlinesEveryMs)) return new Map();
+    if (judgeDeadlines === undefined || watched.length === 0 || !this.#isDue("deadline", deadlinesEveryMs))
+      return new Map();
     const names = watched.map(({ name }) => name);
-    return judge(watched, { texts: await notifyStore.texts("deadlines", names), nowMs });
+    return judgeDeadlines(watched, { texts: await notifyStore.texts("deadlines", names), nowMs });
   }
 
   /** Makes the digests that are due. Without them, all else goes on: they are tried in a minute. */
@@ -322,8 +323,8 @@ export class Notifier implements Component {
   async #readStale({ world: { set, services } }: Evaluation): Promise<ReadonlyMap<string, number>> {
     const watched = set.policies.filter(({ notify = [] }) => notify.some(({ stale }) => stale));
     if (watched.length === 0 || !this.#isDue("stale", staleEveryMs)) return new Map();
-    const floors = [...services].flatMap(([name, { endedMs }]) => (endedMs === null ? [] : [[name, endedMs] as const]));
-    return this.#options.stalePolicies(watched, new Map(floors));
+    const outageEnds = [...services].flatMap(([name, { endedMs }]) => (endedMs === null ? [] : [[name, endedMs] as const]));
+    return this.#options.stalePolicies(watched, new Map(outageEnds));
   }
 
   /** Splits notices into those that go out now and those that mute timing lets wait. */

@@ -207,7 +207,7 @@ export class NotifyFixture {
       },
       breaker: async () => (this.breakerMs === undefined ? undefined : { sinceMs: this.breakerMs, failure: "server" }),
       stalePolicies: async () => this.stale,
-      judge: async () => {
+      judgeDeadlines: async () => {
         const { judged } = this;
         this.judged = new Map();
         return judged;

@@ -70,7 +70,7 @@ function notifierOf(owner: string, changes: { deliver?: EnqueueNotices; book?: P
     },
     breaker: async () => undefined,
     stalePolicies: async () => new Map(),
-    judge: (watched, facts) => judgeAll(watched, facts, store),
+    judgeDeadlines: (watched, facts) => judgeAll(watched, facts, store),
     tokens: () => new Map(),
     // Each look is a minute later: every round of the notifier is due.
     clock: {
