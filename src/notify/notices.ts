@@ -220,7 +220,8 @@ function targetText(target: string): string {
   return target === "" ? "" : `, ${subjectOf(target)}`;
 }
 
-function subjectOf(target: string): string {
+/** A target in words: a sync job by its number. */
+export function subjectOf(target: string): string {
   return /^\d+$/.test(target) ? `sync job ${target}` : target;
 }
 

@@ -323,7 +323,9 @@ export class Notifier implements Component {
   async #readStale({ world: { set, services } }: Evaluation): Promise<ReadonlyMap<string, number>> {
     const watched = set.policies.filter(({ notify = [] }) => notify.some(({ stale }) => stale));
     if (watched.length === 0 || !this.#isDue("stale", staleEveryMs)) return new Map();
-    const outageEnds = [...services].flatMap(([name, { endedMs }]) => (endedMs === null ? [] : [[name, endedMs] as const]));
+    const outageEnds = [...services].flatMap(([name, { endedMs }]) =>
+      endedMs === null ? [] : [[name, endedMs] as const],
+    );
     return this.#options.stalePolicies(watched, new Map(outageEnds));
   }
 

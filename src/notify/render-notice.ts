@@ -6,6 +6,7 @@ import type { WebhookSettings } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted, cutText, toPlainText } from "../core/plain-text.ts";
 import type { Notice } from "../model/notice.ts";
+import { subjectOf } from "./notices.ts";
 
 /** A body and its media type. */
 export interface Body {
@@ -97,10 +98,8 @@ function linesOf(data: Notice["data"]): { readonly all: readonly string[]; reado
   if (Array.isArray(items)) return { all: items.map(describeItem) };
   if (Array.isArray(offendingItems)) return { all: offendingItems.map(String), count: offending };
   // One target stands in the title.
-  if (Array.isArray(targets) && targets.length > 1) {
-    const all = targets.map((target) => (/^\d+$/.test(String(target)) ? `sync job ${target}` : String(target)));
-    return { all, count: targetsCount };
-  }
+  if (Array.isArray(targets) && targets.length > 1)
+    return { all: targets.map((target) => subjectOf(String(target))), count: targetsCount };
   return Array.isArray(policies) ? { all: policies.map(String), count: policiesCount } : { all: [] };
 }
 
