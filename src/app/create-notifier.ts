@@ -6,13 +6,13 @@ import type { DigestSettings, Policy, PolicySet } from "../config/policy-set.ts"
 import { systemClock } from "../core/clock.ts";
 import { type Component, together } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { type DigestState, parseDigestState } from "../model/digest-state.ts";
 import type { EnqueueNotices } from "../model/notice.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { Heartbeats } from "../notify/heartbeats.ts";
 import { type DigestPort, Notifier } from "../notify/notifier.ts";
 import { judgeAll } from "../queries/deadlines.ts";
 import { digestId, digestNotice, readDigest } from "../queries/digest.ts";
-import { type DigestState, parseDigestState as parse } from "../queries/sinks.ts";
 import { scheduleHash } from "../schedule/slot-tasks.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import { createPinger } from "../service/ping.ts";
@@ -142,12 +142,14 @@ export function createDigests({ store, target, set }: DigestPlaces): DigestPort 
     due: (states, nowMs) => {
       const { digests = [] } = set().notifications;
       const names = new Set(digests.map(({ name }) => name));
-      const old = [...states].filter(([name, text]) => !names.has(name) && nowMs - parse(text).slotMs > forgetAfterMs);
+      const old = [...states].filter(
+        ([name, text]) => !names.has(name) && nowMs - parseDigestState(text).slotMs > forgetAfterMs,
+      );
       const changes = new Map<string, string | undefined>(old.map(([name]) => [name, undefined]));
       const due: ReturnType<DigestPort["due"]>["due"][number][] = [];
       for (const digest of digests) {
         const text = states.get(digest.name);
-        const state = text === undefined ? undefined : parse(text);
+        const state = text === undefined ? undefined : parseDigestState(text);
         const schedule = scheduleHash(digest);
         // A new digest begins now: it reports nothing earlier.
         if (state === undefined) changes.set(digest.name, textOf({ slotMs: nowMs, schedule, sent: null }));

@@ -1,9 +1,8 @@
 // What waits for each sink, what it did not take, and what became of the last digests. Reads Redis
-// only. create-notifier.ts keeps the states of digests.
-import * as z from "zod";
+// only.
 import type { PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
-import { parseVersioned } from "../core/newer-version.ts";
+import { parseDigestState } from "../model/digest-state.ts";
 import type { DeliveryState, NoticeQueues, SinkBacklog } from "../queue/notice-queues.ts";
 import { deliveriesKeptMs } from "../queue/queues.ts";
 import { NotifyStore } from "../store/notify-store.ts";
@@ -42,25 +41,6 @@ export async function readSinks(
 /** Whether a sink takes nothing any more. */
 export function isStuck({ oldestMs }: Pick<SinkState, "oldestMs">, nowMs: number): boolean {
   return oldestMs !== undefined && nowMs - oldestMs > stuckAfterMs;
-}
-
-const digestStateSchema = z.object({
-  v: z.literal(1),
-  slotMs: z.int(),
-  schedule: z.string(),
-  changedMs: z.int().exactOptional(),
-  sent: z.object({ atMs: z.int(), id: z.string(), to: z.array(z.string()) }).nullable(),
-});
-
-/**
- * A digest as the notifier keeps it: up to which slot it has reported, a hash of its schedule, when
- * that was changed (undefined: not since that slot), and the last notice.
- */
-export type DigestState = Readonly<z.infer<typeof digestStateSchema>>;
-
-/** Reads a kept state. @throws NewerVersionError or ZodError. */
-export function parseDigestState(text: string): DigestState {
-  return parseVersioned("digest state", digestStateSchema, JSON.parse(text));
 }
 
 /** The last sending of a digest, and what became of it at each sink. */
