@@ -64,6 +64,7 @@ export async function checkPolicyFiles(path: string, read: FileTexts, options: L
   const calendars = await readCalendars(named, options.checks, { problems, files });
   if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files };
   const set = { ...normalisePolicies(checked, defaults, calendars), files, textsHash: hashOfTexts(read) };
+  // Reports add to `problems` (checkFile).
   await checkDeadlines(checked, set, options.checks);
   if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files };
   return { ok: true, set };
