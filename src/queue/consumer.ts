@@ -1,5 +1,5 @@
-// Consumes one queue: hands each job to the processor and applies its verdict. Decides only when too
-// many crashes end an item.
+// Consumes one queue: hands each job to the processor and applies its verdict. Decides only when
+// too many crashes end an item.
 import { DelayedError, type Job, UnrecoverableError } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import { errorText, stackOf } from "../core/errors.ts";

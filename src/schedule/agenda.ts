@@ -104,7 +104,7 @@ export class Agenda {
     return [...gone];
   }
 
-  /** Notes up to where a policy's slots are recorded now, unless it has left the agenda meanwhile. */
+  /** Notes up to where a policy's slots are recorded now, unless it is off the agenda by now. */
   moveWatermark(name: string, watermarkMs: number): void {
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
