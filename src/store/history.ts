@@ -59,7 +59,10 @@ export interface HistoryOptions {
   readonly limits?: OutcomeLimits;
 }
 
-/** What the journal must still show for an outcome to be recorded; else it is superseded. */
+/**
+ * What the journal must still show for an outcome to be recorded, with no request more than the
+ * outcome tells; else it is superseded.
+ */
 export interface SettleFrom {
   readonly state: Exclude<StartState, "settled">;
   readonly claimant?: string;
@@ -95,10 +98,11 @@ export class History {
   /**
    * Writes an outcome in one step with all that depends on it. A task that has one keeps it: then
    * only its start is settled, and its lease and its places in feeds are released. Changes nothing
-   * where the start has left `from`, or another poll was recorded meanwhile.
+   * where the start has left `from` or been sent more often than the outcome's `sends`, or another
+   * poll was recorded meanwhile.
    */
   async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<RecordResult> {
-    const { taskId, policy, target, status, origin } = outcome;
+    const { taskId, policy, target, status, origin, sends = 1 } = outcome;
     const store = this.#store;
     const placeMs = outcomePlaceMs(outcome);
     const { count, forMs } = this.#limits;
@@ -119,7 +123,7 @@ export class History {
     const args = [
       ...[taskId, JSON.stringify(outcome), Date.parse(outcome.finishedAt), target, status, policy, placeMs],
       isReplayable(outcome) ? 1 : 0,
-      ...[from?.state ?? "", from?.claimant ?? "", from?.isAnswer === true ? 1 : 0],
+      ...[from?.state ?? "", from?.claimant ?? "", from?.isAnswer === true ? 1 : 0, sends],
       ...[entryRetentionMs, publishWithinMs, weightOf(outcome) === "success" ? successKeptMs : ""],
       ...[count, placeMs - forMs, troubleChanges(outcome)],
       // No chain follows a run by hand, even at the instant of a slot.

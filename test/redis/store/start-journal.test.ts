@@ -283,7 +283,7 @@ describe("whose an activity is", () => {
     await journal.beginSendingAgain(one, "me", { ...again, sender: "me" });
     const { inFlight } = await journal.attribute(one, []);
     await journal.noteConfirmed(one, "evidence");
-    const outcome = testOutcome({ taskId: one.id, target: one.target, service: "main", repository: "HR" });
+    const outcome = testOutcome({ taskId: one.id, target: one.target, service: "main", repository: "HR", sends: 2 });
     expect(await history.record(outcome, { state: "confirmed" })).toBe("recorded");
     await send("after-it", "resent-ended");
     const left = await journal.attribute(start("after-it", "resent-ended"), []);

@@ -292,6 +292,24 @@ describe("a start taken back and resent by another worker during its verificatio
     expect((await journal.entry(task.id))?.state).toBe("sending");
   });
 
+  it("does not end beside a second request that went out meanwhile", async () => {
+    const [task, history] = [taskOf("beside-second"), new History(store)];
+    await startSilently(task);
+    const again = { startByMs: task.startByMs, sends: 1 };
+    expect(await journal.beginSendingAgain(task, "unsent", { ...again, sender: "me" })).toBe("permitted");
+    await journal.takeBack(task, "unsent");
+    const entry = await journal.claim(task.id, "frozen");
+    const step = await verifyStart(task, testPolicy({ onUnknown: "give-up" }), {
+      deps: partsFor(),
+      claim: { claimant: "frozen", entry },
+    });
+    expect(await journal.beginSendingAgain(task, "heir", { ...again, sender: entry.claimant })).toBe("permitted");
+    expect(step).toMatchObject({ verdict: "complete", ending: { status: "unknown", sends: 1 } });
+    const from = step.verdict === "complete" ? step.ending?.from : undefined;
+    expect(await history.record(testOutcome({ taskId: task.id }), from)).toBe("superseded");
+    expect((await journal.entry(task.id))?.state).toBe("sending");
+  });
+
   it("does not end by an activity that was taken for its own", async () => {
     const [task, history] = [taskOf("not-its-own"), new History(store)];
     const { sentAtMs } = await startSilently(task);

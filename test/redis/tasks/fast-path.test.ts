@@ -212,6 +212,16 @@ describe("an outcome that is the answer", () => {
     expect([...(await journal.attribute(task("answer"), [])).inFlight]).toEqual([]);
   });
 
+  it("does not end a start that was sent again meanwhile, and keeps its sync job", async () => {
+    await journal.tryBeginSending(task("twice"), "me", plain);
+    const again = { startByMs: plain.startByMs, sends: 1, sender: "me" };
+    expect(await journal.beginSendingAgain(task("twice"), "heir", again)).toBe("permitted");
+    expect(await history.record(outcomeOf("twice"), answer)).toBe("superseded");
+    expect(await journal.entry("twice")).toMatchObject({ state: "sending", claimant: "heir", sends: 2 });
+    expect(await leases.holder(task("twice"))).toBe("twice");
+    expect(await history.record({ ...outcomeOf("twice"), sends: 2 }, answer)).toBe("recorded");
+  });
+
   it("is untrue of a start taken back, and leaves another task's sync job alone", async () => {
     await journal.tryBeginSending(task("back"), "me", plain);
     await journal.takeBack(task("back"), "me");

@@ -5,19 +5,19 @@
 -- memory, policy state, changed policies, month of the day summary, then the waiters of the feeds
 -- ARGV: 1 task, outcome, finishedMs, target, status, policy, placeMs, '1' when a new try may help;
 -- 9 the state and claimant that the journal must show ('' for any), '1' when the outcome brings the
--- answer; 12 retention of the entry, time to publish, retention of a last success ('' when this is
--- none); 15 outcomes to keep, place before which one is too old; 17 changes of the troubles; 18 '1'
--- for a task of the schedule; 19 '1' to write an event for the notifier; 20 for the policy's state:
--- target (JSON), weight, figures of a success, last outcome (JSON), rank of its trouble; 25 the
--- change of the day's summary; 26 for a poll: revision, feed, state, count, atMs, '1' when it saw
--- items, digests
+-- answer, the requests that it knows of; 13 retention of the entry, time to publish, retention of a
+-- last success ('' when this is none); 16 outcomes to keep, place before which one is too old; 18
+-- changes of the troubles; 19 '1' for a task of the schedule; 20 '1' to write an event for the
+-- notifier; 21 for the policy's state: target (JSON), weight, figures of a success, last outcome
+-- (JSON), rank of its trouble; 26 the change of the day's summary; 27 for a poll: revision, feed,
+-- state, count, atMs, '1' when it saw items, digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
 local successKey, troublesKey, counterKey, streamKey, pollKey, stateKey, changedKey, daysKey = unpack(KEYS, 9, 16)
 local task, outcome, finishedMs, target, status, policy, placeMs, isReplayable = unpack(ARGV, 1, 8)
-local fromState, fromClaimant, isAnswer, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 14)
-local most, oldest, troubles, isScheduled, isNotified = unpack(ARGV, 15, 19)
-local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 26, 32)
+local fromState, fromClaimant, isAnswer, sends, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 15)
+local most, oldest, troubles, isScheduled, isNotified = unpack(ARGV, 16, 20)
+local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 27, 33)
 --- @include "now"
 --- @include "lease"
 --- @include "in-flight"
@@ -116,7 +116,7 @@ local isRecorded = redis.call('HEXISTS', outcomesKey, task) == 1
 if revision and not isRecorded and (redis.call('HGET', pollKey, 'revision') or '0') ~= revision then
   return 'superseded'
 end
-local entry = redis.call('HMGET', entryKey, 'state', 'claimant')
+local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'sends')
 local state, confirmedAtMs = entry[1], nil
 if isAnswer == '1' and (state == 'sending' or not state) then
   -- The answer is true even if the worker had no time to note it, or Redis forgot the request.
@@ -127,7 +127,10 @@ if state == 'settled' and not isRecorded then
   releaseTask()
   return 'already-recorded'
 end
-local isAsExpected = fromState == '' or (state == fromState and (fromClaimant == '' or entry[2] == fromClaimant))
+-- A request that it does not know of may be under way.
+local isWhole = (tonumber(entry[3]) or 0) <= tonumber(sends)
+local isAsExpected = fromState == ''
+  or (state == fromState and isWhole and (fromClaimant == '' or entry[2] == fromClaimant))
 if state ~= 'settled' and not isAsExpected then return 'superseded' end
 releaseTask()
 if state then
@@ -144,9 +147,9 @@ if revision then notePoll() end
 redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
 if successKeptMs ~= '' then noteSuccess() end
 noteTroubles(troublesKey, tonumber(finishedMs), troubles)
-notePolicyState(stateKey, finishedMs, unpack(ARGV, 20, 24))
+notePolicyState(stateKey, finishedMs, unpack(ARGV, 21, 25))
 noteChanged(changedKey, policy)
-addToDay(daysKey, ARGV[25])
+addToDay(daysKey, ARGV[26])
 local isAwaited = countForChain()
 redis.call('ZADD', indexKey, placeMs, task)
 if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
