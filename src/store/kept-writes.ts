@@ -1,8 +1,8 @@
-// Writes about starts that Redis did not take: what this process alone knows of a request (its
-// answer, or that it started nothing). They are kept through an outage for two minutes, or until
-// the process ends, and written when Redis is back, the oldest first. What is given up, or comes
-// too late, is told (`start.unwritten`). The journal writes through it, tasks/ the outcomes that
-// are answers.
+// Writes about starts: what this process alone knows of a request (its answer, why it is in doubt,
+// or that it started nothing). In an outage of Redis they are kept for two minutes, or until the
+// process ends, and written when Redis is back, the oldest first. What is given up, or comes too
+// late, is told (`start.unwritten`). The journal writes through it, tasks/ the outcomes that are
+// answers.
 import { type Clock, createDeadline, systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText } from "../core/errors.ts";
@@ -56,24 +56,28 @@ export class KeptWrites implements Component {
 
   /**
    * Writes now. In an outage of Redis it throws, and writes again later: `write` must allow that.
-   * `untaken`: why a late write changed nothing, unless Redis had it from the first try.
+   * `untaken`: why a write changed nothing, unless Redis had it from the first try. That is told.
    */
   async write<Answer>(
     subject: WriteSubject,
     write: () => Promise<Answer>,
     untaken: (answer: Answer) => Promise<string | undefined> | string | undefined = () => undefined,
   ): Promise<Answer> {
+    let answer: Answer;
     try {
-      return await write();
+      answer = await write();
     } catch (error) {
       const writeLate = async () => {
-        const why = await untaken(await write());
-        if (why !== undefined) throw new Error(`too late: ${why}`);
+        const late = await untaken(await write());
+        if (late !== undefined) throw tooLate(late);
       };
       const isLate = createDeadline(keptForMs, this.#clock);
       if (isRedisOutage(error)) this.#keep({ subject, write: writeLate, isLate }, error);
       throw error;
     }
+    const why = await untaken(answer);
+    if (why !== undefined) this.#giveUp({ subject }, tooLate(why));
+    return answer;
   }
 
   /** Whether something is kept of this task: until it is written, nothing may be decided. */
@@ -114,7 +118,11 @@ export class KeptWrites implements Component {
     }
   }
 
-  #giveUp({ subject }: KeptWrite, error: unknown): void {
+  #giveUp({ subject }: Pick<KeptWrite, "subject">, error: unknown): void {
     this.#log.error("start.unwritten", { ...subject, message: errorText(error) });
   }
+}
+
+function tooLate(why: string): Error {
+  return new Error(`too late: ${why}`);
 }

@@ -227,9 +227,9 @@ async function finishAndAnswer(
   return recorded === "already-recorded" ? oncePublished(task, verdict, recorder) : verdict;
 }
 
-/** Whether the service's answer to the request says how the task ended. */
-function isByAnswer({ from, evidence }: TaskEnding): boolean {
-  return from?.isAnswer === true || (from?.state === "sending" && evidence === "direct");
+/** Whether it is the service that says how the task ended: by a good answer, or a refusal. */
+function isByAnswer({ from, status, evidence }: TaskEnding): boolean {
+  return from?.isAnswer === true || (from?.state === "sending" && status === "not-started" && evidence === "direct");
 }
 
 /** Why an answer that came late changed nothing; undefined when the outcome is by this answer. */

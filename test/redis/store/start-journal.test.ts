@@ -1,12 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
+import { KeptWrites } from "../../../src/store/kept-writes.ts";
 import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import type { JournalTask } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { startServer, until } from "../../support/redis-servers.ts";
+import { TestLog } from "../../support/test-log.ts";
 
 const target = redisForTest();
 
@@ -202,6 +204,17 @@ describe("taking a permission back", () => {
     await journal.takeBack(task("second"), "me");
     expect(await journal.claim("second", "me")).toMatchObject({ state: "sending", sends: 1 });
   });
+});
+
+it("what a sender says of a start that ended as sent meanwhile is told", async () => {
+  const log = new TestLog();
+  const late = new StartJournal(store, undefined, new KeptWrites(log));
+  await journal.claim("ended-sent", "me");
+  await journal.beginSending(task("ended-sent"), "me", farAway);
+  expect(await history.record(testOutcome({ taskId: "ended-sent" }), { state: "sending" })).toBe("recorded");
+  await late.takeBack(task("ended-sent"), "me");
+  await late.noteConfirmed(task("ended-sent"), "answer");
+  expect(log.named("start.unwritten")).toMatchObject([{ what: "started nothing" }, { what: "answer" }]);
 });
 
 describe("sending again", () => {

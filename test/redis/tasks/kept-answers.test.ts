@@ -22,21 +22,32 @@ const server = await startServer();
 const nowhere = await freePort();
 const attempt = { attempt: 1, attemptsMax: 8, signal: new AbortController().signal };
 
+const accepts = { follow: { ...testPolicy().follow, until: "accepted" } } as const;
+const crashed = { status: "unknown", evidence: "none", reason: "crashed" } as const;
 const outcomeOf = ({ id: taskId, policy, service, repository, target }: Task) =>
   ({ taskId, policy, service, repository, target, kind: "run" }) as const;
 
-/** A worker that loses Redis while the service answers its start. */
-async function fixture(name: string, answer: Answer, { follow, ...policy }: Partial<Policy> = {}) {
+/**
+ * A worker that loses Redis while the service answers its start; without an outage, another worker
+ * ends the start meanwhile.
+ */
+async function fixture(
+  name: string,
+  answer: Answer,
+  { follow, ...policy }: Partial<Policy> = {},
+  { isOut = true } = {},
+) {
   const front = await startProxy(server.port);
   const store = await openStore({ url: `redis://127.0.0.1:${front.port}`, prefix: `{${name}}` });
   onTestFinished(() => store.close());
   const others = await openStore({ url: server.url, prefix: `{${name}}` });
   onTestFinished(() => others.close());
-  const outage: Answer = (response) => {
-    front.heal(nowhere);
+  const held: Answer = async (response) => {
+    if (isOut) front.heal(nowhere);
+    else expect(await endElsewhere(crashed)).toBe("recorded");
     answer(response);
   };
-  const { asked, service } = await answeringService({ reads: [], writes: [outage, status(200)] });
+  const { asked, service } = await answeringService({ reads: [], writes: [held, status(200)] });
   const log = new TestLog();
   const keptWrites = new KeptWrites(log);
   const journal = new StartJournal(store, undefined, keptWrites);
@@ -50,15 +61,15 @@ async function fixture(name: string, answer: Answer, { follow, ...policy }: Part
     ...{ v: 1, id: "start", kind: "run", policy: "nightly", service: "main", repository: null, target: "42" },
     ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
   };
+  /** Another worker, which still has Redis, ends the start with what the journal says. */
+  const endElsewhere = async (ending: Partial<Outcome>, from: SettleFrom["state"] = "sending") => {
+    const history = new History(others);
+    const recorded = await history.record(testOutcome({ ...outcomeOf(task), ...ending }), { state: from });
+    await history.markPublished([task.id]);
+    return recorded;
+  };
   return {
-    ...{ asked, log, task, store },
-    /** Another worker, which still has Redis, ends the start with what the journal says. */
-    endElsewhere: async (ending: Partial<Outcome>, from: SettleFrom["state"] = "sending") => {
-      const history = new History(others);
-      const recorded = await history.record(testOutcome({ ...outcomeOf(task), ...ending }), { state: from });
-      await history.markPublished([task.id]);
-      return recorded;
-    },
+    ...{ asked, log, task, store, endElsewhere },
     elsewhere: new StartJournal(others),
     step: () => process(task, attempt),
     /** After an outage of so long. */
@@ -131,9 +142,6 @@ it("a permission is taken back when Redis is back, after a 429 to its request", 
   expect((await until(entry, (is) => is?.state === "claimed"))?.sends).toBe(0);
 });
 
-const accepts = { follow: { ...testPolicy().follow, until: "accepted" } } as const;
-const crashed = { status: "unknown", evidence: "none", reason: "crashed" } as const;
-
 it.each([
   ["accepted", 200, accepts, "answer", "accepted (the service accepted it)"],
   ["refused", 400, accepts, "answer", "not-started ("],
@@ -148,6 +156,16 @@ it.each([
   const told = await log.until(({ event }) => event === "start.unwritten");
   expect(told).toMatchObject({ taskId: task.id, what });
   expect(told["message"]).toContain(known);
+});
+
+it.each([
+  ["accepted", 200, "accepted (the service accepted it)"],
+  ["refused", 400, "not-started ("],
+] as const)("it is told also where Redis was never out: %s", async (name, code, known) => {
+  const { step, log, outcome } = await fixture(`slow-${name}`, status(code), accepts, { isOut: false });
+  expect((await step()).verdict).toBe("complete");
+  expect(log.named("start.unwritten")).toMatchObject([{ what: "answer", message: expect.stringContaining(known) }]);
+  expect(await outcome()).toMatchObject(crashed);
 });
 
 it.each([

@@ -81,6 +81,21 @@ describe("a write that Redis does not take", () => {
     expect(given).toEqual(["silent: the process ends", "behind it: the process ends", "after: Connection is closed."]);
   });
 
+  it("is told where it comes too late, also to a Redis that works", async () => {
+    const log = new TestLog();
+    const writes = new KeptWrites(log);
+    const subject = { taskId: "late", what: "started nothing" } as const;
+    const untaken = (isTaken: boolean) => (isTaken ? undefined : "it had ended");
+    expect(await writes.write(subject, async () => true, untaken)).toBe(true);
+    expect(log.events).toEqual([]);
+    expect(await writes.write(subject, async () => false, untaken)).toBe(false);
+    const message = "too late: it had ended";
+    expect(log.events).toEqual([{ ...subject, event: "start.unwritten", level: "error", message }]);
+    const unsure = writes.write(subject, async () => false, () => Promise.reject(outage));
+    await expect(unsure).rejects.toThrow("Connection is closed.");
+    expect(writes.keeps("late")).toBe(false);
+  });
+
   it("is not kept where Redis takes no such write at all", async () => {
     const { write, given } = fixture();
     await expect(write("wrong", new TypeError("no such field"))).rejects.toThrow("no such field");
