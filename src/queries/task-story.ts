@@ -51,7 +51,7 @@ export interface TaskStory {
   readonly droppedUpTo: string | null;
   /** The task that holds the sync job, when this one waits for it. */
   readonly waitsFor: string | null;
-  /** Why it is not known what became of its start. */
+  /** Why it is not known what became of its start; null where its answer came after all. */
   readonly lost: string | null;
   /** Who cancelled it, and why. */
   readonly cancelled: string | null;
@@ -108,7 +108,7 @@ async function taskStory(told: PlannedTask, places: StoryStores): Promise<TaskSt
     droppedUpTo: toIso(droppedUpToMs),
     waitsFor: holder === undefined || holder === task.id ? null : holder,
     cancelled: entry?.cancelled ?? null,
-    lost: entry?.doubt === undefined ? null : `${entry.doubt.kind}: ${entry.doubt.detail}`,
+    lost: lostOf(entry, outcome),
   };
 }
 
@@ -128,6 +128,12 @@ async function nowWords(looked: TaskLookedAt, { set, store, ledger }: StoryStore
   const timezone = set.policies.find(({ name }) => name === looked.task.policy)?.timezone;
   const [running] = await readRunning([looked], set, store);
   return running === undefined ? null : stepWords(running, timezone, await ledger.nowMs());
+}
+
+/** The note of a doubt stays when the answer comes with the outcome. */
+function lostOf(entry: StartEntry | undefined, outcome: Outcome | undefined): string | null {
+  const isAnswered = outcome?.evidence === "direct" && !outcome.answerLost;
+  return entry?.doubt === undefined || isAnswered ? null : `${entry.doubt.kind}: ${entry.doubt.detail}`;
 }
 
 function stepsOf(entry: StartEntry | undefined, outcome: Outcome | undefined) {

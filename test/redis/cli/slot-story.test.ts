@@ -147,3 +147,22 @@ it("tells each task of a run by hand over masks once", async () => {
   const story = await readHandStory(policy, { afterMs: 0, nowMs }, places);
   expect(story?.tasks.map((one) => one.taskId)).toEqual(into);
 });
+
+it("tells of no lost answer where the answer came with the outcome after all", async () => {
+  const { store, producer } = await parts();
+  const policy = testPolicy({ name: "answered-late" });
+  const [task] = tasksOf(policy, { slotMs: Date.now(), origin: "manual", covers: [] });
+  if (task === undefined) throw new Error("one task");
+  const set = setOf([policy]);
+  const places = { ...taskStores({ store, producer, set }), set };
+  const tell = async () => (await readStoryOfTask(task.id, { set, nowMs: Date.now() }, places))?.tasks;
+  const journal = new StartJournal(store);
+  await journal.claim(task.id, "me");
+  await journal.beginSending(task, "me", { startByMs: 9e15, baseline: "" });
+  await journal.noteDoubt(task.id, { kind: "crash", detail: "its worker is silent" });
+  expect(await tell()).toMatchObject([{ lost: "crash: its worker is silent", answered: null }]);
+  const ended = { policy: policy.name, status: "accepted", reason: "answered", origin: "manual" } as const;
+  const answer = { state: "confirmed", isAnswer: true } as const;
+  expect(await new History(store).record(testOutcome({ taskId: task.id, ...ended }), answer)).toBe("recorded");
+  expect(await tell()).toMatchObject([{ lost: null, answered: expect.any(String) }]);
+});
