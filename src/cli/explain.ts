@@ -9,7 +9,7 @@ import { isByHand, parseTaskId } from "../model/task.ts";
 import { taskStores } from "../queries/audit-policy.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
 import { readHandStory, readSlotStory, readStoryOfTask, type SlotStory } from "../queries/slot-story.ts";
-import type { StoryStores, TaskStory } from "../queries/task-story.ts";
+import { isOnlyPermitted, type StoryStores, type TaskStory, whyLost } from "../queries/task-story.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -128,18 +128,21 @@ const stepWords = [
   ["finished", "finished"],
 ] as const;
 
+/** Of requests that nothing but their permission shows. */
+const permittedWords = { sent: "start permitted", sentAgain: "permitted again" };
+
 function taskLines(task: TaskStory): string[] {
   const dueMs = Date.parse(task.due);
+  const otherWords: Readonly<Record<string, string>> = isOnlyPermitted(task) ? permittedWords : {};
   const steps = stepWords.flatMap(([step, words]) => {
     const instant = task[step];
-    return instant === null ? [] : [`${words} ${sinceDue(Date.parse(instant) - dueMs)}`];
+    return instant === null ? [] : [`${otherWords[step] ?? words} ${sinceDue(Date.parse(instant) - dueMs)}`];
   });
   const lines = [
     `  ${task.name}, task ${task.taskId}`,
     `    due ${showInstant(dueMs)}${steps.map((step) => `, ${step}`).join("")}`,
   ];
-  // Its first word is the doubt's kind, for machines.
-  const doubt = task.lost?.replace(/^[a-z-]+: /, "");
+  const doubt = whyLost(task.lost);
   if (doubt !== undefined && task.outcome?.detail.includes(doubt) !== true)
     lines.push(`    no good answer to its start: ${doubt}`);
   if (task.outcome !== null) {

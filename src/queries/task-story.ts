@@ -57,6 +57,22 @@ export interface TaskStory {
   readonly cancelled: string | null;
 }
 
+/** Whether only the permission of its requests is known: no answer and no activity shows them. */
+export function isOnlyPermitted({ journal, answered, confirmed, outcome, lost }: TaskStory): boolean {
+  // A poll asks for no permission.
+  if (journal === "none" || answered !== null || confirmed !== null) return false;
+  // Where it is inferred that nothing was started, the request may not have gone out.
+  const { evidence, status } = outcome ?? {};
+  const isShown = evidence === "direct" || (evidence === "inferred" && status !== "not-started");
+  // Any other doubt is its sender's word.
+  return !isShown && (lost === null || lost.startsWith("crash: "));
+}
+
+/** Why no good answer came, without the doubt's kind in front, which is for machines. */
+export function whyLost(lost: TaskStory["lost"]): string | undefined {
+  return lost?.replace(/^[a-z-]+: /, "");
+}
+
 /** A task to tell of. `overlap`: of its policy; undefined when that is gone. */
 export type StoryTask = Pick<
   Task,

@@ -285,7 +285,7 @@ function untrueText({ taskId, outcome, answered, confirmed, sent }: TaskStory, t
   const findings: string[] = [];
   if (outcome !== null && !says.includes(`${outcome.status} (${outcome.reason}`))
     findings.push("no outcome in the text");
-  const steps = { answered, confirmed, sent };
+  const steps = { answered, confirmed, "(?:sent|start permitted)": sent };
   for (const [word, at] of Object.entries(steps))
     if (new RegExp(`, ${word} [+\\d]`).test(says) !== (at !== null)) findings.push(`"${word}" in the text`);
   return findings;

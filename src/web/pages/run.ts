@@ -7,7 +7,7 @@ import { isGood, replayable } from "../../model/outcome.ts";
 import type { UsualRun } from "../../queries/records.ts";
 import { describeMissingRoles } from "../../queries/service-words.ts";
 import type { SlotStory } from "../../queries/slot-story.ts";
-import { storyTasksMax, type TaskStory } from "../../queries/task-story.ts";
+import { isOnlyPermitted, storyTasksMax, type TaskStory, whyLost } from "../../queries/task-story.ts";
 import { type Html, mark, tag, toneOf } from "./marks.ts";
 import {
   actLink,
@@ -161,7 +161,11 @@ const stepWords = {
   finished: "ended",
 } as const;
 
+/** Of requests that nothing but their permission shows. */
+const permittedWords = { sent: "the start was permitted", sentAgain: "the start was permitted again" } as const;
+
 function steps(task: TaskStory, timezone: string): Html[] {
+  const wordsOf = isOnlyPermitted(task) ? { ...stepWords, ...permittedWords } : stepWords;
   const dueMs = Date.parse(task.due);
   const names = ["due", "queued", "sent", "sentAgain", "answered", "confirmed", "finished"] as const;
   const happened = names.flatMap((name) => {
@@ -172,7 +176,7 @@ function steps(task: TaskStory, timezone: string): Html[] {
     .toSorted((a, b) => a.atMs - b.atMs)
     .map(
       ({ name, atMs }) =>
-        html`<li><span class="offset">${atMs === dueMs ? "" : `${atMs < dueMs ? "−" : "+"}${tookText(Math.abs(atMs - dueMs))}`}</span> <span>${stepWords[name]} <span class="quiet">${fullTime(atMs, timezone)}</span></span></li>`,
+        html`<li><span class="offset">${atMs === dueMs ? "" : `${atMs < dueMs ? "−" : "+"}${tookText(Math.abs(atMs - dueMs))}`}</span> <span>${wordsOf[name]} <span class="quiet">${fullTime(atMs, timezone)}</span></span></li>`,
     );
   const open = openSteps(task).map(
     (words) => html`<li class="open"><span class="offset">now</span> <span>${words}</span></li>`,
@@ -183,17 +187,13 @@ function steps(task: TaskStory, timezone: string): Html[] {
 /** Why it has not ended. */
 function openSteps({ outcome, isInFlight, waitsFor, lost, now, droppedUpTo }: TaskStory): string[] {
   if (outcome !== null) return [];
-  const words = lost === null ? [] : [`no good answer to its start: ${reasonOf(lost)}`];
+  const doubt = whyLost(lost);
+  const words = doubt === undefined ? [] : [`no good answer to its start: ${doubt}`];
   if (waitsFor !== null) words.push(`waits for ${waitsFor}, which holds the sync job`);
   if (isInFlight) words.push(now ?? "on its way into the queue");
   else if (droppedUpTo !== null) words.push("what became of it is no longer kept");
   else words.push("no outcome, and no worker has it: see syncline audit");
   return words;
-}
-
-/** Without its kind, which says the same in a word. */
-function reasonOf(lost: string): string {
-  return lost.replace(/^[a-z-]+: /, "");
 }
 
 const evidenceWords = {
@@ -218,7 +218,7 @@ function outcomeFacts({ outcome, lost, sent }: TaskStory): Html | "" {
     ["said", detail],
   ];
   if (isAsked) facts.push(["evidence", `${evidence}: ${evidenceWords[evidence]}`]);
-  const doubt = reasonOf(lost ?? "");
+  const doubt = whyLost(lost) ?? "";
   if (!detail.includes(doubt)) facts.push(["no good answer", doubt]);
   if (confidence !== undefined) facts.push(["whose activities", confidenceWords[confidence] ?? confidence]);
   if (sends > 1) facts.push(["start requests", `${sends}`]);

@@ -161,6 +161,7 @@ it("a task that has ended has no step that is called now", async () => {
   await journal.noteDoubt(id, { kind: "crash", detail: "its worker died" });
   const text = await textOf(`/tasks/${id}`);
   expect(text).toMatch(/ended .* no good answer its worker died/);
+  expect(text).toContain("the start was permitted");
   expect(text).not.toContain("now no good answer");
 });
 

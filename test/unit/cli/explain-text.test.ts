@@ -113,6 +113,18 @@ describe("the story of a task", () => {
     expect(text).not.toContain("answered");
   });
 
+  it("calls a start permitted, and not sent, where nothing else shows it", () => {
+    const unknown = { ...outcome, status: "unknown", evidence: "none", reason: "answer-lost" } as const;
+    const silent = { outcome: unknown, lost: "crash: no worker noted an answer" };
+    expect(textOf(silent)).toContain(", start permitted +100ms, finished +31s");
+    const twice = textOf({ ...silent, sentAgain: "2026-11-21T08:00:20.000Z" });
+    expect(twice).toContain(", start permitted +100ms, permitted again +20s");
+    expect(textOf({ ...silent, lost: "answer-lost: reset" })).toContain(", sent +100ms, finished");
+    const refused = { ...outcome, status: "not-started", reason: "refused" } as const;
+    expect(textOf({ outcome: refused })).toContain(", sent +100ms, finished");
+    expect(textOf({ outcome: unknown, journal: "none" })).toContain(", sent +100ms, finished");
+  });
+
   it("says which role no process has, in red on a terminal", () => {
     const told = "no worker is alive: nothing that is queued or in flight goes on until one starts";
     expect(textOf({}, { schedulers: 1, workers: 0 })).toContain(`  ${told}\n`);
