@@ -138,10 +138,14 @@ function acts({ taskId, outcome, isInFlight }: TaskStory, { failed, replays, see
   return html`<p class="acts">${actLink("replay", taskId, "Replay…")}${actLink("discard", taskId, "Discard…")}</p>`;
 }
 
+/** Endings of a run: after others what passed is the wait for an end. */
+const ranStatuses: ReadonlySet<string> = new Set(["succeeded", "conflicts", "accepted", "failed", "timed-out"]);
+
 /** This run beside the usual one. */
 function compare({ sent, finished, outcome, target }: TaskStory, { usual }: TaskView): Html | "" {
   const { usualMs, of } = usual.get(target) ?? {};
   if (sent === null || finished === null || outcome === null || usualMs === undefined || usualMs === 0) return "";
+  if (!ranStatuses.has(outcome.status)) return "";
   const ranMs = Date.parse(finished) - Date.parse(sent);
   if (of === 1 && isGood[outcome.status])
     return html`<p class="quiet">It took ${tookText(ranMs)}. It is the only good run so far: there is nothing to compare it with yet.</p>`;

@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { feedId } from "../../../src/model/feed.ts";
+import type { Outcome } from "../../../src/model/outcome.ts";
 import { readFeeds } from "../../../src/queries/feeds.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
 import { History } from "../../../src/store/history.ts";
@@ -199,17 +200,18 @@ it("a policy says by which pauses it is held, and which of them is a quarantine"
   expect(slot).toMatch(/quarantined now by syncline: .*the disk is full/);
 });
 
-it("a policy's only good run is compared with none, the next one with it", async () => {
-  const end = async (minutes: number) => {
+it("the only good run is compared with none, the next with it, an unknown never", async () => {
+  const end = async (minutes: number, more: Partial<Outcome> = {}) => {
     const atMs = nowMs - minutes * minuteMs;
     const [slot, finishedAt] = [new Date(atMs).toISOString(), new Date(atMs + minuteMs).toISOString()];
     const taskId = `lonely__run__42__m${atMs}`;
-    const times = { slot, startedAt: slot, finishedAt, durationMs: minuteMs };
+    const times = { slot, startedAt: slot, finishedAt, durationMs: minuteMs, ...more };
     await new History(web.store).record(testOutcome({ taskId, policy: "lonely", origin: "manual", ...times }));
     return (await web.ask(`/tasks/${taskId}`)).text();
   };
   expect(await end(9)).toContain("It took 1m. It is the only good run so far");
   expect(await end(5)).toContain("It took 1m: as usual");
+  expect(await end(3, { status: "unknown", evidence: "none" })).not.toContain("It took");
 });
 
 it("a policy in trouble says first what to do, and whom to ask", async () => {
