@@ -247,7 +247,8 @@ async function acceptedEnding(
 /** Nothing says any more how to follow a run that was or may have been started. */
 function endForgotten(entry: StartEntry, what: "policy" | "service"): StepResult {
   const { state, sentAtMs: startedAtMs, sends } = entry;
-  const detail = `the run went on, and its ${what} is not in the policies of the worker that had its turn`;
+  const known = state === "confirmed" ? "the run went on" : "whether the run had started was not known";
+  const detail = `${known}, and its ${what} is not in the policies of the worker that had its turn`;
   return complete({
     ...{ status: "unknown", evidence: "none", reason: "policy-removed", detail },
     ...{ startedAtMs, sends, answerLost: hasLostAnswer(entry) },

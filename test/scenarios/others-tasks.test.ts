@@ -53,7 +53,9 @@ it("a run that was sent is left to a worker with newer policies, also as it rest
   await until(notifier, (owner) => owner === null);
   await store.redis.del(store.key("replicas"));
   await world.log.until(({ event, policy }) => event === "task.finished" && policy === "theirs");
-  expect(world.log.outcomesOf("theirs")).toMatchObject([{ status: "unknown", reason: "policy-removed" }]);
+  const detail = "the policy was removed before it was known whether it had started";
+  const ended = { status: "unknown", reason: "policy-removed", detail };
+  expect(world.log.outcomesOf("theirs")).toMatchObject([ended]);
   await producer.close();
   await store.close();
 });
