@@ -30,6 +30,8 @@ const renewal =
   (metrics, field, number) =>
     metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: how }, 1 + number("leftOut"));
 
+const startKinds: ReadonlySet<string> = new Set(["run", "activate", "delete"]);
+
 /** What each event counts as. A test compares the names with docs/log-events.md. */
 export const countedEvents: Readonly<Record<string, Count>> = {
   "slot.queued": (metrics, field, number) => {
@@ -44,7 +46,7 @@ export const countedEvents: Readonly<Record<string, Count>> = {
   "task.finished": (metrics, field, number) => {
     const policy = field("policy");
     metrics.add("syncline_tasks_total", { policy, status: field("status") });
-    if (field("status") === "unknown" && field("kind") !== "poll")
+    if (field("status") === "unknown" && startKinds.has(field("kind")) && field("reason") !== "no-evidence")
       metrics.add("syncline_unknown_starts_total", { policy });
     // One that was told while it went on is counted already.
     if (field("unusual") !== "" && field("toldLong") === "") metrics.add("syncline_unusual_runs_total", { policy });
@@ -110,10 +112,10 @@ export function createMeteredLog(log: EventLog, metrics: Metrics): EventLog {
 
 type StartOutcome = "accepted" | "refused" | "failed" | "unknown" | "not-sent";
 
-/** What a failed start means, by its kind. */
+/** What a failed start means as a rule, by its kind. */
 const startOutcomes: Readonly<Record<ErrorKind, StartOutcome>> = {
   "bad-request": "refused",
-  // service-interface §7 lists it for no start.
+  // service-interface §7 lists it for deletions alone.
   "not-found": "unknown",
   unauthorized: "refused",
   forbidden: "refused",
@@ -127,19 +129,34 @@ const startOutcomes: Readonly<Record<ErrorKind, StartOutcome>> = {
   paging: "unknown",
 };
 
+const startOperations: ReadonlySet<string> = new Set(["RunSyncJob", "EnableSyncJobById", "DeleteSyncJobById"]);
+
+function startOutcomeOf({ operation, kind, sent, status, tries }: RequestEvent): StartOutcome {
+  // Without a try the request never left: the limiter denied it, or it was stopped before.
+  if (tries === 0) return "not-sent";
+  if (kind === undefined) return "accepted";
+  if (kind === "cancelled" && sent === "maybe") return "unknown";
+  if (operation === "DeleteSyncJobById") {
+    if (kind === "not-found") return "refused";
+    // A gateway may say so of a deletion that happened.
+    if (kind === "throttled" && status === 503) return "failed";
+  }
+  return startOutcomes[kind];
+}
+
 /** Makes the counter of one service's calls; undefined where nothing is counted. */
 export function createRequestCounter(
   metrics: Metrics | undefined,
   service: string,
 ): ((event: RequestEvent) => void) | undefined {
   if (metrics === undefined) return undefined;
-  return ({ operation, kind, durationMs, tries }) => {
+  return (event) => {
+    const { operation, kind, durationMs, tries } = event;
     metrics.add("syncline_http_requests_total", { service, operation, requestOutcome: kind ?? "ok" });
     metrics.add("syncline_http_tries_total", { service }, tries);
     if (tries > 0) metrics.observe("syncline_http_request_duration_seconds", { service }, durationMs / 1_000);
-    if (operation !== "RunSyncJob" && operation !== "EnableSyncJobById") return;
-    // Without a try the request never left: the limiter denied it, or it was stopped before.
-    const startOutcome = tries === 0 ? "not-sent" : kind === undefined ? "accepted" : startOutcomes[kind];
+    if (!startOperations.has(operation)) return;
+    const startOutcome = startOutcomeOf(event);
     metrics.add("syncline_starts_total", { service, startOutcome });
     if (startOutcome !== "not-sent")
       metrics.observe("syncline_start_duration_seconds", { service }, durationMs / 1_000);

@@ -60,7 +60,7 @@ export const metricTable = {
     "When a scheduler last ended a tick, a worker or web server ran with Redis answering.",
   ),
   syncline_tasks_total: counter(["policy", "status"], "Ended tasks by their outcome."),
-  syncline_unknown_starts_total: counter(["policy"], "Ended tasks, except polls, whose effect is not known."),
+  syncline_unknown_starts_total: counter(["policy"], "Starts that may or may not have had an effect."),
   syncline_settle_duration_seconds: histogram(["kind"], "Time from the permission to send to the outcome.", runBuckets),
   syncline_new_conflicts_total: counter(["policy"], "New conflicts of followed runs."),
   syncline_unusual_runs_total: counter(
@@ -73,7 +73,7 @@ export const metricTable = {
   syncline_bugs_total: counter([], "Bugs of Syncline; the log has the stack."),
   syncline_starts_total: counter(
     ["service", "startOutcome"],
-    "Requests that start or activate a sync job, by answer; unknown and failed (5xx) are verified.",
+    "Runs, activations and deletions requested, by answer; unknown and failed (5xx) are verified.",
   ),
   syncline_start_duration_seconds: histogram(["service"], "Time from sending a start to its answer.", requestBuckets),
   syncline_starts_repeated_total: counter([], "Starts sent again, by onUnknown: retry or follow.appearsWithin."),

@@ -116,17 +116,20 @@ export class CallExecutor {
     const isRead = method === "GET";
     const progress: Progress = { call, isRead, signal, tries: 0, status: undefined, permit: call.permit };
     const startedAtMs = clock.monotonicMs();
-    let kind: RequestEvent["kind"];
-    try {
-      return await this.#retried(progress, read);
-    } catch (error) {
-      kind = error instanceof ServiceError ? error.kind : undefined;
-      throw error;
-    } finally {
+    const tell = (error?: ServiceError) => {
       const durationMs = clock.monotonicMs() - startedAtMs;
       const { tries, status } = progress;
-      onRequest?.({ operation, method, status, kind, durationMs, tries });
+      onRequest?.({ operation, method, status, kind: error?.kind, sent: error?.sent, durationMs, tries });
+    };
+    let value: T;
+    try {
+      value = await this.#retried(progress, read);
+    } catch (error) {
+      if (error instanceof ServiceError) tell(error);
+      throw error;
     }
+    tell();
+    return value;
   }
 
   async #retried<T>(progress: Progress, read: (answer: Answer) => T): Promise<T> {

@@ -67,6 +67,8 @@ export interface RequestEvent {
   readonly status: number | undefined;
   /** Undefined after a success. */
   readonly kind: ErrorKind | undefined;
+  /** As of the error: whether the request may have been carried out; undefined after a success. */
+  readonly sent: "no" | "maybe" | undefined;
   readonly durationMs: number;
   /** HTTP exchanges made; 0 when the call failed before the first. */
   readonly tries: number;
@@ -101,7 +103,7 @@ export interface ServiceOptions {
    * do not wait. A denied one is a ServiceError of kind `throttled` with `deniedBy`.
    */
   readonly limiter?: Limiter | undefined;
-  /** Called once at the end of every call; must not throw. */
+  /** Called once at the end of every call but one that a bug ends; must not throw. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined;
 }
 

@@ -221,6 +221,17 @@ describe("the metered log", () => {
     expect(sumOf(samples, "syncline_slots_total")).toBe(1);
   });
 
+  it.each([
+    ["run", "answer-lost", 1],
+    ["run", "no-evidence", 0],
+    ["delete", "server-error", 1],
+    ["apply", "answer-lost", 0],
+    ["poll", "expectation-unreadable", 0],
+  ])("counts as unknown starts those whose effect is not known: %s, %s", async (kind, reason, count) => {
+    const samples = await counted("task.finished", { policy: "nightly", kind, status: "unknown", reason });
+    expect(sumOf(samples, "syncline_unknown_starts_total", { policy: "nightly" })).toBe(count);
+  });
+
   it("counts only events that there are", () => {
     const known = [...read("docs/log-events.md").matchAll(/`([a-z]+\.[a-z-]+)`/g)].map(([, event]) => event);
     expect(Object.keys(countedEvents).filter((event) => !known.includes(event))).toEqual([]);
@@ -229,15 +240,20 @@ describe("the metered log", () => {
 
 describe("the counter of calls", () => {
   it.each([
-    [{ kind: undefined, status: 200, tries: 1 }, "accepted"],
-    [{ kind: "unauthorized", status: 401, tries: 2 }, "refused"],
-    [{ kind: "server", status: 500, tries: 1 }, "failed"],
-    [{ kind: "answer-lost", status: undefined, tries: 1 }, "unknown"],
-    [{ kind: "throttled", status: undefined, tries: 0 }, "not-sent"],
-  ] as const)("calls a start with %j %s", async (event, outcome) => {
+    ["RunSyncJob", { kind: undefined, sent: undefined, status: 200, tries: 1 }, "accepted"],
+    ["RunSyncJob", { kind: "unauthorized", sent: "maybe", status: 401, tries: 2 }, "refused"],
+    ["EnableSyncJobById", { kind: "server", sent: "maybe", status: 500, tries: 1 }, "failed"],
+    ["RunSyncJob", { kind: "answer-lost", sent: "maybe", status: undefined, tries: 1 }, "unknown"],
+    ["RunSyncJob", { kind: "throttled", sent: "no", status: undefined, tries: 0 }, "not-sent"],
+    ["RunSyncJob", { kind: "cancelled", sent: "no", status: undefined, tries: 1 }, "not-sent"],
+    ["RunSyncJob", { kind: "cancelled", sent: "maybe", status: undefined, tries: 1 }, "unknown"],
+    ["DeleteSyncJobById", { kind: undefined, sent: undefined, status: 200, tries: 1 }, "accepted"],
+    ["DeleteSyncJobById", { kind: "not-found", sent: "maybe", status: 404, tries: 1 }, "refused"],
+    ["DeleteSyncJobById", { kind: "throttled", sent: "maybe", status: 503, tries: 1 }, "failed"],
+  ] as const)("calls a start, %s with %j, %s", async (operation, event, outcome) => {
     const metrics = new Metrics();
     metrics.takeIn("service", ["main"]);
-    createRequestCounter(metrics, "main")?.({ operation: "RunSyncJob", method: "POST", durationMs: 120, ...event });
+    createRequestCounter(metrics, "main")?.({ operation, method: "POST", durationMs: 120, ...event });
     const samples = await scrape(metrics);
     expect(sumOf(samples, "syncline_starts_total", { service: "main", outcome })).toBe(1);
     expect(sumOf(samples, "syncline_starts_total")).toBe(1);

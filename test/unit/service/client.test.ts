@@ -332,10 +332,16 @@ describe("SyncService", () => {
     const server = await startServer((_, response) => json(response, {}, 404));
     const service = connect(server.url, { onRequest: (event) => events.push(event) });
     await errorOf(service.getSyncJobById(1));
-    const durationMs = expect.any(Number);
-    expect(events).toEqual([
-      { operation: "GetSyncJobById", method: "GET", status: 404, kind: "not-found", durationMs, tries: 1 },
-    ]);
+    const told = { sent: "maybe", durationMs: expect.any(Number), tries: 1 };
+    expect(events).toEqual([{ operation: "GetSyncJobById", method: "GET", status: 404, kind: "not-found", ...told }]);
+  });
+
+  it("tells no end of a call that a bug ends: it was neither answered nor refused", async () => {
+    const events: unknown[] = [];
+    const limiter = { acquire: () => Promise.reject(new TypeError("a bug")) };
+    const service = connect("http://127.0.0.1:1", { limiter, onRequest: (event) => events.push(event) });
+    expect(await errorOf(service.runSyncJob(1))).toBeInstanceOf(TypeError);
+    expect(events).toEqual([]);
   });
 
   it("shows neither its token nor its options when it is printed", async () => {
