@@ -15,7 +15,8 @@
 import { randomUUID } from "node:crypto";
 import { Batcher, shared } from "../core/batcher.ts";
 import type { Clock } from "../core/clock.ts";
-import type { EventLog } from "../core/event-log.ts";
+import { stackOf } from "../core/errors.ts";
+import { bugEveryMs, type EventLog } from "../core/event-log.ts";
 import {
   type Denial,
   type ExchangeEnding,
@@ -26,6 +27,7 @@ import {
   type LimiterRequest,
   type Permit,
 } from "../core/limiter.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
 import { asList, asNumber, asWord, createScript, type ScriptArgument } from "./script.ts";
 
@@ -116,6 +118,7 @@ export class ServiceLimiter implements Limiter {
   readonly #keys: readonly string[];
   readonly #rate: { count: number; windowUs: number };
   readonly #quietly: Batcher<string>;
+  #bugAtMs = Number.NEGATIVE_INFINITY;
   #view: SeenView | undefined;
   readonly #readViewOnce = shared(() => this.#readView());
 
@@ -139,8 +142,9 @@ export class ServiceLimiter implements Limiter {
     const { keys, request, read } = this.#scriptAcquire({ isRead, resource });
     try {
       return read(await acquireScript(this.#parts.store, keys, request));
-    } catch {
-      // Redis did not answer. Nothing has been sent, and that must stay certain.
+    } catch (error) {
+      this.#noteBug(error);
+      // Redis did not answer, or not as it should. Nothing has been sent: that must stay certain.
       return this.#jittered({ deniedBy: "redis", waitMs: blindWaitMs });
     }
   }
@@ -210,10 +214,20 @@ export class ServiceLimiter implements Limiter {
       if (word === "throttled") log.warn("service.throttled", { service, forMs: Number(throttleMs) });
       if (word === "opened") log.error("breaker.opened", { service, kind, failures: failuresMax, probeEveryMs });
       if (word === "closed") log.info("breaker.closed", { service });
-    } catch {
+    } catch (error) {
+      this.#noteBug(error);
       // The exchange's answer matters more than this note. The lease expires by itself.
       this.#view = undefined;
     }
+  }
+
+  /** Where Redis is not out, it is a mistake of Syncline, which may deny every request. */
+  #noteBug(error: unknown): void {
+    const { clock, log } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    if (isRedisOutage(error) || nowMs - this.#bugAtMs < bugEveryMs) return;
+    this.#bugAtMs = nowMs;
+    log.error("bug.caught", { service: this.#limits.service, stack: stackOf(error) });
   }
 
   /** The view, and what denies every request by it. Without Redis the limits alone decide. */

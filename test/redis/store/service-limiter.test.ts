@@ -245,4 +245,14 @@ describe("the limits of a service", () => {
     expect(await denialOf(tight.one)).toEqual({ deniedBy: "redis", waitMs: 1_000 });
     await (await enter(free.one)).release(failed);
   });
+
+  it("deny for a moment when a key is of a wrong type, which is told once as a bug", async () => {
+    const { one, events, store, close } = await twoLimiters("spoilt", { concurrencyMax: 1 });
+    await store.redis.set(store.key("limiter-exchanges", "spoilt"), "no set");
+    for (const isRead of [true, false])
+      expect(await denialOf(one, isRead)).toEqual({ deniedBy: "redis", waitMs: 1_000 });
+    const stack = expect.stringContaining("WRONGTYPE");
+    expect(events).toEqual([{ event: "bug.caught", service: "spoilt", stack }]);
+    await close();
+  });
 });
