@@ -12,7 +12,7 @@ import { deferIfDenied } from "./defer.ts";
 import { endsByAnswer, sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, endRemoved, endUnsent, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
-import { endingOf, isAnswerLost, noteCrash, snoozeUntilTimedOut } from "./verify.ts";
+import { endingOf, isAnswerLost, snoozeUntilTimedOut, standingDoubt } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
 
@@ -52,7 +52,7 @@ async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<Ste
   const { sentAtMs: startedAtMs, sends, claimant } = claim.entry;
   const awaited = await snoozeUntilTimedOut(task, claim.entry, deps);
   if (awaited !== undefined) return awaited;
-  const doubt = await noteCrash(task, deps);
+  const doubt = await standingDoubt(task, deps);
   const mayRepeat = deps.policy(task.policy)?.onUnknown === "retry";
   const again = mayRepeat ? await sendAgain(task, { deps, claim, endsByAnswer: true }) : undefined;
   const from = { state: "sending", claimant } as const;
@@ -67,7 +67,7 @@ async function verifyActivation(
 ): Promise<StepResult> {
   const { entry } = claim;
   const { state, claimant } = entry;
-  const open = state === "sending" ? await noteCrash(task, deps) : undefined;
+  const open = state === "sending" ? await standingDoubt(task, deps) : undefined;
   const doubt = open ?? entry.doubt;
   const sent = {
     startedAtMs: sentAtMsOf(entry),
@@ -174,7 +174,7 @@ async function firstInDoubt(first: Task, run: Run, claim: Claim): Promise<StepRe
   const { deps, policy } = run;
   const awaited = await snoozeUntilTimedOut(first, claim.entry, deps);
   if (awaited !== undefined) return awaited;
-  const doubt = await noteCrash(first, deps);
+  const doubt = await standingDoubt(first, deps);
   const { reason } = endingOf(doubt);
   if (!isAnswerLost(doubt)) return endRun(first, run, { reason, detail: doubt.detail });
   if (policy.onUnknown === "give-up")

@@ -30,7 +30,7 @@ import {
   withoutOutcome,
 } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
-import { endingOf, isAnswerLost, noteCrash, snoozeUntilTimedOut } from "./verify.ts";
+import { endingOf, isAnswerLost, snoozeUntilTimedOut, standingDoubt } from "./verify.ts";
 
 /**
  * A missing sync job has no documented status (§7). The same read found it before, so 400 counts.
@@ -144,7 +144,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
   const isRemoved = deps.service(task.service) === undefined;
   const awaited = isRemoved || onUnknown === "give-up" ? await snoozeUntilTimedOut(task, entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
-  const doubt = await noteCrash(task, deps);
+  const doubt = await standingDoubt(task, deps);
   const sent = {
     startedAtMs: sentAtMsOf(entry),
     sends: entry.sends,

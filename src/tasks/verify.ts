@@ -47,12 +47,20 @@ export function hasLostAnswer({ state, doubt }: Pick<StartEntry, "state" | "doub
 }
 
 /**
- * Notes a silent sender (`crash`) as the doubt, unless another one is noted; answers the one that
- * stands.
+ * The doubt of a start without a good answer: the noted one, else that its sender is silent
+ * (`crash`), which is noted and logged now.
  */
-export async function noteCrash(task: Task, deps: Pick<StartDependencies, "journal" | "nowMs">): Promise<StartDoubt> {
-  const detail = "no worker noted an answer, or whether the request went out: its worker died, or Redis was out";
-  return deps.journal.noteDoubt(task.id, { kind: "crash", detail, atMs: await deps.nowMs() });
+export async function standingDoubt(
+  { id: taskId, policy, target }: Task,
+  { journal, log, nowMs }: Pick<StartDependencies, "journal" | "log" | "nowMs">,
+): Promise<StartDoubt> {
+  const detail =
+    "no worker noted an answer, or whether the request went out: its worker died or hung, or Redis was out";
+  const atMs = await nowMs();
+  const doubt = await journal.noteDoubt(taskId, { kind: "crash", detail, atMs });
+  const isNew = doubt.kind === "crash" && doubt.atMs === atMs;
+  if (isNew) log.warn("task.in-doubt", { policy, taskId, target, kind: doubt.kind });
+  return doubt;
 }
 
 /**
@@ -78,7 +86,7 @@ export async function verifyStart(
   // Any other policy waits at least as long for the end of the window.
   const awaited = policy.onUnknown === "give-up" ? await snoozeUntilTimedOut(task, claim.entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
-  const doubt = claim.entry.doubt ?? (await noteCrash(task, deps));
+  const doubt = claim.entry.doubt ?? (await standingDoubt(task, deps));
   const entry = { ...claim.entry, doubt };
   const sentAtMs = sentAtMsOf(entry);
   // Ends this request only while the journal still shows it: a slow sender may take its permission

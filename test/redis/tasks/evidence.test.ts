@@ -23,6 +23,7 @@ import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
+import { TestLog } from "../../support/test-log.ts";
 
 const target = redisForTest();
 
@@ -129,11 +130,22 @@ describe("a start that another worker has sent and says nothing of", () => {
     const unknown = { verdict: "complete", ending: { status: "unknown", reason: "answer-lost" } };
     expect(await stepActivate(task, deps, { claimant: "another", entry })).toMatchObject(unknown);
     const noted = { claimant: "another", entry: await journal.claim(task.id, "another") };
-    const detail = "no worker noted an answer, or whether the request went out: its worker died, or Redis was out";
+    const detail =
+      "no worker noted an answer, or whether the request went out: its worker died or hung, or Redis was out";
     expect(noted.entry.doubt).toMatchObject({ kind: "crash", detail });
     expect(await stepActivate(task, patient, noted)).toMatchObject(unknown);
     expect(await verifyStart(task, giveUp, { deps: patient, claim: noted })).toMatchObject(unknown);
   });
+});
+
+it("a start of which no worker noted an answer is logged to be in doubt, once", async () => {
+  const [task, log] = [taskOf("logged"), new TestLog()];
+  const { entry } = await startSilently(task);
+  for (const afterMs of [0, 1_000]) {
+    const deps = { ...partsFor(), log, nowMs: async () => (await nowMs()) + afterMs };
+    await verifyStart(task, testPolicy({ onUnknown: "give-up" }), { deps, claim: { claimant: "another", entry } });
+  }
+  expect(log.named("task.in-doubt")).toMatchObject([{ level: "warn", taskId: task.id, kind: "crash" }]);
 });
 
 describe("a lost answer of a start for which nothing was read before", () => {
