@@ -32,11 +32,14 @@ export class PooledHttpsAgent extends HttpsAgent {
   }
 }
 
-/** How got gets its connection. `isOpen`: it may be. `socket`: its owner destroys it. */
+/**
+ * How got gets its connection. `isTaken`: got has it, so bytes may leave; a pooled one counts as
+ * taken from the first. `socket`: its owner destroys it.
+ */
 export interface Connection {
   readonly options: { readonly agent: PooledAgents } | { readonly createConnection: () => Socket };
   readonly socket?: Socket;
-  readonly isOpen: boolean;
+  readonly isTaken: boolean;
 }
 
 /** No connection. `code`: of Node or OpenSSL, or the step that took too long. */
@@ -80,13 +83,13 @@ export async function dedicatedConnection(
     socket.destroy();
     throw error instanceof NoConnection ? error : new NoConnection(errorCode(error, "ECONNRESET"));
   }
-  const connection = { options: { createConnection: take }, socket, isOpen: false };
+  const connection = { options: { createConnection: take }, socket, isTaken: false };
   // Checks the clock last, after everything that may take long.
   function take(): Socket {
     if (broken !== undefined || socket.destroyed) throw new NoConnection(errorCode(broken, "ECONNRESET"));
     if (wanted.beforeSend?.() === false) stop.abort();
     if (stop.signal.aborted) throw new NoConnection("ABORTED");
-    connection.isOpen = true;
+    connection.isTaken = true;
     return socket;
   }
   return connection;

@@ -127,11 +127,11 @@ export class Transport {
       return await withDeadline(this.#make(exchange, held), exchange.timeouts.requestMs + stuckAfterMs, () => stuck);
     } catch (error) {
       if (error !== stuck) throw error;
-      const { isOpen = false } = held.connection ?? {};
+      const { isTaken = false } = held.connection ?? {};
       // Destroys the request, so that it cannot be sent any more.
       cut(held);
       const failure = { type: "failure", code: stuckCode, status: undefined, headers: noHeaders } as const;
-      return isOpen
+      return isTaken
         ? { ...failure, failure: "lost", sent: "maybe" }
         : { ...failure, failure: "unreachable", sent: "no" };
     }
@@ -149,14 +149,14 @@ export class Transport {
     let isWhole = false;
     const onAbort = () => stop.abort();
     const onTooLate = () => {
-      if (connection?.isOpen !== true) stop.abort();
+      if (connection?.isTaken !== true) stop.abort();
     };
     signal.addEventListener("abort", onAbort);
     abortBeforeSend?.addEventListener("abort", onTooLate);
     try {
       connection = exchange.isDedicated
         ? await dedicatedConnection(agents.dedicated, { ...exchange, leftMs }, stop)
-        : { options: { agent: agents.pooled }, isOpen: true };
+        : { options: { agent: agents.pooled }, isTaken: true };
       held.connection = connection;
       const options = toGotOptions(exchange, { requestMs: leftMs(), signal: stop.signal });
       const stream = client.stream(exchange.url, { ...options, ...connection.options });
@@ -171,7 +171,7 @@ export class Transport {
       if (held.refused !== undefined) return held.refused;
       // Some servers only reset the connection when they refuse a certificate.
       this.#tls?.expire();
-      return toFailure(error, { exchange, signal: stop.signal, isUnsent: connection?.isOpen !== true });
+      return toFailure(error, { exchange, signal: stop.signal, isUnsent: connection?.isTaken !== true });
     } finally {
       connection?.socket?.destroy();
       // Reuse a pooled connection only after a whole answer.

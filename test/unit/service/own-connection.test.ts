@@ -116,6 +116,6 @@ describe("a connection that a request waits for", () => {
     await new Promise((resolve) => connection.socket?.once("close", resolve));
     const take = () => "createConnection" in connection.options && connection.options.createConnection();
     expect(take).toThrow(expect.objectContaining({ code: "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED" }));
-    expect(connection.isOpen).toBe(false);
+    expect(connection.isTaken).toBe(false);
   });
 });
