@@ -6,7 +6,8 @@
 //          ├─ a good answer ─▶ follow ─▶ outcome
 //          └─ in doubt ─▶ verify in the feeds
 //               ├─ confirmed ─▶ follow
-//               ├─ none that is surely its own, in time ─▶ unknown; where none was seen at all,
+//               ├─ none that is surely its own, in time ─▶ unknown; where no activity counts as
+//               │  its own (also where the lists could not be read, or do not say whose it is),
 //               │  onUnknown: retry sends again first
 //               ├─ shown absent by follow.appearsWithin ─▶ sent once more, then not-started
 //               └─ onUnknown: give-up ─▶ unknown at once; if the sender reported nothing, when
@@ -155,7 +156,7 @@ async function followRun(
   const nowMs = await deps.nowMs();
   const sentAtMs = sentAtMsOf(entry);
   const sent = {
-    ...{ startedAtMs: sentAtMs, answerLost: hasLostAnswer(entry), sends: entry.sends },
+    ...{ startedAtMs: sentAtMs, answerLost: entry.sends > 1 || hasLostAnswer(entry), sends: entry.sends },
     toldLong: entry.longNotedAtMs === undefined ? undefined : true,
     // A slow sender may take its permission back, and the task may start anew.
     from: { state: "confirmed", claimant: entry.claimant },

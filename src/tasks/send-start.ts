@@ -1,8 +1,9 @@
 // The one request of a run, activate or delete task: permission, request, answer, in single steps
-// or on the fast path. Called by the steps of these kinds. Sent once a task. Again only when the
-// request surely started nothing (it stayed on this machine, or was answered 429, or 503 with
-// Retry-After unless it was a DELETE), the policy says `onUnknown: retry`, or
-// `follow.appearsWithin` shows that the start did not happen (verify.ts).
+// or on the fast path. Called by the steps of these kinds. Sent once a task; a 401 is repeated with
+// a new token (service/call.ts). Again only when the request surely started nothing (it stayed on
+// this machine, or was answered 429, or 503 with Retry-After unless it was a DELETE), the policy
+// says `onUnknown: retry`, or `follow.appearsWithin` shows that the start did not happen
+// (verify.ts).
 
 import { needsBaseline, type Policy } from "../config/policy-set.ts";
 import { createDeadline, systemClock } from "../core/clock.ts";

@@ -3,7 +3,8 @@
 //   an activity of it ─▶ confirmed, followed on
 //   none that is surely its own, in time ─▶ unknown, with what was seen (onUnknown: give-up: not
 //     │                                     looked for)
-//     ├─ none at all, onUnknown: retry ─▶ sent again first
+//     ├─ no activity counts as its own (also where the lists could not be read, or do not say
+//     │  whose it is), onUnknown: retry ─▶ sent again first
 //     └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
 //
 // Absence proves `not-started` only where the operator states how late an activity can be
@@ -36,7 +37,9 @@ export function endingOf(doubt: StartDoubt): Pick<TaskEnding, "status" | "eviden
   return { status: "unknown", evidence: "none", reason: reasons[doubt.kind], answerLost: isAnswerLost(doubt) };
 }
 
-/** Whether no answer came at all. */
+/**
+ * Whether no answer of the service is known: lost on its way (also 408, 502, 504), or not noted.
+ */
 export function isAnswerLost({ kind }: StartDoubt): boolean {
   return kind === "answer-lost" || kind === "crash";
 }

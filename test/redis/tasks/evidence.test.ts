@@ -380,6 +380,21 @@ describe("a start that was sent once more", () => {
     expect(confidences.filter((confidence) => confidence !== undefined)).toEqual(["ambiguous"]);
   });
 
+  it("has an answer that is not known, whatever became of the second", async () => {
+    const task = taskOf("second-answered");
+    const { sentAtMs } = await startSilently(task);
+    await journal.noteDoubt(task.id, { kind: "server", detail: "500", atMs: sentAtMs + 50 });
+    const again = { startByMs: task.startByMs, sends: 1, sender: "me" };
+    expect(await journal.beginSendingAgain(task, "heir", again)).toBe("permitted");
+    await journal.noteConfirmed(task, "answer");
+    const service = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("secret") });
+    const accepts = testPolicy({ follow: { ...testPolicy().follow, until: "accepted" } });
+    const deps = { ...partsFor(), policy: () => accepts, service: () => service };
+    const step = await stepRun(task, deps, { claimant: "heir", entry: await journal.claim(task.id, "heir") });
+    service.close();
+    expect(step).toMatchObject({ ending: { status: "accepted", sends: 2, answerLost: true } });
+  });
+
   it("is not surely shown by what began long after both, however late it is confirmed", async () => {
     const task = taskOf("after-second");
     const lastSentAtMs = await sendTwice(task);
