@@ -77,7 +77,7 @@ export const metricTable = {
   ),
   syncline_start_duration_seconds: histogram(["service"], "Time from sending a start to its answer.", requestBuckets),
   syncline_starts_repeated_total: counter([], "Starts sent again, by onUnknown: retry or follow.appearsWithin."),
-  syncline_starts_unwritten_total: counter([], "Answers to starts that Redis did not take in time."),
+  syncline_starts_unwritten_total: counter([], "Facts about starts that Redis did not take in time."),
   syncline_policy_last_success_timestamp_seconds: sharedGauge(
     ["policy"],
     "When a task of the policy last ended well, over all replicas and restarts.",
@@ -93,7 +93,7 @@ export const metricTable = {
   syncline_policy_paused: sharedGauge(["policy", "cause"], "1 while a pause or a quarantine skips the policy's slots."),
   syncline_policies_in_trouble: sharedGauge(
     ["service", "trouble"],
-    "Policies by what is wrong; failing: not stale yet; unknown (whether it started), missed: in the last hour. A paused one is neither stale nor failing, and shows no conflicts.",
+    "Policies by what is wrong; failing: not stale yet; unknown (its start or its end), missed: in the last hour. A paused one is neither stale nor failing, and shows no conflicts.",
   ),
   syncline_policy_trouble_timestamp_seconds: sharedGauge(
     ["worstPolicy", "service", "trouble"],

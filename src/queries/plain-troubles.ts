@@ -37,7 +37,7 @@ const plainReasons: Readonly<Partial<Record<OutcomeReason, string>>> = {
   "server-error": "the service had an error",
   throttled: "the service asked to wait for too long",
   "bad-answer": "the service's answer made no sense",
-  "answer-lost": "the service's answer was lost",
+  "answer-lost": "no answer of the service is known",
   "run-failed": "it ran, and failed at the service",
   deadline: "it did not end in its time",
   "no-evidence": "nothing at the service shows how it ended",

@@ -28,7 +28,7 @@ export interface TaskStory {
   /** What it does, as people say it: `sync job 4`. */
   readonly name: string;
   readonly target: string;
-  /** The start journal's state; `none` before a worker claimed it. */
+  /** The journal's state; `none`: not claimed; `answered`: confirmed, and not by an activity. */
   readonly journal: string;
   /** The job's state in the queue; null when the queue does not have it. */
   readonly queue: string | null;

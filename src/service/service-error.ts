@@ -36,8 +36,8 @@ export class ServiceError extends Error {
   /** Path of the request, without the query. */
   declare readonly path: string;
   /**
-   * `no`: surely nothing was carried out, since it did not leave, or a 401 refused it; `maybe`: it
-   * may have been.
+   * `no`: it did not leave, or after a 401 there was no token; `maybe`: all else, also where `kind`
+   * says that it was refused.
    */
   declare readonly sent: "no" | "maybe";
   declare readonly status: number | undefined;

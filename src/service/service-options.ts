@@ -95,12 +95,16 @@ export interface ServiceOptions {
   readonly retries?: number | undefined;
   /** Connections kept for reads; default {@link defaultMaxSockets}. */
   readonly maxSockets?: number | undefined;
-  /** Logs `request.retried`, `token.renewed` and `link.rebased`; default: no log. */
+  /**
+   * Logs `request.retried`, `request.stuck`, `token.renewed`, `token.too-short`, `token.unusable`,
+   * `link.rebased` and `link.refused`; default: no log.
+   */
   readonly log?: EventLog | undefined;
   readonly clock?: Clock | undefined;
   /**
-   * Asked before every exchange; default: no limits. A read waits up to 2 s for it, other requests
-   * do not wait. A denied one is a ServiceError of kind `throttled` with `deniedBy`.
+   * Asked before every exchange; default: no limits. A read waits up to 2 s for it, a follow-up or
+   * an update 15 s for our own limits, a start not at all. A denied one is a ServiceError of kind
+   * `throttled` with `deniedBy`.
    */
   readonly limiter?: Limiter | undefined;
   /** Called once at the end of every call but one that a bug ends; must not throw. */

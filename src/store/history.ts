@@ -76,7 +76,7 @@ export interface SettleFrom {
 /**
  * What became of an outcome. `recorded-awaited`: a chain waits. `already-recorded`: the task has an
  * outcome, or was settled without one. `superseded`: its start, or another poll, went further than
- * this outcome knows.
+ * this outcome knows, or whether Redis lost a start is not known yet (tasks/finish.ts).
  */
 export type RecordResult = "recorded" | "recorded-awaited" | "already-recorded" | "superseded";
 

@@ -11,8 +11,8 @@
 //   an activity          only request never left
 //   sending              noteConfirmed: by answer or evidence      confirmed
 //   claimed, over masks  planFanOut by claimant; noteFannedOut     claimed; then settled
-//   any but settled      cancel, by a person                       the same; nothing may be sent
-//   any                  History.record: the outcome               settled
+//   any but settled      cancel, by a person: nothing may be sent  claimed, if none; else the same
+//   as `from` says       History.record: the outcome               settled
 //   any                  close: without an outcome of its own      settled, or the same
 //
 // Only the step to `sending` permits the request: for the newest claimant, and not after the
@@ -143,8 +143,8 @@ export class StartJournal {
   }
 
   /**
-   * Claims a start, unless it is beyond `claimed`, and answers its entry; prolongs the `lease` of
-   * one under way. Throws NewerVersionError.
+   * Claims a start, unless it is beyond `claimed`, and answers its entry; takes or prolongs the
+   * `lease` of one under way, whatever its `overlap`. Throws NewerVersionError.
    */
   async claim(taskId: string, claimant: string, lease?: LeaseSubject): Promise<StartEntry> {
     const keys = lease === undefined ? [] : [leaseKey(this.#store, lease)];

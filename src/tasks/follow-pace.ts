@@ -8,8 +8,8 @@ export interface TaskTiming {
   /** How long after a lost answer an activity, or the effect, may take to appear. */
   readonly verifyForMs: number;
   /**
-   * How long after its request a sender that fell silent may bring the answer: longer than one is
-   * kept (store/kept-writes.ts), with the last try to write it.
+   * How long after its request has timed out a silent sender may bring the answer: longer than one
+   * is kept (store/kept-writes.ts), with the last try to write it.
    */
   readonly answerKeptForMs: number;
   /** How long a sync job may be unreadable, without the time in which reads are denied. */

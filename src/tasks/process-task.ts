@@ -53,7 +53,7 @@ export interface ProcessDependencies
 const redisSnoozeMs = 2_000;
 /** The shortest and the longest snooze while this replica has not loaded the policy or service. */
 const notLoadedSnoozesMs = [2_000, 15_000] as const;
-/** The snooze after a superseded ending: another worker is or was at work on the task. */
+/** After a superseded ending: another worker is or was at work, or the fence is undecided. */
 const supersededSnoozeMs = 1_000;
 /** Between the attempts of a task. Full jitter spreads tasks that failed together. */
 const attemptBackoff = { baseMs: 2_000, capMs: 60_000 };
@@ -113,7 +113,10 @@ async function takeStep(task: Task, { deps, attempt, limitedLog }: Work): Promis
   }
 }
 
-/** One script claims and renews the lease: a run that ended meanwhile must not take it again. */
+/**
+ * One script claims, and takes or prolongs the lease of a start under way: a run that ended
+ * meanwhile must not take it again.
+ */
 async function claimStart(task: Task, deps: ProcessDependencies, claimant: string): Promise<Claim> {
   const hasLease = task.kind !== "activate" && !isFromMasks(task);
   return { claimant, entry: await deps.journal.claim(task.id, claimant, hasLease ? task : undefined) };
@@ -177,7 +180,7 @@ async function toVerdict(task: Task, result: StepResult, work: Work): Promise<Ve
       return result;
     case "retry":
       return retryOrFail(task, result, work);
-    // No step says `fail`: only the last attempt and a bug do.
+    // No step says `fail`: only the last attempt does, and endFaulty.
     default:
       return result.ending === undefined
         ? endWithoutOutcome(task, work)

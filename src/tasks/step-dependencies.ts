@@ -23,7 +23,7 @@ import type { TaskTiming } from "./follow-pace.ts";
 export interface Runtime {
   /** The shared clock: Redis's. */
   readonly nowMs: () => Promise<number>;
-  /** Aborts when the process stops: from then on no start is permitted. */
+  /** Aborts when the process stops: from then on no start is sent. */
   readonly stopping: AbortSignal;
   readonly timing: TaskTiming;
   readonly log: EventLog;

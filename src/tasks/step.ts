@@ -27,7 +27,7 @@ export interface TaskEnding {
   readonly detail: string;
   /**
    * What the journal must still show when this is recorded; else it is `superseded`. Undefined for
-   * polls and apply tasks.
+   * polls and apply tasks, and after a bug: any state.
    */
   readonly from?: SettleFrom | undefined;
   /** When the first request was permitted; of a poll or apply task, when its last step began. */

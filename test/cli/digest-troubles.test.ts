@@ -162,7 +162,7 @@ describe("syncline digest says in plain words", () => {
     ],
     [
       "lost",
-      `not known since AGO whether it ran well: .* answer was lost; its data may be old.*; late since .*\\. A person must look at main whether .*\\. ${again}\\. ${noOwner}`,
+      `not known since AGO whether it ran well: no answer of the service is known; its data may be old.*; late since .*\\. A person must look at main whether .*\\. ${again}\\. ${noOwner}`,
     ],
     [
       "waits",

@@ -1,4 +1,4 @@
--- Claims a start. One under way prolongs its lease; an ended one must not take it again.
+-- Claims a start. One under way takes or prolongs its lease; an ended one must not take it again.
 -- KEYS: entry, lease (if the task needs one)
 -- ARGV: claimant, retentionMs, task, leaseMs
 -- Answers the entry: fields and values in turn.

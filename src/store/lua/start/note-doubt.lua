@@ -1,7 +1,7 @@
 -- Notes why a start is in doubt. What its sender says replaces a guess that it died.
 -- KEYS: entry
 -- ARGV: doubt (JSON), its kind
--- Answers the doubt that stands.
+-- Answers the doubt that stands; the given one where none is noted any more.
 local entryKey = KEYS[1]
 local doubt, kind = unpack(ARGV)
 local state, known = unpack(redis.call('HMGET', entryKey, 'state', 'doubt'))
