@@ -59,7 +59,7 @@ export interface RunningTask
   /** Since when it is in this step; before its request: in the queue. */
   readonly since: string | null;
   /** What showed that the service took the start: its answer, or an activity; null until then. */
-  readonly shownBy: StartEntry["confirmedBy"] | null;
+  readonly shownBy: "answer" | "evidence" | null;
   /** What it waits for, in words; null when it waits for its turn alone. */
   readonly waitsFor: string | null;
   /** How long such runs usually take, and when this one would end then. */
@@ -247,7 +247,7 @@ function toRunning({ task, entry, policy, usualMs }: Where, step: Step, nowMs: n
   return {
     ...{ id, policy: task.policy, kind, target, service, repository, origin, slot: toIso(task.slotMs) },
     ...step,
-    shownBy: isShown && entry !== undefined ? entry.confirmedBy : null,
+    shownBy: (isShown ? entry?.confirmedBy : undefined) ?? null,
     name: taskWords(task, policy?.timezone, nowMs),
     sent: toIso(sentAtMs),
     usualMs: usualMs ?? null,

@@ -8,14 +8,17 @@ import { batchesOf, pairsOf, readFields, readHashes } from "./script.ts";
 
 const startStates = ["claimed", "sending", "confirmed", "settled"] as const;
 
+const confirmers = ["answer", "evidence"] as const;
+
 const doubtKinds = ["server", "throttled", "contract", "answer-lost", "crash"] as const;
 
 /** The states of a start, in order. */
 export type StartState = (typeof startStates)[number];
 
 /**
- * Whether the request may go out. `undecided`: not now, Redis is unsafe. `loss`: never, Redis lost
- * the time in which this task may have been started.
+ * Whether the request may go out. `lost-claim`: another step has the task, or a person cancelled
+ * it. `too-late`: after its start-by time. `undecided`: not now, Redis is unsafe. `loss`: never,
+ * Redis lost the time in which this task may have been started.
  */
 export type Permission = "permitted" | "lost-claim" | "too-late" | "undecided" | "loss";
 
@@ -37,8 +40,11 @@ export interface StartEntry {
   readonly sends: number;
   /** When the start was confirmed; undefined before. */
   readonly confirmedAtMs: number | undefined;
-  /** What confirmed it: the service's answer, or an activity; `answer` also while nothing has. */
-  readonly confirmedBy: "answer" | "evidence";
+  /**
+   * What confirmed it: the service's answer, or an activity. Undefined before, and where an outcome
+   * brought the answer.
+   */
+  readonly confirmedBy: (typeof confirmers)[number] | undefined;
   /** The baseline before the request, as JSON of tasks/; undefined without one. */
   readonly baseline: string | undefined;
   /** How far the feed had been read before a request that waited for no walk. */
@@ -106,7 +112,7 @@ export function toEntry(fields: readonly string[]): StartEntry {
     lastSentAtMs: instant("lastSentAtMs"),
     sends: instant("sends") ?? 0,
     confirmedAtMs: instant("confirmedAtMs"),
-    confirmedBy: entry.get("confirmedBy") === "evidence" ? "evidence" : "answer",
+    confirmedBy: confirmers.find((one) => one === entry.get("confirmedBy")),
     baseline: entry.get("baseline"),
     knownSeq: instant("knownSeq"),
     doubt: entry.has("doubt") ? toDoubt(entry.get("doubt")) : undefined,

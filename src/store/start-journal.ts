@@ -219,7 +219,7 @@ export class StartJournal {
   }
 
   /** Notes that the service accepted the start, or that an activity proves it. */
-  async noteConfirmed(task: JournalTask, by: StartEntry["confirmedBy"]): Promise<void> {
+  async noteConfirmed(task: JournalTask, by: "answer" | "evidence"): Promise<void> {
     const write = () => confirmedScript(this.#store, this.#keys(task), [task.id, by]);
     const untaken = (isTaken: boolean) =>
       isTaken ? undefined : "the service accepted it, and the start had ended without that";

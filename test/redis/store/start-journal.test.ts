@@ -156,7 +156,7 @@ describe("the start journal", () => {
       lastSentAtMs: 1_795_228_200_400,
       sends: 1,
       confirmedAtMs: undefined,
-      confirmedBy: "answer",
+      confirmedBy: undefined,
       baseline: '{"activities":120,"conflictDetails":0}',
       knownSeq: undefined,
       doubt: { kind: "answer-lost", detail: "reset", atMs: undefined },

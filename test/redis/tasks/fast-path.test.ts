@@ -41,7 +41,7 @@ describe("a start at once", () => {
       lastSentAtMs: sentAtMs,
       sends: 1,
       confirmedAtMs: undefined,
-      confirmedBy: "answer",
+      confirmedBy: undefined,
       baseline: "",
       knownSeq: 0,
       lost: undefined,
