@@ -318,7 +318,7 @@ async function readAndRelease<T>(
       await permit?.release(isPage(answer.headers.contentType, answer.text) ? failedEnding : answeredEnding);
       throw failure.contract(error.message, answer);
     }
-    await permit?.release(error instanceof ServiceError ? endingOf(error) : noEnding);
+    await permit?.release(error instanceof ServiceError ? exchangeEndingOf(error) : noEnding);
     throw error;
   }
 }
@@ -327,7 +327,7 @@ async function readAndRelease<T>(
  * A status that ends no request, as a redirect, is a proxy's: the service did not answer. A page
  * with 404 may be its own, and about one object.
  */
-function endingOf(error: ServiceError): ExchangeEnding {
+function exchangeEndingOf(error: ServiceError): ExchangeEnding {
   const { kind, status = 200 } = error;
   return kind === "contract" && (status < 200 || (status >= 300 && status !== 404)) ? failedEnding : error;
 }

@@ -52,7 +52,10 @@ export type ExchangeResult =
   | { readonly type: "answer"; readonly status: number; readonly headers: AnswerHeaders; readonly text: string }
   | {
       readonly type: "failure";
-      /** `unreachable`: surely not sent; `lost`: may be sent; `aborted`: by this process. */
+      /**
+       * `unreachable`: surely not sent; `lost`: may be sent; `too-large`: the answer is longer than
+       * allowed; `aborted`: by this process.
+       */
       readonly failure: "unreachable" | "lost" | "too-large" | "aborted";
       readonly sent: "no" | "maybe";
       readonly code: string;

@@ -61,13 +61,12 @@ export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): 
       if (!isKnown) return endRemoved(claim.claimant, `service ${task.service} is not`);
       return prepare(task, policy, { deps, claim });
     case "sending":
-      return policy !== undefined && isKnown
-        ? verifyStart(task, policy, { deps, claim })
-        : endForgotten(entry, policy === undefined ? "policy" : "service");
     case "confirmed":
-      return policy !== undefined && isKnown
-        ? followRun(task, policy, { deps, entry })
-        : endForgotten(entry, policy === undefined ? "policy" : "service");
+      if (policy === undefined || !isKnown)
+        return endForgotten(entry, entry.state, policy === undefined ? "policy" : "service");
+      return entry.state === "sending"
+        ? verifyStart(task, policy, { deps, claim })
+        : followRun(task, policy, { deps, entry });
   }
 }
 
@@ -246,14 +245,14 @@ async function acceptedEnding(
 }
 
 /** Nothing says any more how to follow a run that was or may have been started. */
-function endForgotten(entry: StartEntry, what: "policy" | "service"): StepResult {
-  const { state, sentAtMs: startedAtMs, sends } = entry;
+function endForgotten(entry: StartEntry, state: "sending" | "confirmed", what: "policy" | "service"): StepResult {
+  const { sentAtMs: startedAtMs, sends } = entry;
   const known = state === "confirmed" ? "the run went on" : "whether the run had started was not known";
   const detail = `${known}, and its ${what} is not in the policies of the worker that had its turn`;
   return complete({
     ...{ status: "unknown", evidence: "none", reason: "policy-removed", detail },
     ...{ startedAtMs, sends, answerLost: hasLostAnswer(entry) },
-    from: state === "settled" ? undefined : { state },
+    from: { state },
   });
 }
 

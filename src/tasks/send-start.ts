@@ -31,7 +31,7 @@ interface StartRequest {
 }
 
 /** A request before its permission. */
-interface WantedStart extends Omit<StartRequest, "claimant"> {
+interface WantedStart extends Omit<StartRequest, "claimant" | "readyAtMs"> {
   readonly claim: Claim;
 }
 

@@ -178,7 +178,8 @@ function isConfirmed({ ours, confidence }: FeedEvidence): boolean {
 interface VerifyPatience {
   readonly nowMs: number;
   /**
-   * Until when it waits for a walk that could show the activity, without time of denied reads.
+   * Until when it waits for a walk that could show the activity; time of denied reads does not
+   * count.
    */
   readonly patientUntilMs: number;
 }

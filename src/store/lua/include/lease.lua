@@ -15,7 +15,7 @@ end
 
 -- Gives the free lease of a run that ended to one beside it that goes on (`overlap: allow`).
 -- `flat`: the starts in flight. It is shorter than one that its holder renews (store/leases.ts):
--- until the heir's next step the queue alone says whether it lives.
+-- until the next step of the run that got it the queue alone says whether that lives.
 local function passLease(leaseKey, flat)
   for i = 1, #flat, 2 do
     if string.sub(flat[i + 1], 1, 1) ~= 'e' then return acquireLease(leaseKey, flat[i], 6 * 86400000) end
