@@ -17,7 +17,7 @@ import { sentAtMsOf } from "../store/start-entry.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
 import { deferIfDenied, stepAfterFailure } from "./defer.ts";
 import { reasonOf } from "./judge.ts";
-import { sendAgain, sendStart, stepAgainSoon } from "./send-start.ts";
+import { sendAgain, sendStart } from "./send-start.ts";
 import {
   type Claim,
   describeOther,
@@ -25,6 +25,7 @@ import {
   endTooLate,
   endUnsent,
   type StepResult,
+  stepAgainSoon,
   type TaskEnding,
   takeLease,
   withoutOutcome,

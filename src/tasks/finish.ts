@@ -10,11 +10,11 @@ import { judgeRun } from "../model/unusual.ts";
 import { complete } from "../model/verdict.ts";
 import type { RecordResult } from "../store/history.ts";
 import type { StartJournal } from "../store/start-journal.ts";
+import { leaveLists } from "./followed-lists.ts";
 import { pollChange } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
-import { lostWithRedis } from "./send-start.ts";
-import { type Claim, endUnsent, type StepResult, type TaskEnding } from "./step.ts";
-import type { FinishDependencies } from "./step-dependencies.ts";
+import { type Claim, endUnsent, lostWithRedis, type StepResult, type TaskEnding } from "./step.ts";
+import type { FinishDependencies, RunDependencies } from "./step-dependencies.ts";
 import { hasLostAnswer } from "./verify.ts";
 
 /** How often the end of an abandoned task is tried anew after it was superseded. */
@@ -92,6 +92,15 @@ export async function endAbandoned(
       return recorded !== "already-recorded" || (await recorder.republish(task)) === undefined;
   }
   return false;
+}
+
+/**
+ * Releases the lease and the feeds of a task that ends without an outcome of its own. Where there
+ * is one, lua/outcome/record.lua does it in the same step.
+ */
+export async function releaseTask(task: Task, deps: Pick<RunDependencies, "feeds" | "leases">): Promise<void> {
+  await leaveLists(task, deps);
+  await deps.leases.release(task, task.id);
 }
 
 /** Lets waiting followers go on. After a failure, the scheduler's sweep repeats it. */

@@ -31,9 +31,9 @@ import { takeBaseline, writeBaseline } from "./baseline.ts";
 import { deferIfDenied, stepAfterFailure } from "./defer.ts";
 import { appearedSince, approvalsSince, conflictChange, returnedConflicts } from "./evidence.ts";
 import { nextCheckMs } from "./follow-pace.ts";
-import { feedOf, leaveLists, requestLists } from "./followed-lists.ts";
+import { feedOf, requestLists } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
-import { activatesFirst, endsByAnswer, sendStart, stepAgainSoon } from "./send-start.ts";
+import { activatesFirst, endsByAnswer, sendStart } from "./send-start.ts";
 import { endsReadUntilMs, finishedActivities, settleRun } from "./settle.ts";
 import {
   type Claim,
@@ -41,6 +41,7 @@ import {
   endTooLate,
   endUnsent,
   type StepResult,
+  stepAgainSoon,
   type TaskEnding,
   takeLease,
   withoutOutcome,
@@ -68,15 +69,6 @@ export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): 
         ? verifyStart(task, policy, { deps, claim })
         : followRun(task, policy, { deps, entry });
   }
-}
-
-/**
- * Releases the lease and the feeds of a task that ends without an outcome of its own. Where there
- * is one, lua/outcome/record.lua does it in the same step.
- */
-export async function releaseTask(task: Task, deps: Pick<RunDependencies, "feeds" | "leases">): Promise<void> {
-  await leaveLists(task, deps);
-  await deps.leases.release(task, task.id);
 }
 
 /** Before the request: the checks, the lease, the activation, the baseline; then the start. */

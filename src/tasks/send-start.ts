@@ -18,7 +18,15 @@ import { acquireForDeletion, deferAfter, deferByLimiter } from "./defer.ts";
 import { receivedByMs } from "./evidence.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { doubtOf, judge, reasonOf } from "./judge.ts";
-import { type Claim, endRemoved, endTooLate, type StepResult, type TaskEnding } from "./step.ts";
+import {
+  type Claim,
+  endLostStart,
+  endRemoved,
+  endTooLate,
+  type StepResult,
+  stepAgainSoon,
+  type TaskEnding,
+} from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
 
 /** What sending needs. `endsByAnswer`: a 200 ends the task; nothing is followed. */
@@ -150,27 +158,8 @@ async function askAndSend(
   }
 }
 
-/** Redis lost writes around this start: whether the request was sent cannot be known. */
-export const lostWithRedis: TaskEnding = {
-  status: "unknown",
-  evidence: "none",
-  reason: "redis-loss",
-  detail:
-    "Redis lost what was written around the time this was due: it may have been started before; not started again",
-};
-
-/** Ends a claimed task whose start Redis may have lost. */
-export function endLostStart(claimant: string): StepResult {
-  return complete({ ...lostWithRedis, from: { state: "claimed", claimant } });
-}
-
 function intentOf({ startByMs, slotMs }: Task) {
   return { startByMs, slotMs };
-}
-
-/** Another worker has the claim, the fence is undecided, or an answer is not written yet. */
-export function stepAgainSoon(nowMs: number): StepResult {
-  return snooze(nowMs + 1_000);
 }
 
 /** How a task ends by its answer. */

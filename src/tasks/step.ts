@@ -1,8 +1,8 @@
 // What a step of a task says (its verdict and its ending), and what the steps of several kinds
-// share: the lease of a sync job, and the check of whose answer it is.
+// share: the lease of a sync job, the check of whose answer it is, and endings.
 import type { Confidence, Outcome, OutcomeReason, OutcomeStatus } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
-import { complete, type Verdict } from "../model/verdict.ts";
+import { complete, snooze, type Verdict } from "../model/verdict.ts";
 import type { SyncJob } from "../service/client.ts";
 import type { SettleFrom } from "../store/history.ts";
 import type { PollMemory, PollObservation } from "../store/poll-store.ts";
@@ -111,4 +111,23 @@ export async function takeLease(
 export function describeOther({ target }: Pick<Task, "target">, { syncJobId }: SyncJob): string | undefined {
   if (syncJobId === undefined || syncJobId === null || String(syncJobId) === target) return undefined;
   return `the service answered with sync job ${syncJobId} instead of ${target}`;
+}
+
+/** Redis lost writes around this start: whether the request was sent cannot be known. */
+export const lostWithRedis: TaskEnding = {
+  status: "unknown",
+  evidence: "none",
+  reason: "redis-loss",
+  detail:
+    "Redis lost what was written around the time this was due: it may have been started before; not started again",
+};
+
+/** Ends a claimed task whose start Redis may have lost. */
+export function endLostStart(claimant: string): StepResult {
+  return complete({ ...lostWithRedis, from: { state: "claimed", claimant } });
+}
+
+/** Another worker has the claim, the fence is undecided, or an answer is not written yet. */
+export function stepAgainSoon(nowMs: number): StepResult {
+  return snooze(nowMs + 1_000);
 }
