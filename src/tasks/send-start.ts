@@ -62,6 +62,12 @@ interface SendContext {
 
 /** The most requests of one task, with `onUnknown: retry`. */
 const sendsMax = 3;
+/** When a start is looked at whose request was answered, but not as its end. */
+const firstLookMs = 1_000;
+/** The same after a lost or a bad answer, from when that was noticed. */
+const verifiedAfterMs = 500;
+/** The least wait for another attempt. */
+const attemptAgainMs = 500;
 /** The pause of a task whose request surely did not go out, or started nothing. */
 const unsentPauseMs = 5_000;
 /** How often a start of a silent sender is looked at, before it is sent again. */
@@ -189,14 +195,14 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
     deps.log.info("task.started", { policy, taskId, kind, target });
     if (!request.endsByAnswer) {
       await deps.journal.noteConfirmed(task, "answer");
-      return snooze(sentAtMs + 1_000);
+      return snooze(sentAtMs + firstLookMs);
     }
   }
   if (answered.reason === "not-deleted" && sends > 1) {
     // It says nothing about the earlier ones: one of them may delete it just now.
     const { policy, id: taskId, target } = task;
     deps.log.warn("task.in-doubt", { policy, taskId, target, kind: answered.reason });
-    return snooze(sentAtMs + 1_000);
+    return snooze(sentAtMs + firstLookMs);
   }
   return endAnswered(answered, { startedAtMs, sends });
 }
@@ -271,19 +277,19 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
   const { deps, claimant, readyAtMs = atMs } = request;
   const { sentAtMs, sends } = sending;
   if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneAfter(sends), sending);
-  const refused = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
-  const ending = { ...refused, detail: error.message };
+  const unstarted = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
+  const ending = { ...unstarted, detail: error.message };
   const next = judge(error, task.kind);
   if (next === "verify") return noteInDoubt(task, error, { deps, atMs });
   if (next === "end") {
     // After more than one request, this refusal says nothing about the earlier ones.
-    return sends === 1 ? complete({ ...ending, from: { state: "sending", claimant } }) : snooze(sentAtMs + 1_000);
+    return sends === 1 ? complete({ ...ending, from: { state: "sending", claimant } }) : snooze(sentAtMs + firstLookMs);
   }
   await deps.journal.takeBack(task, claimant, error.sent === "no" ? "sender" : "answer");
   switch (next) {
     case "retry":
       if (sends > 1) return snooze(sentAtMs + unsentPauseMs);
-      return retry(500, { ...ending, from: { state: "claimed", claimant } });
+      return retry(attemptAgainMs, { ...ending, from: { state: "claimed", claimant } });
     case "defer":
       if (sends > 1) return snooze(sentAtMs + (error.retryAfterMs ?? unsentPauseMs));
       if (atMs - readyAtMs + (error.retryAfterMs ?? 0) > deferredForMsMax) await deps.journal.forgetReady(task.id);
@@ -300,7 +306,7 @@ async function noteInDoubt(
 ): Promise<StepResult> {
   deps.log.warn("task.in-doubt", { policy, taskId, target, kind, status });
   await deps.journal.noteDoubt(taskId, { kind: doubtOf(kind), detail, atMs });
-  return snooze(atMs + 500);
+  return snooze(atMs + verifiedAfterMs);
 }
 
 /**
