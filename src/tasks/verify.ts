@@ -18,7 +18,7 @@ import { type StartDoubt, type StartEntry, sentAtMsOf } from "../store/start-ent
 import { noteDenied, verifyLater } from "./defer.ts";
 import { appearedSince, type FeedEvidence, hasKnownChanged, lookedForUntilMs, receivedByMs } from "./evidence.ts";
 import { feedOf, requestLists } from "./followed-lists.ts";
-import { sendAgain } from "./send-start.ts";
+import { endsByAnswer, sendAgain } from "./send-start.ts";
 import type { Claim, StepResult, TaskEnding } from "./step.ts";
 import type { RunDependencies, StartDependencies } from "./step-dependencies.ts";
 
@@ -95,7 +95,7 @@ export async function verifyStart(
   // Ends this request only while the journal still shows it: a slow sender may take its permission
   // back, and another worker may send anew.
   const from = { state: "sending", claimant: entry.claimant } as const;
-  const unknown = { ...endingOf(doubt), startedAtMs: sentAtMs, sends: entry.sends, from };
+  const unknown = { ...endingOf(doubt), detail: doubt.detail, startedAtMs: sentAtMs, sends: entry.sends, from };
   if (policy.onUnknown === "give-up")
     return complete({ ...unknown, detail: `${doubt.detail}; the policy says give-up` });
   const nowMs = await deps.nowMs();
@@ -124,17 +124,35 @@ export async function verifyStart(
       await deps.feeds.wantWhole(feedOf(task, "activities"), window.untilMs);
     return verifyLater(nowMs, Math.min(deniedUntilMs, patientUntilMs));
   }
+  return endUnconfirmed(task, policy, { deps, claim, entry, appeared, window, unknown });
+}
+
+/** A search that has ended. `entry`: with its doubt; `unknown`: how it ends without a finding. */
+interface EndedSearch {
+  readonly deps: RunDependencies;
+  readonly claim: Claim;
+  readonly entry: StartEntry;
+  readonly appeared: FeedEvidence;
+  readonly window: AppearanceWindow;
+  readonly unknown: TaskEnding;
+}
+
+/** Nothing confirmed the start: sent again, shown to be absent, or unknown. */
+async function endUnconfirmed(
+  task: Task,
+  policy: Policy,
+  { deps, claim, entry, appeared, window, unknown }: EndedSearch,
+): Promise<StepResult> {
   const mayBeAbsent = window.provesAbsence && wasWindowRead(appeared, window) && appeared.hasBaseline;
   const syncJobSeen = appeared.syncJobSeen || (mayBeAbsent && (await hasKnownChanged(task, deps, entry)));
   const isAbsent = mayBeAbsent && !syncJobSeen;
   const mayRetry = policy.onUnknown === "retry" && appeared.ours.length === 0;
   if (mayRetry || (isAbsent && entry.sends < absentSendsMax)) {
-    const endsByAnswer = policy.follow.until === "accepted";
-    const again = await sendAgain(task, { deps, claim, endsByAnswer });
+    const again = await sendAgain(task, { deps, claim, endsByAnswer: endsByAnswer(task, policy, deps) });
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;
-  const detail = `${doubt.detail}; ${whatWasSeen(task, { ...appeared, syncJobSeen }, window)}`;
+  const detail = `${unknown.detail}; ${whatWasSeen(task, { ...appeared, syncJobSeen }, window)}`;
   if (isAbsent)
     return complete({ ...unknown, status: "not-started", evidence: "inferred", startedAtMs: undefined, detail });
   return complete({ ...unknown, detail, confidence });
