@@ -65,6 +65,8 @@ export const entryRetentionMs = 30 * 86_400_000;
 const inFlightMs = 7 * 86_400_000;
 /** Attributions that Redis remembers for one sync job; the oldest go first. */
 const attributionsMax = 1_000;
+/** An activity without `startedAt` is of an unanswered start if first seen within this. */
+export const timelessForMs = 1_200_000;
 /** The term of a journal that watches nothing: no fence. */
 const noTerm = "-";
 
@@ -273,6 +275,7 @@ export class StartJournal {
     const { tasks, inFlight, losses } = await attributeScript(this.#store, keys, [
       inFlightMs,
       attributionsMax,
+      timelessForMs,
       ...pairs,
     ]);
     const taskOf = activities.map(({ id }, index) => [id, tasks[index] ?? ""] as const);

@@ -4,7 +4,7 @@
 
 import type { Confidence } from "../model/outcome.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
-import type { JournalAttribution } from "../store/start-journal.ts";
+import { type JournalAttribution, timelessForMs } from "../store/start-journal.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 
 /** A start, as the journal knows it. */
@@ -43,8 +43,6 @@ const skewMs = 2_000;
 const beginsWithinMs = 15_000;
 /** Starts closer than this may swap activities: requests leave late, and runs begin late. */
 const mixedWithinMs = sendWithinMs + beginsWithinMs;
-/** An activity without `startedAt` is of an unanswered start if first seen within this. */
-const timelessForMs = 1_200_000;
 /** An activity that began this long before the start, by the service's clock, is not its own. */
 export const surelyBeforeMs = 300_000;
 

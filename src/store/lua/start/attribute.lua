@@ -1,16 +1,15 @@
 -- Attributes each activity to one start in flight: that with the nearest request. Without a time:
 -- the first one without an activity, confirmed ones before others, none that is over. It stays so.
 -- KEYS: attributions (activity → task), their order, in flight (include/in-flight), losses
--- ARGV: retentionMs, most; then pairs of activity and its beginning ('' when unknown), oldest first
+-- ARGV: retentionMs, most, timelessForMs (an activity without a time that appears later is of
+-- another start); then pairs of activity and its beginning ('' when unknown), oldest first
 -- Answers the task of each activity ('' for none); pairs of start in flight, unless it is over, and
 -- the instants of its requests (`123:456`); losses.
 local attributionsKey, orderKey, inFlightKey, lossesKey = unpack(KEYS)
-local retentionMs, most = unpack(ARGV, 1, 2)
+local retentionMs, most, timelessForMs = unpack(ARGV, 1, 3)
 --- @include "now"
 --- @include "in-flight"
 --- @include "drop-oldest"
--- An activity without a time that appears later is of another start (tasks/attribution.ts).
-local timelessForMs = 1200000
 local flat = redis.call('HGETALL', inFlightKey)
 local starts, has, oldest = {}, {}, now
 for i = 1, #flat, 2 do
@@ -22,7 +21,7 @@ for i = 1, #flat, 2 do
   starts[#starts + 1] = start
 end
 -- An ended start is over for those sent so much later: what they see first is not its own.
-local function isOver(start) return start.isEnded and start.newest < oldest - timelessForMs end
+local function isOver(start) return start.isEnded and start.newest < oldest - tonumber(timelessForMs) end
 table.sort(starts, function(a, b)
   if a.isUnconfirmed ~= b.isUnconfirmed then return b.isUnconfirmed end
   if a.first ~= b.first then return a.first < b.first end
@@ -48,7 +47,7 @@ local function nearest(began)
   return best and best.task
 end
 local tasks, inFlight = {}, {}
-for i = 3, #ARGV, 2 do
+for i = 4, #ARGV, 2 do
   local activity = ARGV[i]
   local task = redis.call('HGET', attributionsKey, activity)
   if not task then
