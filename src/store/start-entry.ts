@@ -28,7 +28,7 @@ export type JournalTask = Pick<Task, "id" | "kind" | "service" | "repository" | 
 /** The journal entry of one start. Instants are milliseconds UTC by Redis. */
 export interface StartEntry {
   readonly state: StartState;
-  /** The id of the step that claimed it last. */
+  /** The id of the step that claimed it last; empty: none may take its permission back. */
   readonly claimant: string;
   /** The first claim. */
   readonly claimedAtMs: number;
