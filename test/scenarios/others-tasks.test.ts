@@ -53,7 +53,8 @@ it("a run that was sent is left to a worker with newer policies, also as it rest
   await until(notifier, (owner) => owner === null);
   await store.redis.del(store.key("replicas"));
   await world.log.until(({ event, policy }) => event === "task.finished" && policy === "theirs");
-  const detail = "the policy was removed before it was known whether it had started";
+  const unknown = "whether the run had started was not known";
+  const detail = `${unknown}, and its policy is not in the policies of the worker that had its turn`;
   const ended = { status: "unknown", reason: "policy-removed", detail };
   expect(world.log.outcomesOf("theirs")).toMatchObject([ended]);
   await producer.close();
