@@ -5,7 +5,7 @@
 //                                                                        └▶ complete ─▶ finish.ts: the one outcome
 import { randomUUID } from "node:crypto";
 import { type Policy, targetsOf } from "../config/policy-set.ts";
-import { backoffMs } from "../core/clock.ts";
+import { backoffMs, systemClock } from "../core/clock.ts";
 import { stackOf } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
