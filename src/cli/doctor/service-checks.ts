@@ -230,7 +230,7 @@ interface NamedSyncJob {
 /** Reads each sync job once, a few at a time. Names missing ones with their policies. */
 async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
   const { settings, client, signal, progress } = check;
-  const all = namedSyncJobs(check.policies);
+  const all = syncJobsNamedBy(check.policies);
   if (all.length === 0) return [];
   const wanted = all.slice(0, checkedMax);
   // By index, with holes: answers come in any order, findings in that of the policies.
@@ -275,7 +275,7 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
   ];
 }
 
-function namedSyncJobs(policies: readonly Policy[]): readonly NamedSyncJob[] {
+function syncJobsNamedBy(policies: readonly Policy[]): readonly NamedSyncJob[] {
   const named = new Map<string, NamedSyncJob>();
   for (const policy of policies) {
     for (const id of namedSyncJobs(policy)) {

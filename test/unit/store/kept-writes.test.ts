@@ -91,7 +91,11 @@ describe("a write that Redis does not take", () => {
     expect(await writes.write(subject, async () => false, untaken)).toBe(false);
     const message = "too late: it had ended";
     expect(log.events).toEqual([{ ...subject, event: "start.unwritten", level: "error", message }]);
-    const unsure = writes.write(subject, async () => false, () => Promise.reject(outage));
+    const unsure = writes.write(
+      subject,
+      async () => false,
+      () => Promise.reject(outage),
+    );
     await expect(unsure).rejects.toThrow("Connection is closed.");
     expect(writes.keeps("late")).toBe(false);
   });
