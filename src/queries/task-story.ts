@@ -61,9 +61,10 @@ export interface TaskStory {
 export function isOnlyPermitted({ journal, answered, confirmed, outcome, lost }: TaskStory): boolean {
   // A poll asks for no permission.
   if (journal === "none" || answered !== null || confirmed !== null) return false;
-  // Where it is inferred that nothing was started, the request may not have gone out.
-  const { evidence, status } = outcome ?? {};
-  const isShown = evidence === "direct" || (evidence === "inferred" && status !== "not-started");
+  // What had no effect may not have gone out.
+  const { evidence, status, reason } = outcome ?? {};
+  const isEffect = status !== "not-started" && reason !== "still-there" && reason !== "not-active";
+  const isShown = isEffect && (evidence === "direct" || evidence === "inferred");
   // Any other doubt is its sender's word.
   return !isShown && (lost === null || lost.startsWith("crash: "));
 }
@@ -146,10 +147,11 @@ async function nowWords(looked: TaskLookedAt, { set, store, ledger }: StoryStore
   return running === undefined ? null : stepWords(running, timezone, await ledger.nowMs());
 }
 
-/** The note of a doubt stays when the answer comes with the outcome. */
-function lostOf(entry: StartEntry | undefined, outcome: Outcome | undefined): string | null {
-  const isAnswered = outcome?.evidence === "direct" && !outcome.answerLost;
-  return entry?.doubt === undefined || isAnswered ? null : `${entry.doubt.kind}: ${entry.doubt.detail}`;
+/** The note of a doubt stays when the answer comes with an outcome: that does not tell the doubt. */
+function lostOf({ doubt }: Partial<StartEntry> = {}, outcome: Outcome | undefined): string | null {
+  if (doubt === undefined) return null;
+  const isAnswered = outcome?.evidence === "direct" && !outcome.answerLost && !outcome.detail.includes(doubt.detail);
+  return isAnswered ? null : `${doubt.kind}: ${doubt.detail}`;
 }
 
 function stepsOf(entry: StartEntry | undefined, outcome: Outcome | undefined) {

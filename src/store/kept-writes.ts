@@ -75,7 +75,7 @@ export class KeptWrites implements Component {
       if (isRedisOutage(error)) this.#keep({ subject, write: writeLate, isLate }, error);
       throw error;
     }
-    const why = await untaken(answer);
+    const why = await Promise.resolve(untaken(answer)).catch(() => "what Redis has instead cannot be read");
     if (why !== undefined) this.#giveUp({ subject }, tooLate(why));
     return answer;
   }

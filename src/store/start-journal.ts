@@ -224,7 +224,7 @@ export class StartJournal {
   async noteConfirmed(task: JournalTask, by: "answer" | "evidence"): Promise<void> {
     const write = () => confirmedScript(this.#store, this.#keys(task), [task.id, by]);
     const untaken = (isTaken: boolean) =>
-      isTaken ? undefined : "the service accepted it, and the start had ended without that";
+      isTaken ? undefined : "the service accepted it, and the start had ended without that, or Redis forgot it";
     await (by === "answer" ? this.#keptWrites.write({ taskId: task.id, what: "answer" }, write, untaken) : write());
   }
 

@@ -32,7 +32,8 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
       return withoutOutcome;
     case "confirmed": {
       if (activePredicate !== undefined) return verifyActivation(task, { deps, claim }, activePredicate);
-      const sent = { startedAtMs: entry.sentAtMs, sends: entry.sends, from: { state: "confirmed" } } as const;
+      const { sentAtMs: startedAtMs, sends } = entry;
+      const sent = { startedAtMs, sends, answerLost: sends > 1, from: { state: "confirmed" } } as const;
       return complete({ ...wasAccepted, detail: "the service accepted it", ...sent });
     }
     case "sending":
@@ -72,7 +73,7 @@ async function verifyActivation(
   const sent = {
     startedAtMs: sentAtMsOf(entry),
     sends: entry.sends,
-    answerLost: doubt !== undefined && isAnswerLost(doubt),
+    answerLost: doubt === undefined ? entry.sends > 1 : isAnswerLost(doubt),
     from: open === undefined ? ({ state: "confirmed" } as const) : ({ state: "sending", claimant } as const),
   };
   const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): StepResult =>

@@ -102,7 +102,8 @@ function again(result: StepResult): EffectCheck {
 }
 
 async function read(task: Task, service: SyncService | undefined, predicate: EffectPredicate): Promise<Observation> {
-  if (service === undefined) return { is: "unreadable", why: "this worker lacks the service", isLasting: true };
+  if (service === undefined)
+    return { is: "unreadable", why: "the worker that had its turn lacks the service", isLasting: true };
   try {
     const select = predicate.select.length === 0 ? {} : { select: predicate.select };
     const syncJob = await service.getSyncJobById(task.target, { ...inRepository(task), ...select });

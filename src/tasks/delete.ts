@@ -153,7 +153,8 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
   };
   const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, more: string): StepResult =>
     complete({ ...ending, ...sent, detail: `${doubt.detail}; ${more}`, from: { state, claimant } });
-  if (isRemoved) return finish({ ...endingOf(doubt), reason: "policy-removed" }, "this worker lacks the service");
+  if (isRemoved)
+    return finish({ ...endingOf(doubt), reason: "policy-removed" }, "the worker that had its turn lacks the service");
   if (onUnknown === "give-up") return finish(endingOf(doubt), "the policy says give-up");
   const check = await confirmEffect(task, { deps, entry, predicate: gone });
   switch (check.is) {

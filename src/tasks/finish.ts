@@ -75,7 +75,8 @@ export async function endAbandoned(
   const unknown = { status: "unknown", evidence: "none", reason: "crashed", detail: why } as const;
   for (let round = 1; round <= abandonRoundsMax; round += 1) {
     const entry = task.kind === "poll" || task.kind === "apply" ? undefined : await deps.journal.entry(task.id);
-    const from = entry === undefined || entry.state === "settled" ? undefined : { state: entry.state };
+    const { state = "settled", claimant = "" } = entry ?? {};
+    const from = state === "settled" ? undefined : { state, claimant };
     const ending: TaskEnding =
       from?.state === "claimed" && !isFromMasks(task)
         ? { ...unknown, status: "not-started", evidence: "direct", from }

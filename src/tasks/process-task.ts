@@ -10,7 +10,7 @@ import { stackOf } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
-import type { Outcome } from "../model/outcome.ts";
+import { isGood, type Outcome } from "../model/outcome.ts";
 import { activationId, isFromMasks, type Task } from "../model/task.ts";
 import type { Attempt, ProcessTask } from "../model/task-processing.ts";
 import { complete, done, fail, retry, snooze, snoozeFor, type Verdict } from "../model/verdict.ts";
@@ -224,7 +224,11 @@ async function finishAndAnswer(
   const recorded = await (isByAnswer(ending)
     ? deps.keptWrites.write({ taskId: task.id, what: "answer" }, record, (late) => whyUntaken(task, ending, late, deps))
     : record());
-  if (recorded === "superseded") return snooze((await deps.nowMs()) + supersededSnoozeMs);
+  if (recorded === "superseded") {
+    // Another request may be under way; that the service took this one is known all the same.
+    if (ending.from?.isAnswer === true && isGood[ending.status]) await deps.journal.noteConfirmed(task, "answer");
+    return snooze((await deps.nowMs()) + supersededSnoozeMs);
+  }
   const verdict = end(ending.status);
   // An earlier try may have written it without publishing it: Redis died before its answer.
   return recorded === "already-recorded" ? oncePublished(task, verdict, recorder) : verdict;

@@ -125,7 +125,8 @@ async function startFromBaseline(
   }
   // Without a baseline, an activity counts if it says that it began after the start.
   const knownSeq = baseline.activities === null ? (await deps.feeds.status(feedOf(task, "activities"))).seq : undefined;
-  if (lacks.length > 0) deps.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id, lists: lacks });
+  // Where it does not wait, a list that cannot be read is told once (feed.unreadable).
+  if (!isTaken) deps.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id, lists: lacks });
   return sendStart(task, {
     deps,
     claim,
@@ -244,7 +245,7 @@ function endForgotten(entry: StartEntry, state: "sending" | "confirmed", what: "
   return complete({
     ...{ status: "unknown", evidence: "none", reason: "policy-removed", detail },
     ...{ startedAtMs, sends, answerLost: hasLostAnswer(entry) },
-    from: { state },
+    from: { state, claimant: entry.claimant },
   });
 }
 

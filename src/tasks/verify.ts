@@ -51,7 +51,7 @@ export function hasLostAnswer({ state, doubt }: Pick<StartEntry, "state" | "doub
 
 /**
  * The doubt of a start without a good answer: the noted one, else that its sender is silent
- * (`crash`), which is noted and logged now.
+ * (`crash`), which is logged and, unless the start has ended, noted now.
  */
 export async function standingDoubt(
   { id: taskId, policy, target }: Task,
