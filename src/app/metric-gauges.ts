@@ -3,6 +3,7 @@
 
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
+import { dayMs } from "../core/duration.ts";
 import { errorText, stackOf } from "../core/errors.ts";
 import { bugEveryMs, createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
@@ -24,6 +25,8 @@ import type { RunningServices } from "./running-services.ts";
 
 /** How long gauges show an unknown start or a missed slot: no later event undoes them. */
 const eventShownMs = 3_600_000;
+/** How long conflicts are shown that are not counted since, where no third slot comes. */
+const conflictsShownMs = 31 * dayMs;
 
 /** What the gauges are read from. */
 export interface GaugeParts {
@@ -257,8 +260,8 @@ export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, sl
       if (atMs === undefined || (trouble === "failing" && isStale)) continue;
       // After three slots the state is not known: the sync job was removed or is skipped, or its
       // conflicts were not counted since.
-      const forgottenMs = slots.thirdSlotMs(policy, trouble, atMs);
-      if (forgottenMs === undefined || forgottenMs > facts.nowMs) add(trouble, atMs);
+      const latestMs = trouble === "conflicts" ? atMs + conflictsShownMs : Number.POSITIVE_INFINITY;
+      if ((slots.thirdSlotMs(policy, trouble, atMs) ?? latestMs) > facts.nowMs) add(trouble, atMs);
     }
     return found;
   });

@@ -161,7 +161,7 @@ async function endBrokenWalk(
   const failure = error instanceof LinkExpired ? error.cause : error;
   if (!(failure instanceof ServiceError)) throw error;
   await announceNew(feed, before, walk);
-  // The next walk counts none of them again.
+  // Once that is noted below, the next walk counts none of them again.
   const { fresh } = news;
   if (fresh > 0) log.info("feed.walked", { ...feed, fresh, first: before.walks === 0, how: "broken-off" });
   const { kind, deniedBy, retryAfterMs = 0 } = failure;
@@ -285,7 +285,7 @@ async function readList(feed: Feed, walk: WalkContext): Promise<void> {
   await announceNew(feed, before, walk);
   const count = report.known.items;
   const isGiven = walk.given !== undefined;
-  // One failed request of the count does not take away what is known.
+  // A failed request of the count does not take away what is known; a second one in a row does.
   const isGone = typeof uncounted === "string" && known.uncounted !== null;
   await feeds.endWalk(feed, { startedAtMs, sinceMs, count, whole, because, isGiven, totals: isGone ? null : counted });
   if (news.fresh > 0) log.info("feed.walked", { ...feed, count, fresh: news.fresh, first: isFirst, how: kind });
@@ -319,7 +319,7 @@ async function limitsFor(feed: Feed, known: ListKnowledge, walk: WalkContext): P
 
 type Counts = ReadonlyMap<string, number>;
 
-/** `uncounted`: why removed items cannot be counted; null: they can; undefined: not known. */
+/** `uncounted`: why removed items cannot be counted; null: they can, or could; undefined: not known. */
 interface TotalsEnd {
   readonly counted?: Counts;
   readonly uncounted?: "too-long" | "count-unreadable" | null;
@@ -347,7 +347,7 @@ async function countOf(totals: RunningTotals, { list, expected, isSeenAgain }: C
   if (count === undefined) return { uncounted: "count-unreadable" };
   const isSure = count === items && (count === expected || (await isSeenAgain(counted)));
   // A list that changed during the walk is no failure.
-  return isSure ? { counted, uncounted: null } : {};
+  return isSure ? { counted, uncounted: null } : { uncounted: null };
 }
 
 /**

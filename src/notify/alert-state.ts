@@ -44,11 +44,15 @@ const targetSchema = z.object({
  */
 export type TargetAlertState = Readonly<z.infer<typeof targetSchema>>;
 
-const notifiedSchema = z.object({ health: z.enum(badHealths), sinceMs: z.int(), target: z.string() });
+const notifiedSchema = z.object({
+  ...{ health: z.enum(badHealths), sinceMs: z.int(), target: z.string() },
+  isUncounted: z.literal(true).exactOptional(),
+});
 
 /**
  * The bad health that a sink was last told, of which target, and since when. A sink with `recovery`
- * alone was not told, and hears the end.
+ * alone was not told, and hears the end. `isUncounted`: whether conflicts that were left meanwhile
+ * are settled was not counted.
  */
 export type NotifiedHealth = Readonly<z.infer<typeof notifiedSchema>>;
 

@@ -72,8 +72,7 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
     conflictsMax,
     outage: mayBeOutage ? service.sinceMs : undefined,
   });
-  const left = leftBy(before.policy.targets[brief.target]);
-  const isUncounted = health === "good" && left !== undefined && event.stillConflicts === undefined;
+  const isUncounted = didWork(health) && event.stillConflicts === undefined && hasLeft(before.policy, brief.target);
   const updated = notifySinks(policy, after, { key: brief.key, ending: brief, isUncounted });
   const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
   const notices = [...each, ...updated.notices];
@@ -196,7 +195,7 @@ interface Cause {
   /** When it happened; not set when it is the ending of the notified target. */
   readonly at?: string;
   readonly ending?: Brief;
-  /** The ending is a good one, and its target's earlier conflicts were not counted. */
+  /** The ending did its work, and its target's earlier conflicts were not counted. */
   readonly isUncounted?: boolean;
   readonly removed?: ReadonlyMap<string, TargetAlertState>;
 }
@@ -211,15 +210,17 @@ function notifySinks(policy: Policy, state: PolicyAlertState, cause: Cause): Pol
     const wasRemoved = before !== undefined && cause.removed?.has(before.target) === true;
     const { wanted, isHidden } = badTargets(rule, state);
     const worst = worstOf(wanted, cause.ending?.target);
+    const uncounted = cause.isUncounted || before?.isUncounted ? { isUncounted: true as const } : {};
     // No notice: the same health stands, or a target that the rule does not want is still bad.
     if (before !== undefined && !wasRemoved && (worst?.health === before.health || (worst === undefined && isHidden))) {
-      notified[sink] = before;
+      notified[sink] = { ...before, ...uncounted };
     } else if (worst !== undefined) {
       const { health, alert } = worst;
       notified[sink] = {
         health,
         target: alert.brief.target,
         sinceMs: wasRemoved || !before ? alert.sinceMs : before.sinceMs,
+        ...uncounted,
       };
       if (wantsRecoveryOnly(rule)) continue;
       const bad = wanted.map((one) => one.alert.brief.target);
@@ -256,8 +257,9 @@ function notifyFormerSinks(
 
 /** Nothing is bad any more of what a sink was notified: it ended well, or is no longer named. */
 function endNotice(policy: Policy, before: NotifiedHealth, cause: Cause, rule?: NotifyRule): Notice | undefined {
-  const { key, at, ending, isUncounted, removed = new Map<string, TargetAlertState>() } = cause;
+  const { key, at, ending, removed = new Map<string, TargetAlertState>() } = cause;
   const { health, sinceMs, target } = before;
+  const isUncounted = cause.isUncounted === true || before.isUncounted === true;
   const bad = [...removed.values()].filter((alert) => isBadFor(rule, alert));
   const newest = () => bad.toSorted((a, b) => (a.brief.at < b.brief.at ? 1 : -1))[0];
   const alert = removed.get(target) ?? newest();
@@ -334,8 +336,8 @@ function withEvent(
   // A slot that did something ends a missed slot.
   if (didWork(health) && (targets[""]?.slotMs ?? slotMs) <= slotMs) delete targets[""];
   const left = leftBy(before);
-  const open = conflicts + (stillConflicts ?? left?.conflicts ?? 0);
-  // As many as a sink was notified of, while they are open or were not counted.
+  const open = conflicts + (stillConflicts ?? 0);
+  // As many as a sink was notified of, while they are known to be open.
   const most = Math.max(conflicts, Math.min(left?.conflicts ?? 0, open));
   if (health === "good" && left !== undefined && (stillConflicts ?? 0) > 0 && open > conflictsMax) {
     targets[brief.target] = { ...left, health: "conflicts", conflicts: most, slotMs, inRow: 0 };
@@ -353,6 +355,12 @@ function withEvent(
 }
 
 /** The conflicts that a target left at its last end that was no worse. */
+/** Whether an earlier run of this target left conflicts, also within what its policy takes. */
+function hasLeft({ targets }: PolicyAlertState, name: string): boolean {
+  const target = Object.hasOwn(targets, name) ? targets[name] : undefined;
+  return leftBy(target) !== undefined || (target?.conflicts ?? 0) > 0;
+}
+
 function leftBy(target: TargetAlertState | undefined): TargetAlertState["left"] {
   if (target?.health !== "conflicts") return target?.left;
   const { conflicts, sinceMs, brief } = target;

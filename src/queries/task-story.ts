@@ -63,8 +63,8 @@ export function isOnlyPermitted({ journal, answered, confirmed, outcome, lost }:
   if (journal === "none" || answered !== null || confirmed !== null) return false;
   // What had no effect may not have gone out.
   const { evidence, status, reason } = outcome ?? {};
-  const isEffect = status !== "not-started" && reason !== "still-there" && reason !== "not-active";
-  const isShown = isEffect && (evidence === "direct" || evidence === "inferred");
+  const hasEffect = reason !== "still-there" && reason !== "not-active";
+  const isShown = evidence === "direct" ? hasEffect : evidence === "inferred" && status !== "not-started";
   // Any other doubt is its sender's word.
   return !isShown && (lost === null || lost.startsWith("crash: "));
 }
@@ -147,7 +147,7 @@ async function nowWords(looked: TaskLookedAt, { set, store, ledger }: StoryStore
   return running === undefined ? null : stepWords(running, timezone, await ledger.nowMs());
 }
 
-/** The note of a doubt stays when the answer comes with an outcome: that does not tell the doubt. */
+/** A doubt stays noted when the answer comes with an outcome, which does not tell the doubt then. */
 function lostOf({ doubt }: Partial<StartEntry> = {}, outcome: Outcome | undefined): string | null {
   if (doubt === undefined) return null;
   const isAnswered = outcome?.evidence === "direct" && !outcome.answerLost && !outcome.detail.includes(doubt.detail);

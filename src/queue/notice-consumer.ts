@@ -34,6 +34,8 @@ const newerAgainMs = 2_000;
 const bugAgainMs = 5_000;
 /** After this a delivery that cannot be read or rendered goes to the failed list. */
 const blockedMsMax = 86_400_000;
+/** But not before so many tries, ten minutes: a day may be over at the first one. */
+const blockedTriesMin = 300;
 /** How long a delivery under way may take to end when the process stops. */
 const graceMs = 1_000;
 
@@ -92,7 +94,7 @@ function onBug(job: Job<unknown>, error: unknown, { log, sink }: NoticeConsumerO
 }
 
 function laterOrFailed(job: Job, reason: string, afterMs: number): DeliveryVerdict {
-  const isOld = systemClock.nowMs() - sinceOf(job) >= blockedMsMax;
+  const isOld = job.attemptsStarted >= blockedTriesMin && systemClock.nowMs() - sinceOf(job) >= blockedMsMax;
   return isOld ? { verdict: "failed", reason } : { verdict: "later", reason, afterMs };
 }
 

@@ -19,7 +19,7 @@ export function troublesKey({ key }: Pick<Store, "key">): string {
 
 /** The changes of an outcome; a failed run by hand is not noted, since the operator sees it. */
 export function troubleChanges(outcome: Outcome): string {
-  const { policy, target, kind, status, reason, origin, stillConflicts } = outcome;
+  const { policy, target, kind, status, reason, origin, newConflicts, stillConflicts } = outcome;
   const weight = weightOf(outcome);
   const changes: string[] = [];
   const change = (sign: "+" | "-", trouble: NotedTrouble) => changes.push(`${sign}${trouble}/${policy}/${target}`);
@@ -27,8 +27,8 @@ export function troubleChanges(outcome: Outcome): string {
   if (weight === "success") change("-", "failing");
   if (status === "conflicts") change("+", "conflicts");
   // Not counted: the third slot ends it (metric-gauges.ts), or a run by hand: a person looks.
-  const areSettled = stillConflicts === 0 || (stillConflicts === undefined && origin === "manual");
-  if (status === "succeeded" && areSettled) change("-", "conflicts");
+  const isLookedAt = stillConflicts === undefined && origin === "manual" && (newConflicts ?? 0) === 0;
+  if (status === "succeeded" && (stillConflicts === 0 || isLookedAt)) change("-", "conflicts");
   // Without evidence of its end a run has started all the same.
   const mayHaveStarted = status === "unknown" && reason !== "no-evidence" && kind !== "poll";
   if (mayHaveStarted && weight === "bad") change("+", "unknown");

@@ -358,7 +358,7 @@ describe("the failed list", () => {
     const { log } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url))]);
     await log.until(({ event }) => event === "sink.newer-version");
     expect(await queues.backlog("ops")).toMatchObject({ waiting: 2, failed: 0 });
-    await store.redis.hset(job, { timestamp: Date.now() - 86_400_000 });
+    await store.redis.hset(job, { timestamp: Date.now() - 86_400_000, ats: 300 });
     await hook.until(() => hook.accepted.length === 1);
     expect(hook.accepted).toEqual(["next"]);
     expect(log.named("sink.unreadable")).toMatchObject([{ message: expect.stringContaining("a newer Syncline") }]);

@@ -342,8 +342,13 @@ describe("the single rules", () => {
     const left = (newConflicts: number, stillConflicts: number) => ({ ...judged, newConflicts, stillConflicts });
     expect(await storyOf(rule, [left(11, 0), left(1, 11), { newConflicts: 0, stillConflicts: 12 }])).toHaveLength(1);
     expect(await storyOf(rule, [left(11, 0), { newConflicts: 0, stillConflicts: 9 }])).toHaveLength(2);
-    // The eleven were not counted, so they are not over.
-    expect(await storyOf(rule, [left(11, 0), { ...judged, newConflicts: 1 }])).toHaveLength(1);
+    // The eleven were not counted: that is said.
+    const [, end] = await storyOf(rule, [left(11, 0), { ...judged, newConflicts: 1 }]);
+    expect(end).toMatch(/ended well .*\(was conflicts\); whether the earlier conflicts are settled was not counted/);
+    // Nor those of another sync job, whose end was the last one.
+    const ofBoth = ["42", "43"].map((target) => ({ ...left(11, 0), target }));
+    const [, both] = await storyOf(rule, [...ofBoth, { target: "42" }, { target: "43", stillConflicts: 0 }]);
+    expect(both).toContain("was not counted");
   });
 
   it.each([

@@ -1,5 +1,5 @@
--- Ends a walk. Earlier list totals stay where it did not count (their `at` shows their age), and go
--- where the list cannot be counted.
+-- Ends a walk. Earlier list totals stay where it did not count (their `at` shows their age), and go,
+-- but for since when there are any, where the list cannot be counted.
 -- KEYS: status, items, order, list totals
 -- ARGV: sinceMs (when it began; where it resumed another from a page, when that one began), number
 -- of items, keptMs, '1' for the whole list, wholeWalksMin and generationMs (a generation of seen
@@ -29,7 +29,9 @@ if cost == 'costly' then
 end
 markLogged(statusKey)
 if ARGV[11] == '' then
-  redis.call('DEL', totalsKey)
+  for _, field in ipairs(redis.call('HKEYS', totalsKey)) do
+    if string.sub(field, 1, 1) ~= '~' then redis.call('HDEL', totalsKey, field) end
+  end
 elseif ARGV[11] then
   local since = {}
   for i = 11, #ARGV, 2 do since[i] = redis.call('HGET', totalsKey, '~' .. ARGV[i]) or startedAtMs end
