@@ -42,7 +42,7 @@ const linesMax = 100;
 const missedLinesMax = 20;
 
 const help = `
-Recomputes which slots were due and holds them against the ledger: a slot without a record, a record without a slot, a started slot with a task that has neither an outcome nor a place in the queue. Exit 1 when something is off.
+Recomputes which slots were due and holds them against the ledger: a slot without a record, a record without a slot, a started slot with a task that has neither an outcome nor a place in the queue. Exit 1 when something is off. A policy that no scheduler has planned is counted (\`unseen\`), and is not off.
 It looks as far back as the ledger remembers (1,000 slots a policy, 31 days, since the present schedule) and says where that begins; tasks of slots that are older than the outcomes that their policy keeps are not looked for, and it says so, too.
 Times: ${timeForms}.
 

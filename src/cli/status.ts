@@ -45,7 +45,7 @@ const help = `
 One line a policy, the worst first: quarantined, failing, unknown (whether it started, or how it ended), missed (a slot was), late (for its deadline), unplanned (due, and no scheduler has planned it), blocked, conflicts; then service-down (its breaker is open: nothing starts), paused, new (nothing ended yet), ok. "failed ×3": three in a row.
 What \`syncline acknowledge\` names stands below the rest that needs a person.
 Then services, processes and the policies that they run, lists that cost too much or cannot be read, sinks, the last digests.
-Exit code 1 when something needs a person: a policy in one of the states up to conflicts, a role without a process, an open breaker, a service that throttles, newer files rejected, processes with different policies for 5 minutes, a second owner, a list that cannot be read, a sink stuck for 15 minutes, a last digest that a sink did not take.
+Exit code 1 when something needs a person: a policy in one of the states up to conflicts, a role without a process, an open breaker, a service that throttles, newer files rejected, processes with different policies for 5 minutes, a second owner, a list that cannot be read, a sink stuck for 15 minutes, one that refused a notice and has taken none since, a last digest that a sink did not take.
 With --at (06:00, yesterday 06:00, 2026-12-01T06:00) exit code 1 when a policy that was due from the midnight before had not succeeded by then.
 
 Examples:

@@ -319,7 +319,7 @@ async function limitsFor(feed: Feed, known: ListKnowledge, walk: WalkContext): P
 
 type Counts = ReadonlyMap<string, number>;
 
-/** `uncounted`: why removed items cannot be counted; null: they can, or could; undefined: not known. */
+/** `uncounted`: why removed items cannot be counted; null: they can, or could; else not known. */
 interface TotalsEnd {
   readonly counted?: Counts;
   readonly uncounted?: "too-long" | "count-unreadable" | null;

@@ -170,7 +170,8 @@ function serviceItems({ services, feeds, nowMs }: Status, lines: readonly Policy
 
 function sinkItems({ sinks, digests, nowMs }: Status): AttentionItem[] {
   const item = { ...none, about: "sink" as const };
-  const mend = (sink: string) => `Mend the receiver, then \`syncline failed replay --sink ${sink} --yes\``;
+  const mend = (sink: string) =>
+    `Mend the receiver, then \`syncline failed replay --sink ${sink} --yes\`; \`failed discard\` what it will never take`;
   const failed = digests.flatMap(({ digest, atMs, to }) =>
     to.flatMap(({ sink, state, reason = "" }) => (state === "failed" ? [{ digest, atMs, sink, reason }] : [])),
   );
@@ -184,7 +185,7 @@ function sinkItems({ sinks, digests, nowMs }: Status): AttentionItem[] {
       : [
           {
             ...{ ...item, name: sink, state: "refuses", sinceMs: refused.atMs, nextStep: mend(sink) },
-            what: `its newest notice was not delivered: ${refused.reason}; ${counted(count, "notice is", "notices are")} in its failed list`,
+            what: `the last notice that it was given was not delivered: ${refused.reason}; ${counted(count, "notice is", "notices are")} in its failed list`,
           },
         ],
   );

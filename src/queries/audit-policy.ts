@@ -212,7 +212,7 @@ export async function findLostTasks(
 ): Promise<{ readonly lost: readonly TaskName[]; readonly inFlight: number }> {
   const open = await withoutOutcome(await withFanOuts(places.store, await withoutOutcome(tasks, places)), places);
   if (open.length === 0) return { lost: [], inFlight: 0 };
-  const outbox = (await places.ledger.outbox()).flatMap((planned) => planned.tasks);
+  const outbox = (await places.ledger.outbox(open[0]?.policy)).flatMap((planned) => planned.tasks);
   const waiting = new Set(outbox.map(({ id }) => id));
   const gone: TaskName[] = [];
   for (const task of open) {
@@ -268,7 +268,9 @@ export function auditSum(reports: readonly AuditReport[], off: number): string {
   const inFlight = reports.reduce((total, report) => total + report.inFlight, 0);
   const but = inFlight === 0 ? "" : ` but ${inFlight} in flight`;
   const ended = [`none without an outcome${but}`, ...unchecked].join("; ");
-  if (slots === 0) return unchecked.join("; ") || "no slot was due there: nothing was checked";
+  const isAnySeen = unchecked.length === 0 || reports.some(({ isUnseen }) => !isUnseen);
+  if (slots === 0)
+    return [...(isAnySeen ? ["no slot was due there: nothing was checked"] : []), ...unchecked].join("; ");
   if (open.length === 0) return `planned = recorded: ${slots} slots, none lost, ${ended}`;
   const recorded = slots - pending - waiting;
   return `${recorded} of ${slots} slots are recorded, none lost, ${ended}; ${open.join("; ")}: look again`;

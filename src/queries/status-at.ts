@@ -90,7 +90,8 @@ async function readNewestSlots(ledger: SlotLedger, policies: readonly string[], 
 
 /**
  * The newest outcomes of each target that ended in the span, of slots that began in it: back to one
- * that was not skipped, as far as outcomes are kept.
+ * that was not skipped, as far as outcomes are kept. Behind the newest 1,000 of a policy only where
+ * a target among these has nothing but skipped ones.
  */
 async function readNewest(history: History, policies: readonly string[], span: Interval): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
@@ -105,7 +106,7 @@ async function readNewest(history: History, policies: readonly string[], span: I
         if (found.length === placesAtOnce) hasMore.add(found[0]?.policy ?? "");
       }
     }
-    outcomes.push(...(await readBack(history, groups, span)));
+    for (const one of await readBack(history, groups, span)) outcomes.push(one);
     const ends = Map.groupBy(outcomes, ({ policy }) => policy);
     const isOpen = (policy: string) =>
       [...newestEnds(ends.get(policy) ?? []).values()].some(({ status }) => status === "skipped");
@@ -125,7 +126,7 @@ async function readBack(
   for (let [from, to] = [0, perTargetFirst]; open.length > 0; [from, to] = [to, to * 4]) {
     const next = (group: readonly OutcomePlace[]) => group.slice(from, to);
     const read = (await history.read(open.flatMap(next))).filter(({ slot }) => Date.parse(slot) >= span.fromMs);
-    outcomes.push(...read);
+    for (const one of read) outcomes.push(one);
     const known = new Set(read.flatMap(({ taskId: id, status }) => (status === "skipped" ? [] : [id])));
     open = open.filter((group) => group.length > to && !next(group).some(({ id }) => known.has(id)));
   }
@@ -200,11 +201,12 @@ function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Verd
   const words = (target: string) => targetWords({ kind: policy.action.kind, target });
   const bad = targets.flatMap((target) => {
     const end = ends.get(target);
-    return end === undefined || isWanted(end) ? [] : [`${words(target)} ${end.status} (${end.reason})`];
+    if (end === undefined || isWanted(end)) return [];
+    // A skipped end says nothing of one before it.
+    const dropped = end.status === "skipped" ? orDropped(facts, clock) : "";
+    return [`${words(target)} ${end.status} (${end.reason})${dropped}`];
   });
-  // A skipped end says nothing of one before it.
-  const isSkipped = targets.some((target) => ends.get(target)?.status === "skipped");
-  if (bad.length > 0) return not(`${some(bad)}${isSkipped ? orDropped(facts, clock) : ""}`);
+  if (bad.length > 0) return not(some(bad));
   const newestMs = Math.max(...[...ends.values()].map((end) => Date.parse(end.slot)));
   if (slot?.state === "missed" && slot.slotMs > newestMs) return not(toldSlot(slot, clock));
   const open = targets.filter((target) => !ends.has(target));

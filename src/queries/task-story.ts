@@ -85,7 +85,9 @@ export type StoryTask = Pick<
 /** Tells tasks; for one over masks, the tasks that replace it. At most 1,000. */
 export async function readTaskStories(tasks: readonly StoryTask[], places: StoryStores): Promise<readonly TaskStory[]> {
   // Before the queue: what is queued in between is found there.
-  const planned = new Set((await places.ledger.outbox()).flatMap(({ tasks: all }) => all.map(({ id }) => id)));
+  const planned = new Set(
+    (await places.ledger.outbox(tasks[0]?.policy)).flatMap(({ tasks: all }) => all.map(({ id }) => id)),
+  );
   // Of a run by hand both the task over masks and those that replace it may be named.
   const told = new Map((await withFanOuts(places.store, tasks)).map((task) => [task.id, task]));
   const parts = [...told.values()].map((task) => ({ ...task, isUnqueued: planned.has(task.id) }));
@@ -147,7 +149,7 @@ async function nowWords(looked: TaskLookedAt, { set, store, ledger }: StoryStore
   return running === undefined ? null : stepWords(running, timezone, await ledger.nowMs());
 }
 
-/** A doubt stays noted when the answer comes with an outcome, which does not tell the doubt then. */
+/** A doubt stays noted when the answer comes with an outcome, which then does not tell it. */
 function lostOf({ doubt }: Partial<StartEntry> = {}, outcome: Outcome | undefined): string | null {
   if (doubt === undefined) return null;
   const isAnswered = outcome?.evidence === "direct" && !outcome.answerLost && !outcome.detail.includes(doubt.detail);

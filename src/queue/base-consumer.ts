@@ -22,7 +22,7 @@ export interface ConsumerParts {
   readonly queue: string;
   /**
    * How long items in work may go on when it stops. 0: their signal aborts at once. A step that
-   * ignores it, such as a start in flight, ends within `drainMs`.
+   * ignores it, such as a start in flight, is waited for up to `drainMs`.
    */
   readonly graceMs: number;
   readonly options: Pick<WorkerOptions, "concurrency" | "maxStalledCount" | "settings" | "limiter"> &

@@ -108,17 +108,21 @@ export class SlotLedger {
     await this.drop((await this.policies()).filter((policy) => !known.has(policy)));
   }
 
-  /** Returns all of the outbox that can be read: slots whose tasks are perhaps not queued. */
-  async outbox(): Promise<UnqueuedSlots[]> {
+  /**
+   * Returns all of the outbox that can be read, of one policy or of all: slots whose tasks are
+   * perhaps not queued.
+   */
+  async outbox(policy = "*"): Promise<UnqueuedSlots[]> {
     const found: UnqueuedSlots[] = [];
-    const read = (cursor: string) => this.#scanOutbox(cursor);
+    const read = (cursor: string) => this.#scanOutbox(cursor, `${policy}/*`);
     for await (const page of scanPairs(read)) found.push(...toUnqueued(page));
     return found;
   }
 
   /**
    * Returns, of the next 1,000 or so places in the outbox, those older than this. Each call goes on
-   * where the last one ended, so that no place hides those behind it.
+   * where the last one ended, so that no place hides those behind it: one whose tasks could not be
+   * queued comes back after all others.
    */
   async unqueued(olderThanMs: number): Promise<UnqueuedSlots[]> {
     const [cursor, entries] = await this.#scanOutbox(this.#outboxCursor);
@@ -126,8 +130,8 @@ export class SlotLedger {
     return toUnqueued(pairsOf(entries), olderThanMs);
   }
 
-  #scanOutbox(cursor: string): Promise<[string, string[]]> {
-    return this.#store.redis.hscan(this.#store.key("outbox"), cursor, "COUNT", 1_000);
+  #scanOutbox(cursor: string, match = "*"): Promise<[string, string[]]> {
+    return this.#store.redis.hscan(this.#store.key("outbox"), cursor, "MATCH", match, "COUNT", 1_000);
   }
 
   /** The newest slot records of a policy, of slots from and up to an instant, newest first. */

@@ -300,7 +300,8 @@ describe("the failed list", () => {
       return [...ofSinks, isInstallationWell({ ...status, processes: { schedulers: 1, workers: 1 } })];
     };
     await sinks.enqueue(to("ops", ["a"]));
-    const what = "its newest notice was not delivered: answered with status 400; 1 notice is in its failed list";
+    const what =
+      "the last notice that it was given was not delivered: answered with status 400; 1 notice is in its failed list";
     await expect.poll(found).toEqual([`refuses: ${what}`, false]);
     hook.answer = () => ({ status: 204 });
     await sinks.enqueue(to("ops", ["b"]));

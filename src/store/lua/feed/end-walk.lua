@@ -1,5 +1,5 @@
--- Ends a walk. Earlier list totals stay where it did not count (their `at` shows their age), and go,
--- but for since when there are any, where the list cannot be counted.
+-- Ends a walk. Earlier list totals stay where it did not count (their `at` shows their age). Where
+-- the list cannot be counted they go, but for since when there are any.
 -- KEYS: status, items, order, list totals
 -- ARGV: sinceMs (when it began; where it resumed another from a page, when that one began), number
 -- of items, keptMs, '1' for the whole list, wholeWalksMin and generationMs (a generation of seen
