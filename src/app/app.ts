@@ -41,8 +41,8 @@ import { createSharedClock, openStore, type RedisTarget, redisTimeMs, type Store
 import { SharedReadings } from "../store/shared-readings.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
-import { defaultTiming, type TaskTiming } from "../tasks/follow-pace.ts";
 import type { ProcessDependencies } from "../tasks/process-task.ts";
+import { defaultTiming, type TaskTiming } from "../tasks/timing.ts";
 import { createConsumers } from "./create-consumers.ts";
 import { createNotifier } from "./create-notifier.ts";
 import { createService } from "./create-service.ts";

@@ -21,7 +21,7 @@ import { readTasksInFlight, type TaskInFlight } from "../queue/tasks-in-flight.t
 import { History } from "../store/history.ts";
 import { type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
-import { defaultTiming } from "../tasks/follow-pace.ts";
+import { defaultTiming } from "../tasks/timing.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { outcomeTable } from "./history.ts";

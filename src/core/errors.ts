@@ -16,6 +16,11 @@ export function errorText(error: unknown): string {
   return error.name === "MaxRetriesPerRequestError" ? "Redis is out of reach" : error.message;
 }
 
+/** The first line of an error's message: CEL and yaml put the source below it. */
+export function firstLine(error: unknown): string {
+  return errorText(error).split("\n", 1)[0] ?? "";
+}
+
 /** The code of a system error, such as `ENOENT`; without one the other text, or the whole error. */
 export function errorCode(error: unknown, otherwise = String(error)): string {
   return error instanceof Error && "code" in error ? String(error.code) : otherwise;

@@ -3,6 +3,7 @@
 
 import { createContext, Script } from "node:vm";
 import { Environment } from "@marcbachmann/cel-js";
+import { firstLine } from "./errors.ts";
 
 /** After three slow evaluations in a row the next twenty or so are refused. */
 const slowWeighs = 20;
@@ -136,12 +137,6 @@ export function parseExpression(text: string, scope: ExpressionScope): Expressio
       ? (variables) => limited(() => parsed({ ...variables }))
       : (variables) => parsed({ ...variables }),
   };
-}
-
-/** The first line of an error's message: CEL puts the source below it. */
-export function firstLine(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return message.split("\n", 1)[0] ?? "";
 }
 
 /** Whether an evaluation may take more than linear time. */

@@ -2,7 +2,8 @@
 // conflicts are not documented (service-interface §2, Gaps): the operator's mapping names them.
 // Pure, except for counting failures.
 import type { ItemMapping, ServiceSettings } from "../config/policy-set.ts";
-import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
+import { firstLine } from "../core/errors.ts";
+import { type Expression, parseExpression } from "../core/expression.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { ItemFacts, ListName } from "../model/feed.ts";
 

@@ -2,8 +2,8 @@
 // until the next walk while runs wait. If a poll has just fetched the whole list, its pages are
 // reused. The id of the queue's job makes the walk unique. Never decides a run's outcome.
 import { isDeepStrictEqual } from "node:util";
+import { firstLine } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { firstLine } from "../core/expression.ts";
 import type { Denial, DeniedBy } from "../core/limiter.ts";
 import { type Feed, type FeedWalk, feedId, type ItemFacts } from "../model/feed.ts";
 import { done, snooze, type Verdict } from "../model/verdict.ts";

@@ -5,7 +5,7 @@
 import type { Confidence } from "../model/outcome.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { type JournalAttribution, timelessForMs } from "../store/start-journal.ts";
-import { sendWithinMs } from "./follow-pace.ts";
+import { sendWithinMs } from "./timing.ts";
 
 /** A start, as the journal knows it. */
 export interface StartFacts {

@@ -9,7 +9,7 @@ import { awaitedLists, type ListName } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
 import { feedOf, followedLists, requestFeed } from "./followed-lists.ts";
-import type { FollowedLists, Runtime } from "./step-dependencies.ts";
+import type { FeedAccess, Runtime } from "./step-dependencies.ts";
 
 const baselineSchema = z.object({
   activities: z.int().nullable(),
@@ -57,7 +57,7 @@ export interface TakenBaseline {
 /** Takes the baseline of a run from walks that began after `sinceMs`. */
 export async function takeBaseline(
   task: Task,
-  deps: FollowedLists & Pick<Runtime, "nowMs">,
+  deps: FeedAccess & Pick<Runtime, "nowMs">,
   { sinceMs, follow }: { readonly sinceMs: number; readonly follow: Follow },
 ): Promise<TakenBaseline> {
   const isFollowed = follow.until !== "accepted";
@@ -79,11 +79,7 @@ export async function takeBaseline(
 }
 
 /** The sequence of both feeds, from walks that began after `sinceMs`. */
-export async function baselineSince(
-  task: Task,
-  deps: Pick<FollowedLists, "feeds">,
-  sinceMs: number,
-): Promise<Baseline> {
+export async function baselineSince(task: Task, deps: Pick<FeedAccess, "feeds">, sinceMs: number): Promise<Baseline> {
   const [activities, conflictDetails] = await Promise.all(
     followedLists.map((list) => deps.feeds.status(feedOf(task, list))),
   );
@@ -99,7 +95,7 @@ function seqSince(status: FeedStatus | undefined, sinceMs: number): number | nul
 /** The feed's sequence; `awaited` while a walk may bring it; undefined if it cannot be read. */
 async function approvalsBefore(
   task: Task,
-  deps: FollowedLists & Pick<Runtime, "nowMs">,
+  deps: FeedAccess & Pick<Runtime, "nowMs">,
   sinceMs: number,
 ): Promise<number | "awaited" | undefined> {
   const feed = feedOf(task, "approvals");
@@ -116,7 +112,7 @@ type ConflictCount = NonNullable<Baseline["conflictsBefore"]>;
 /** The conflicts right before a run; undefined unless the last walk saw the whole list. */
 async function conflictsBefore(
   task: Task,
-  deps: FollowedLists,
+  deps: FeedAccess,
   baseline: Pick<Baseline, "conflictDetails">,
 ): Promise<ConflictCount | undefined> {
   const counted = await countConflicts(task, deps);
@@ -126,7 +122,7 @@ async function conflictsBefore(
 /** The conflicts that the last walk counted, if nothing was discovered since. */
 export async function countConflicts(
   task: Task,
-  { feeds, itemMapper }: Pick<FollowedLists, "feeds" | "itemMapper">,
+  { feeds, itemMapper }: Pick<FeedAccess, "feeds" | "itemMapper">,
 ): Promise<{ readonly seq: number; readonly conflicts: ConflictCount } | undefined> {
   const feed = feedOf(task, "conflictDetails");
   const of = itemMapper(feed)?.knows("syncJobId") === true ? "syncJob" : "repository";

@@ -12,9 +12,9 @@ import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { noteDenied, verifyLater } from "./defer.ts";
-import { sendWithinMs } from "./follow-pace.ts";
 import { describeOther, type StepResult } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
+import { sendWithinMs } from "./timing.ts";
 
 /** How a sync job shows the effect. */
 export interface EffectPredicate {
@@ -80,7 +80,7 @@ export async function confirmEffect(task: Task, { deps, entry, predicate }: Effe
       return again(snooze(againAtMs));
     case "unreadable": {
       const { isLasting, deniedForMs } = observation;
-      const { unreadableForMs, deniedForMsMax } = deps.timing;
+      const { syncJobUnreadableForMs, deniedForMsMax } = deps.timing;
       const deniedUntilMs = await noteDenied(task, deps, {
         nowMs,
         deniedUntilMs: entry.deniedUntilMs,
@@ -90,7 +90,7 @@ export async function confirmEffect(task: Task, { deps, entry, predicate }: Effe
       // down for hours before it.
       const sinceMs = nowMs < inTimeMs ? inTimeMs : await deps.journal.noteWindowOver(task.id, nowMs);
       const readableAtMs = Math.max(sinceMs, Math.min(deniedUntilMs, sinceMs + deniedForMsMax));
-      const patientUntilMs = isLasting === true ? inTimeMs : readableAtMs + unreadableForMs;
+      const patientUntilMs = isLasting === true ? inTimeMs : readableAtMs + syncJobUnreadableForMs;
       if (nowMs >= patientUntilMs) return observation;
       return again(verifyLater(nowMs, Math.min(Math.max(deniedUntilMs, againAtMs), patientUntilMs)));
     }

@@ -11,10 +11,10 @@ import type { FeedStatus } from "../store/feed-store.ts";
 import { type StartEntry, sentAtMsOf } from "../store/start-entry.ts";
 import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
 import { type Baseline, countConflicts, parseBaseline } from "./baseline.ts";
-import { sendWithinMs } from "./follow-pace.ts";
 import { changesMax, feedOf, requestFeed } from "./followed-lists.ts";
 import type { TaskEnding } from "./step.ts";
-import type { FollowedLists, RunDependencies, StartDependencies } from "./step-dependencies.ts";
+import type { FeedAccess, RunDependencies, StartDependencies } from "./step-dependencies.ts";
+import { sendWithinMs } from "./timing.ts";
 
 /** The most approvals since a start that are checked, the earliest first. */
 const approvalsCheckedMax = 200;
@@ -85,7 +85,7 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
   return {
     activities: activities.status,
     conflictDetails: conflictDetails.status,
-    ...(await attribute(task, deps, { entry, activities: sinceStart.filter(isOfSyncJob) })),
+    ...(await ownActivities(task, deps, { entry, activities: sinceStart.filter(isOfSyncJob) })),
     attributable:
       (hasBaseline || (activitiesSeq !== undefined && (mapper?.knows("startedAt") ?? false))) &&
       (mapper?.knows("syncJobId") ?? false) &&
@@ -145,7 +145,7 @@ function countNew(
  */
 async function readSince(
   feed: Feed,
-  feeds: FollowedLists["feeds"],
+  feeds: FeedAccess["feeds"],
   seq: number | undefined,
 ): Promise<{ status: FeedStatus; items: readonly SeenItem[] }> {
   const status = await feeds.status(feed);
@@ -167,7 +167,7 @@ function latestMs(instantMs: number): number {
   return instantMs % 1_000 === 0 ? instantMs + 999 : instantMs;
 }
 
-async function attribute(
+async function ownActivities(
   task: Task,
   deps: RunDependencies,
   { entry, activities }: { entry: StartEntry; activities: readonly SeenItem[] },
@@ -250,7 +250,7 @@ export interface WaitingApprovals {
 /** The approvals that wait; undefined for a run that none can block, or not yet. */
 export async function approvalsSince(
   task: Task,
-  deps: FollowedLists,
+  deps: FeedAccess,
   { entry, follow, nowMs }: { readonly entry: StartEntry; readonly follow: Follow; readonly nowMs: number },
 ): Promise<WaitingApprovals | undefined> {
   if (follow.blockedAfterMs === undefined) return undefined;
@@ -286,7 +286,7 @@ function unseen(unseenWhy: string): WaitingApprovals {
 /** What became of the conflicts from before a run that has just ended; empty if not known. */
 export async function conflictChange(
   task: Task,
-  deps: FollowedLists,
+  deps: FeedAccess,
   { entry, appeared, ending }: ConflictRun & { readonly ending: TaskEnding },
 ): Promise<Pick<TaskEnding, "goneConflicts" | "stillConflicts">> {
   // Only for a run that is over: settle.ts has waited for a walk after its end, or counts none.
@@ -300,7 +300,7 @@ export async function conflictChange(
  * under a known id, or only now known to be of the sync job. 0 where they were not counted: whether
  * one is back is then not known.
  */
-export async function returnedConflicts(task: Task, deps: FollowedLists, run: ConflictRun): Promise<number> {
+export async function returnedConflicts(task: Task, deps: FeedAccess, run: ConflictRun): Promise<number> {
   const counts = await countsAround(task, deps, run);
   return counts === undefined ? 0 : Math.max(0, counts.after - counts.before - counts.appeared);
 }
@@ -311,7 +311,7 @@ interface ConflictRun {
 }
 
 /** The conflicts before a run, after it, and new ones; undefined unless all were counted alike. */
-async function countsAround(task: Task, deps: FollowedLists, { entry, appeared }: ConflictRun) {
+async function countsAround(task: Task, deps: FeedAccess, { entry, appeared }: ConflictRun) {
   const before = parseBaseline(entry.baseline).conflictsBefore;
   if (before === undefined || appeared.newConflicts === undefined) return undefined;
   const after = await countConflicts(task, deps);

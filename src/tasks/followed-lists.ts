@@ -1,12 +1,12 @@
 // The followed lists of a task: which they are, waiting for their walks, leaving; and waking the
 // runs whose end a walk of the activities has just seen. A lost wake-up costs only time: every run
-// checks by itself (follow-pace.ts). Reads nothing of the service.
+// checks by itself (timing.ts). Reads nothing of the service.
 import type { ItemMapper } from "../feeds/mapping.ts";
 import { awaitedLists, type Feed, feedId, type ListName } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { FeedStore } from "../store/feed-store.ts";
-import type { FollowedLists } from "./step-dependencies.ts";
+import type { FeedAccess } from "./step-dependencies.ts";
 
 /** The lists that show a run. */
 export const followedLists = ["activities", "conflictDetails"] as const satisfies readonly ListName[];
@@ -21,7 +21,7 @@ export function feedOf(task: Task, list: ListName): Feed {
 /** Registers this task as a waiter of both feeds, and has them read. */
 export async function requestLists(
   task: Task,
-  deps: FollowedLists,
+  deps: FeedAccess,
   options: { nowMs: number; hurry: boolean },
 ): Promise<void> {
   for (const list of followedLists) await requestFeed(feedOf(task, list), task, deps, options);
@@ -31,7 +31,7 @@ export async function requestLists(
 export async function requestFeed(
   feed: Feed,
   task: Task,
-  deps: FollowedLists,
+  deps: FeedAccess,
   { nowMs, hurry }: { nowMs: number; hurry: boolean },
 ): Promise<void> {
   await deps.feeds.addWaiter(feed, task.id, { nowMs, untilMs: nowMs + waiterForMs });
@@ -39,7 +39,7 @@ export async function requestFeed(
 }
 
 /** Removes this task from the waiters. */
-export async function leaveLists(task: Task, deps: Pick<FollowedLists, "feeds">): Promise<void> {
+export async function leaveLists(task: Task, deps: Pick<FeedAccess, "feeds">): Promise<void> {
   for (const list of awaitedLists) await deps.feeds.leave(feedOf(task, list), task.id);
 }
 

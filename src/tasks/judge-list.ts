@@ -2,7 +2,8 @@
 // offend? Pure. The second half packs what a poll saw of each item, so that the next one knows what
 // is new or modified.
 import { hash } from "node:crypto";
-import { type Expression, firstLine } from "../core/expression.ts";
+import { firstLine } from "../core/errors.ts";
+import type { Expression } from "../core/expression.ts";
 import { counted, toPlainText } from "../core/plain-text.ts";
 import type { PollExpectation } from "../feeds/poll-expectation.ts";
 import type { ItemFacts } from "../model/feed.ts";

@@ -19,10 +19,11 @@ import type { KeptWrites } from "../store/kept-writes.ts";
 import { stepActivate } from "./activate.ts";
 import { stepApply } from "./apply.ts";
 import { stepDelete } from "./delete.ts";
+import { fanOut } from "./fan-out.ts";
 import { advanceChains, endCancelled, endCancelledStart, finish, releaseTask, toOutcome } from "./finish.ts";
 import { stepPoll } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
-import { fanOut, stepRun } from "./run.ts";
+import { stepRun } from "./run.ts";
 import { startFastPath } from "./send-start.ts";
 import { type Claim, endLostStart, type StepResult, stepAgainSoon, type TaskEnding, withoutOutcome } from "./step.ts";
 import type {

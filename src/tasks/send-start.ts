@@ -16,7 +16,6 @@ import { ServiceError } from "../service/service-error.ts";
 import type { Permission } from "../store/start-entry.ts";
 import { acquireForDeletion, deferAfter, deferByLimiter } from "./defer.ts";
 import { receivedByMs } from "./evidence.ts";
-import { sendWithinMs } from "./follow-pace.ts";
 import { doubtOf, judge, reasonOf } from "./judge.ts";
 import {
   type Claim,
@@ -28,6 +27,7 @@ import {
   type TaskEnding,
 } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
+import { sendWithinMs } from "./timing.ts";
 
 /** What sending needs. `endsByAnswer`: a 200 ends the task; nothing is followed. */
 interface StartRequest {

@@ -17,7 +17,7 @@ import type { PollStore } from "../store/poll-store.ts";
 import type { ScriptedAcquire } from "../store/service-limiter.ts";
 import type { SharedReadings } from "../store/shared-readings.ts";
 import type { StartJournal } from "../store/start-journal.ts";
-import type { TaskTiming } from "./follow-pace.ts";
+import type { TaskTiming } from "./timing.ts";
 
 /** The clock, the stop and the log of this process. */
 export interface Runtime {
@@ -59,8 +59,8 @@ export interface StartDependencies extends Runtime, Configuration, Limits {
   readonly activePredicate: (service: string) => ActivePredicate | undefined;
 }
 
-/** The followed lists. */
-export interface FollowedLists {
+/** How the followed lists are read. */
+export interface FeedAccess {
   readonly feeds: FeedStore;
   readonly itemMapper: (feed: Feed) => ItemMapper | undefined;
   /** Queues a walk of the feed unless one is; with `hurry`, as soon as its pace allows. */
@@ -73,12 +73,12 @@ interface KnownRuns {
 }
 
 /** What a run needs: a start, and the lists that show it. */
-export interface RunDependencies extends StartDependencies, FollowedLists, KnownRuns {}
+export interface RunDependencies extends StartDependencies, FeedAccess, KnownRuns {}
 
 /** What reading a list together needs. */
 export interface ReadDependencies
   extends Pick<Runtime, "nowMs" | "log">,
-    Pick<FollowedLists, "itemMapper" | "requestWalk"> {
+    Pick<FeedAccess, "itemMapper" | "requestWalk"> {
   readonly sharedReadings: SharedReadings;
   readonly isPolledTogether: (feed: Feed) => boolean;
 }

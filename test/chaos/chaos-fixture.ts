@@ -18,7 +18,7 @@ import { Scheduler } from "../../src/schedule/scheduler.ts";
 import { openStore, redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { entryKey } from "../../src/store/start-entry.ts";
-import type { TaskTiming } from "../../src/tasks/follow-pace.ts";
+import type { TaskTiming } from "../../src/tasks/timing.ts";
 import { runHere } from "../support/commands-here.ts";
 import { shortTiming } from "../support/short-timing.ts";
 import type { FaultScript, Point } from "./fault-script.ts";

@@ -1,7 +1,7 @@
 // What a driver tells a replica process: at its start as JSON in CHAOS_REPLICA, later through the
 // channel between them.
 import type { FeedPace } from "../../src/feeds/pace.ts";
-import type { TaskTiming } from "../../src/tasks/follow-pace.ts";
+import type { TaskTiming } from "../../src/tasks/timing.ts";
 import type { ReplicaScript, Trap } from "./fault-script.ts";
 
 /** Load everything, so that later starts find it compiled, and end. */

@@ -28,7 +28,7 @@ const serviceSettings = (showsActive: boolean) =>
  * Longer than a process is held up here: who comes back brings its answer. A walk may have to be
  * taken over, too.
  */
-const timing = { baselineWithinMs: 3_000, verifyForMs: 3_500, unreadableForMs: 8_000 };
+const timing = { baselineWithinMs: 3_000, verifyForMs: 3_500, syncJobUnreadableForMs: 8_000 };
 
 /**
  * Shorter than most stops, and longer than a busy machine keeps a process from renewing its locks.

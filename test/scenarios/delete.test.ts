@@ -85,7 +85,7 @@ describe("a delete policy", () => {
     const fixture = await start({
       policies: retire(name),
       requestTimeout: "2s",
-      timing: { ...shortTiming, unreadableForMs: 500 },
+      timing: { ...shortTiming, syncJobUnreadableForMs: 500 },
       faults: ["lost-answer,op=DeleteSyncJobById", "500-before,op=GetSyncJobById,after=1"],
     });
     expect(await fixture.run("retire")).toMatchObject({ status: "unknown", reason: "answer-lost", evidence: "none" });

@@ -14,8 +14,8 @@ import { PollStore } from "../../src/store/poll-store.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { SharedReadings } from "../../src/store/shared-readings.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
-import { defaultTiming } from "../../src/tasks/follow-pace.ts";
 import type { ProcessDependencies } from "../../src/tasks/process-task.ts";
+import { defaultTiming } from "../../src/tasks/timing.ts";
 import { testPolicy } from "./policies.ts";
 
 /** Makes the deps; what is given takes the place of what is said above. */

@@ -14,7 +14,7 @@ import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import type { RedisTarget } from "../../src/store/redis.ts";
-import type { TaskTiming } from "../../src/tasks/follow-pace.ts";
+import type { TaskTiming } from "../../src/tasks/timing.ts";
 import { redisForTest } from "./redis.ts";
 import { shortTiming } from "./short-timing.ts";
 import { type LoggedEvent, TestLog } from "./test-log.ts";

@@ -3,7 +3,7 @@
 // not an exception). Its lexer and parser survive such a text: their stack is on the heap.
 // `parseDocuments` reads YAML that is no policy file, for `syncline import`, without these limits.
 import { Composer, CST, type Document, Lexer, Parser, parseAllDocuments, type YAMLError } from "yaml";
-import { errorText } from "../../core/errors.ts";
+import { firstLine } from "../../core/errors.ts";
 import { cutText } from "../../core/plain-text.ts";
 import type { Problem } from "../problem.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
@@ -175,7 +175,7 @@ export function parseDocuments(text: string): { readonly values: readonly unknow
     }
   } catch (error) {
     // Also yaml's error for more than 100 aliases.
-    return { problem: errorText(error).split("\n")[0] ?? "" };
+    return { problem: firstLine(error) };
   }
   return { values };
 }

@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { createActivePredicate } from "../../../src/feeds/mapping.ts";
 import { stepActivate } from "../../../src/tasks/activate.ts";
-import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import { startFastPath } from "../../../src/tasks/send-start.ts";
+import { defaultTiming } from "../../../src/tasks/timing.ts";
 import { type Answer, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { storeForTest } from "../../support/redis.ts";
@@ -35,7 +35,7 @@ function fixture({ reads, posts, policy, active = 'item.state == "On"', select =
     deps: {
       policy: () => known,
       activePredicate: () => createActivePredicate({ active, select }),
-      timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000 },
+      timing: { ...defaultTiming, verifyForMs: 10_000, syncJobUnreadableForMs: 20_000 },
     },
   });
 }

@@ -6,8 +6,8 @@ import type { DeniedBy } from "../../../src/core/limiter.ts";
 import { createActivePredicate } from "../../../src/feeds/mapping.ts";
 import { stepActivate } from "../../../src/tasks/activate.ts";
 import { stepDelete } from "../../../src/tasks/delete.ts";
-import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
+import { defaultTiming } from "../../../src/tasks/timing.ts";
 import { type Answer, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { storeForTest } from "../../support/redis.ts";
@@ -61,7 +61,7 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
       deps: {
         policy: () => testPolicy({ ...policy, onUnknown }),
         ...rest.deps,
-        timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000, ...timing },
+        timing: { ...defaultTiming, verifyForMs: 10_000, syncJobUnreadableForMs: 20_000, ...timing },
       },
     });
 

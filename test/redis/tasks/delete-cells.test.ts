@@ -5,7 +5,7 @@ import type { Policy } from "../../../src/config/policy-set.ts";
 import type { Denial } from "../../../src/core/limiter.ts";
 import { deletionByHand, type Task } from "../../../src/model/task.ts";
 import { stepDelete } from "../../../src/tasks/delete.ts";
-import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
+import { defaultTiming } from "../../../src/tasks/timing.ts";
 import { type Answer, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { storeForTest } from "../../support/redis.ts";
@@ -32,7 +32,7 @@ function fixture({ reads, deletes, policy, task }: Behaviour) {
     ...{ task: { kind: "delete", ...task }, by: stepDelete, reads, writes: deletes },
     deps: {
       policy: () => (task?.guard === undefined ? known : undefined),
-      timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000 },
+      timing: { ...defaultTiming, verifyForMs: 10_000, syncJobUnreadableForMs: 20_000 },
     },
   });
 }

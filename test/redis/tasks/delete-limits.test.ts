@@ -5,8 +5,8 @@ import type { Denial, Permit } from "../../../src/core/limiter.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { stepDelete } from "../../../src/tasks/delete.ts";
-import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import type { StepResult } from "../../../src/tasks/step.ts";
+import { defaultTiming } from "../../../src/tasks/timing.ts";
 import { type Answer, answeringService, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
@@ -46,7 +46,7 @@ async function fixture({ deletes, enter, stopping = new AbortController().signal
     policy: () => testPolicy({ action: { kind: "delete", syncJob: 42, name: "Contracts" } }),
     service: () => service,
     ...{ journal, stopping },
-    timing: { ...defaultTiming, verifyForMs: 0, unreadableForMs: 0 },
+    timing: { ...defaultTiming, verifyForMs: 0, syncJobUnreadableForMs: 0 },
     ...(enter === undefined ? {} : { acquire: () => enter(task.id) }),
   });
   let claimant = 0;

@@ -13,7 +13,7 @@ export interface TaskTiming {
    */
   readonly answerKeptForMs: number;
   /** How long a sync job may be unreadable, without the time in which reads are denied. */
-  readonly unreadableForMs: number;
+  readonly syncJobUnreadableForMs: number;
   /** The most time of denied reads that does not count. */
   readonly deniedForMsMax: number;
   /**
@@ -36,7 +36,7 @@ export const defaultTiming: TaskTiming = {
   baselineWithinMs: 10_000,
   verifyForMs: 30_000,
   answerKeptForMs: 140_000,
-  unreadableForMs: 300_000,
+  syncJobUnreadableForMs: 300_000,
   deniedForMsMax: 7_200_000,
   unknownPolicyForMs: 300_000,
   newerAwayForMs: 60_000,

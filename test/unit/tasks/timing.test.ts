@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { defaultTiming, type FollowedRun, nextCheckMs } from "../../../src/tasks/follow-pace.ts";
+import { defaultTiming, type FollowedRun, nextCheckMs } from "../../../src/tasks/timing.ts";
 
 const day = 86_400_000;
 const run: FollowedRun = {
