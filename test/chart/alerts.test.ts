@@ -174,6 +174,27 @@ describe("the alerts", () => {
     expect(await playRules([file], cases)).toContain("SUCCESS");
   });
 
+  it("are held back by an unsafe Redis only while no replica may trust it", async () => {
+    const safe = (pod: string) => `syncline_redis_safe{namespace="a",job="s",pod="${pod}"}`;
+    const missed = 'syncline_policies_in_trouble{namespace="a",job="s",service="main",trouble="missed"}';
+    const told = (name: string, other: string, alerts: readonly string[]) => ({
+      name,
+      series: { ...alive, [safe("p")]: "1x5 0x25", [safe("q")]: other, [missed]: "0x10 3x20" },
+      expect: [
+        {
+          expr: 'count by (alertname) (ALERTS{job="s",alertstate="firing",severity="critical"})',
+          atMinute: 25,
+          samples: alerts.map((alert) => ({ labels: `{alertname="${alert}"}`, value: 1 })),
+        },
+      ],
+    });
+    const cases = [
+      told("one of two", "1x30", ["SynclineRedisUnsafe", "SynclineSlotMissed"]),
+      told("both", "1x5 0x25", ["SynclineRedisUnsafe"]),
+    ];
+    expect(await playRules([file], cases)).toContain("SUCCESS");
+  });
+
   it("tell once that a release is gone, for as long as it is", async () => {
     const gone = {
       name: "gone",
