@@ -136,6 +136,16 @@ describe("the breaker of a service", () => {
     expect(await one.denial()).toMatchObject({ deniedBy: "breaker" });
     await close();
   });
+
+  it("says the kind of its last failure, also of one while it is open", async () => {
+    const { one, other, store, close } = await twoLimiters("renamed", { failuresMax: 1 });
+    const straggler = await enter(other);
+    await (await enter(one)).release(failed);
+    expect(await readLimiterStatus(store, "renamed")).toMatchObject({ breaker: "open", lastFailure: "server" });
+    await straggler.release({ kind: "unauthorized", retryAfterMs: undefined });
+    expect(await readLimiterStatus(store, "renamed")).toMatchObject({ breaker: "open", lastFailure: "unauthorized" });
+    await close();
+  });
 });
 
 describe("the limits of a service", () => {

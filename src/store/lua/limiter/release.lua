@@ -37,6 +37,7 @@ end
 
 local function fail()
   local isOne = noteFailing()
+  redis.call('HSET', stateKey, 'lastFailure', failure)
   if isOpen then
     if not isOne then redis.call('HSET', stateKey, 'isBroad', '1') end
     return
@@ -46,7 +47,6 @@ local function fail()
     redis.call('HSET', coolDownsKey, resource, nextProbeMs)
     redis.call('PEXPIRE', coolDownsKey, coolDownsKeptMs + tonumber(probeEveryMs))
   end
-  redis.call('HSET', stateKey, 'lastFailure', failure)
   if redis.call('HINCRBY', stateKey, 'failures', 1) < tonumber(failuresMax) then return end
   redis.call('HSET', stateKey, 'state', 'open', 'openedAtMs', now, 'nextProbeMs', nextProbeMs)
   redis.call('HSET', stateKey, 'isBroad', isOne and '0' or '1')
