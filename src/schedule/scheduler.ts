@@ -65,6 +65,12 @@ const batchesAtOnce = 3;
 /** The most batches that are not logged yet: those of 10,000 policies with one slot each. */
 const unloggedBatchesMax = 50;
 
+/** The planned slots of a batch that are still to be logged, and when their tasks were queued. */
+interface QueuedBatch {
+  readonly entries: readonly PlannedEntry[];
+  readonly queuedAtMs: number;
+}
+
 /** The scheduler: plans slots at each tick. Any number of replicas may have one. */
 export class Scheduler implements Component {
   readonly name = "scheduler";
@@ -272,25 +278,25 @@ export class Scheduler implements Component {
       this.#options.inputs,
     );
     const batches = planBatches(due, { ...moment, inputs, losses });
-    const unlogged: PlannedEntry[][] = [];
+    const unlogged: QueuedBatch[] = [];
     // Three loops share one sequence of batches; a failure in one ends it for all. On stop they
     // leave the rest: it stays due for the next round, here or on another replica.
     const work = async () => {
       for (const batch of batches) {
         if (this.#stopping.signal.aborted) return;
         await this.#carryOut(batch, nowMs, unlogged);
-        if (unlogged.length >= unloggedBatchesMax) await this.#logBatches(unlogged.splice(0), nowMs);
+        if (unlogged.length >= unloggedBatchesMax) await this.#logBatches(unlogged.splice(0));
       }
     };
     const results = await Promise.allSettled(Array.from({ length: batchesAtOnce }, work));
     // Not before: thousands of lines would delay the slots of the last batches.
-    await this.#logBatches(unlogged, nowMs);
+    await this.#logBatches(unlogged);
     for (const result of results) if (result.status === "rejected") throw result.reason;
     return true;
   }
 
   /** Records and queues a batch; adds what is still to be logged of it to `unlogged`. */
-  async #carryOut(batch: readonly PlannedEntry[], nowMs: number, unlogged: PlannedEntry[][]): Promise<void> {
+  async #carryOut(batch: readonly PlannedEntry[], nowMs: number, unlogged: QueuedBatch[]): Promise<void> {
     const { ledger, enqueue, log } = this.#options;
     const answers = await ledger.record(batch.map(({ slots }) => slots));
     const superseded: string[] = [];
@@ -310,24 +316,26 @@ export class Scheduler implements Component {
     if (answers.some(({ watermarkMs }) => watermarkMs === undefined)) await this.#renewWatermarks(nowMs);
     const recorded = batch.filter((_, index) => answers[index]?.recorded === true);
     if (recorded.length === 0) return;
+    let queuedAtMs = nowMs;
     // Tasks that could not be enqueued stay in the outbox, for the sweep.
     const queue = async () => {
       await enqueue(recorded.flatMap(({ slots }) => slots.tasks));
+      queuedAtMs = await ledger.nowMs();
       await ledger.confirmQueued(recorded.map(({ slots }) => slots));
     };
     // The sweep tells of the tasks; of slots that start nothing only this does.
     const withoutStarts = () =>
       recorded.map((one) => ({ ...one, plans: one.plans.filter(({ state }) => state !== "started") }));
     const isQueued = await this.#guarded({}, queue).catch((error: unknown) => {
-      unlogged.push(withoutStarts());
+      unlogged.push({ entries: withoutStarts(), queuedAtMs });
       throw error;
     });
     const told = isQueued ? recorded : withoutStarts();
-    unlogged.push(told.filter(({ slots }) => slots.followers === undefined));
+    unlogged.push({ entries: told.filter(({ slots }) => slots.followers === undefined), queuedAtMs });
     for (const { slots: planned, plans } of told) {
       if (planned.followers === undefined) continue;
       // Before the lines of its followers.
-      for (const plan of plans) this.#logPlan(planned.policy, plan, nowMs);
+      for (const plan of plans) this.#logPlan(planned.policy, plan, queuedAtMs);
       const slotsMs = plans.flatMap(({ state, slotMs }) => (state === "started" ? [] : [slotMs]));
       await this.#guarded({ policy: planned.policy }, async () => this.#options.chains?.ended(planned.policy, slotsMs));
     }
@@ -355,17 +363,18 @@ export class Scheduler implements Component {
     this.#agenda.moveWatermarks(await this.#options.ledger.openWatermarks(this.#agenda.schedules(), nowMs));
   }
 
-  async #logBatches(batches: readonly (readonly PlannedEntry[])[], nowMs: number): Promise<void> {
-    for (const batch of batches) {
-      for (const { slots, plans } of batch) for (const plan of plans) this.#logPlan(slots.policy, plan, nowMs);
+  async #logBatches(batches: readonly QueuedBatch[]): Promise<void> {
+    for (const { entries, queuedAtMs } of batches) {
+      for (const { slots, plans } of entries) for (const plan of plans) this.#logPlan(slots.policy, plan, queuedAtMs);
       await nextTurn();
     }
   }
 
-  #logPlan(policy: string, plan: ScheduledPlan, nowMs: number): void {
+  #logPlan(policy: string, plan: ScheduledPlan, queuedAtMs: number): void {
     const slot = new Date(plan.slotMs).toISOString();
     if (plan.state === "started") {
-      this.#options.log.info("slot.queued", { policy, slot, covers: plan.covers.length, delayMs: nowMs - plan.slotMs });
+      const delayMs = queuedAtMs - plan.slotMs;
+      this.#options.log.info("slot.queued", { policy, slot, covers: plan.covers.length, delayMs });
     } else if (plan.state === "skipped")
       this.#options.log.info("slot.skipped", { policy, slot, reason: plan.reason, note: plan.note });
     else if (plan.state === "missed") this.#options.log.error("slot.missed", { policy, slot, reason: plan.reason });

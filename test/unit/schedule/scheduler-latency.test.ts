@@ -36,3 +36,15 @@ it("queues all slots that are due together before it logs the first", async () =
   expect(loggedBefore).toEqual([0, 0, 0, 0, 0]);
   expect(log.named("slot.queued")).toHaveLength(900);
 });
+
+it("counts the delay of a slot until its tasks are queued", async () => {
+  const [ledger, log] = [new MemoryChains(), new TestLog()];
+  const enqueue = async () => {
+    ledger.nowAtMs = 45_000;
+  };
+  const scheduler = new Scheduler({ policies: [testPolicy()], ledger, enqueue, log });
+  await scheduler.runOnce();
+  ledger.nowAtMs = 5_000;
+  await scheduler.runOnce();
+  expect(log.named("slot.queued")).toMatchObject([{ delayMs: 40_000 }]);
+});
