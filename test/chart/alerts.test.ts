@@ -247,6 +247,44 @@ describe("the alerts", () => {
     expect(told).toContain("SUCCESS");
   });
 
+  it("name no policy of a service whose outage explains what was missed", async () => {
+    const count = (service: string) =>
+      `syncline_policies_in_trouble{namespace="a",job="s",service="${service}",trouble="missed"}`;
+    const since = (policy: string, service: string) =>
+      `syncline_policy_trouble_timestamp_seconds{namespace="a",job="s",policy="${policy}",service="${service}",trouble="missed"}`;
+    const series = {
+      ...alive,
+      [count("main")]: "1x30",
+      [count("other")]: "1x30",
+      [since("counted", "main")]: "60x30",
+      [since("explained", "other")]: "30x30",
+      'ALERTS{namespace="a",job="s",service="other",alertname="SynclineBreakerOpen",alertstate="firing"}': "1x30",
+    };
+    const text =
+      "In the last hour slots of 1 policies were found missed, and nothing is done for them any more: counted.";
+    const told = await playAlert([writeRules(await renderRules("demo", ofCases))], {
+      interval: "1m",
+      input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+      alert_rule_test: [
+        {
+          eval_time: "20m",
+          alertname: "SynclineSlotMissed",
+          exp_alerts: [
+            {
+              exp_labels: { namespace: "a", job: "s", severity: "critical" },
+              exp_annotations: {
+                summary: "Slots were missed",
+                description: text,
+                runbook_url: "docs/runbooks/slot-missed.md",
+              },
+            },
+          ],
+        },
+      ],
+    });
+    expect(told).toContain("SUCCESS");
+  });
+
   it("would be found out: a course that does not fire is told by promtool", async () => {
     const silent = Object.entries(alertCases).map(([alert, { silent: course }]) => toTest(alert, course, true));
     const told = await play(silent);
