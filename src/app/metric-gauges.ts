@@ -215,7 +215,7 @@ type PolicyInstant =
   | "syncline_policy_next_slot_timestamp_seconds"
   | "syncline_policy_stale_from_timestamp_seconds";
 
-/** What can be wrong with a policy. A stale policy is not failing too: each trouble counts once. */
+/** What can be wrong with a policy. Of late, stale and failing only the first that holds counts. */
 type Trouble = "stale" | "late" | "quarantined" | TroubleNote["trouble"];
 
 /** A trouble of a policy: since when it is stale, late or paused, or when it last happened. */
@@ -254,10 +254,10 @@ export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, sl
     if (inForce.length > 0) return found;
     const staleFromMs = slots.staleFromMs(policy, facts);
     const isStale = staleFromMs !== undefined && staleFromMs <= facts.nowMs;
-    if (isStale) add("stale", staleFromMs);
+    if (isStale && late === undefined) add("stale", staleFromMs);
     for (const trouble of ["failing", "conflicts"] as const) {
       const atMs = newest.get(`${trouble}/${name}`);
-      if (atMs === undefined || (trouble === "failing" && isStale)) continue;
+      if (atMs === undefined || (trouble === "failing" && (isStale || late !== undefined))) continue;
       // After three slots the state is not known: the sync job was removed or is skipped, or its
       // conflicts were not counted since.
       const latestMs = trouble === "conflicts" ? atMs + conflictsShownMs : Number.POSITIVE_INFINITY;

@@ -93,7 +93,7 @@ export const metricTable = {
   syncline_policy_paused: sharedGauge(["policy", "cause"], "1 while a pause or a quarantine skips the policy's slots."),
   syncline_policies_in_trouble: sharedGauge(
     ["service", "trouble"],
-    "Policies by what is wrong; failing: not stale yet; unknown (its start or its end), missed: in the last hour. A paused one is neither stale nor failing, and shows no conflicts.",
+    "Policies by what is wrong; stale: not late; failing: neither; unknown (its start or its end), missed: in the last hour. A paused one is neither stale nor failing, and shows no conflicts.",
   ),
   syncline_policy_trouble_timestamp_seconds: sharedGauge(
     ["worstPolicy", "service", "trouble"],

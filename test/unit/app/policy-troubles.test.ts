@@ -38,6 +38,13 @@ describe("the troubles of policies", () => {
     expect(find("2026-11-25T02:32:00Z", { keptSince: friday.successes })).toEqual(["stale 2026-11-25T02:30"]);
   });
 
+  it("are not stale or failing too while a deadline is missed", () => {
+    const notes = [note("failing", "2026-11-24T02:40:00Z"), note("conflicts", "2026-11-24T02:40:00Z")];
+    const late = new Map([["nightly", { sinceMs: at("2026-11-24T04:00:00Z") }]]);
+    for (const now of ["2026-11-24T05:00:00Z", "2026-11-25T02:32:00Z"])
+      expect(find(now, { ...friday, notes, late })).toEqual(["late 2026-11-24T04:00", "conflicts 2026-11-24T02:40"]);
+  });
+
   it("count slots from where the schedule began, if that is after the last success", () => {
     const begun = new Map([["nightly", at("2026-11-24T09:00:00Z")]]);
     expect(find("2026-11-26T23:00:00Z", { ...friday, begun })).toEqual([]);
