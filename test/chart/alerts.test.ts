@@ -99,6 +99,11 @@ describe("the alerts", () => {
     );
   });
 
+  it("miss the role web of the chart also where it never came up", async () => {
+    const never = toTest("SynclineWebDown", { series: {}, atMinute: 14 }, true);
+    expect(await playRules([writeRules(await renderRules("demo", ofCases))], [never])).toContain("SUCCESS");
+  });
+
   it("lead to their runbooks, wherever these are", async () => {
     const [group] = await renderRules("demo", { runbookBaseUrl: "https://wiki.example.com/syncline/" });
     const urls = group?.rules.flatMap(({ annotations }) => annotations?.["runbook_url"] ?? []) ?? [];
