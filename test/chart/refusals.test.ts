@@ -139,6 +139,11 @@ const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
     ["autoscaling.keda.prometheus is needed"],
   ],
   [
+    "metrics that are given up later than they are read again",
+    { metrics: { serviceMonitor: { enabled: true, interval: "5s" } } },
+    ["metrics.serviceMonitor.scrapeTimeout is 10s", "metrics.serviceMonitor.interval, which is 5s"],
+  ],
+  [
     "a policy file that Syncline would not read",
     { policies: { files: { "a.yaml": "x".repeat(policyLimits.fileBytesMax + 1) } } },
     [`policies.files: a.yaml holds ${policyLimits.fileBytesMax + 1} bytes`, "split it into several files"],
