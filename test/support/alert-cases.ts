@@ -134,6 +134,10 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     fires: one(own("redis_safe"), "1x5 0x20"),
     silent: { series: { [own("redis_safe")]: "1x5 0x20", [own("redis_up")]: "1x5 0x20" }, atMinute: 14 },
   },
+  SynclineSharedMetricsDown: {
+    fires: { series: { [own("shared_metrics_up")]: "1x5 0x20", [own("redis_up")]: "1x30" }, atMinute: 14 },
+    silent: { series: { [own("shared_metrics_up")]: "1x5 0x20", [own("redis_up")]: "1x5 0x20" }, atMinute: 14 },
+  },
   SynclineForeignOwner: {
     fires: one(own("foreign_owners"), "0x8 1 0x30"),
     silent: { series: { [own("foreign_owners")]: "0x8 1x30", [own("redis_safe")]: "1x8 0x30" }, atMinute: 14 },
