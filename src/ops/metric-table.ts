@@ -132,7 +132,7 @@ export const metricTable = {
   ),
   syncline_http_requests_total: counter(
     ["service", "operation", "requestOutcome"],
-    "Calls of the service by kind of failure; repeated tries count once.",
+    "Calls by kind of failure; throttled: also those that limits, breaker, token or Redis held back. Repeated tries count once.",
   ),
   syncline_http_tries_total: counter(["service"], "HTTP exchanges with the service, each try."),
   syncline_http_exchanges_stuck_total: counter(["service"], "HTTP exchanges that the watchdog ended."),
@@ -179,7 +179,7 @@ export const metricTable = {
   syncline_web_sign_ins_failed_total: counter([], "Attempts to sign in that failed."),
   syncline_web_reads_total: counter([], "Readings of Redis for pages and lists; many callers share one."),
   syncline_redis_up: ownGauge([], "1 while Redis answers this process."),
-  syncline_redis_safe: ownGauge([], "1 while Redis may be trusted; with 0 nothing starts."),
+  syncline_redis_safe: ownGauge([], "1 while Redis may be trusted; with 0 this process plans and starts nothing."),
   syncline_foreign_owners: ownGauge([], "How many other owners have processes under this prefix."),
   syncline_redis_policy_ok: ownGauge([], "1 while maxmemory-policy is noeviction."),
   syncline_redis_append_only: ownGauge([], "1 while Redis appends every write to its file."),
