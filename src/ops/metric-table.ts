@@ -88,7 +88,7 @@ export const metricTable = {
   ),
   syncline_policy_stale_from_timestamp_seconds: sharedGauge(
     ["policy"],
-    "The third slot after the last success, or after its schedule began if that is later; without those in a blackout or on a holiday.",
+    "The third slot after the last success, or its schedule's beginning if later; none in a blackout or on a holiday.",
   ),
   syncline_policy_paused: sharedGauge(["policy", "cause"], "1 while a pause or a quarantine skips the policy's slots."),
   syncline_policies_in_trouble: sharedGauge(
@@ -105,7 +105,7 @@ export const metricTable = {
   ),
   syncline_feed_whole_walks_total: counter(
     ["service", "list", "wholeReason"],
-    "Walks of a whole list by why. first, resumed, short, audit, wanted and polled are normal; other reasons cost more than needed.",
+    "Whole walks by why; first, resumed, short, audit, wanted and polled are normal, others cost more than needed.",
   ),
   syncline_feed_pages_total: counter(["service", "list"], "Pages read of followed lists."),
   syncline_feed_items_total: counter(
@@ -132,7 +132,7 @@ export const metricTable = {
   ),
   syncline_http_requests_total: counter(
     ["service", "operation", "requestOutcome"],
-    "Calls by kind of failure; throttled: also those that limits, breaker, token or Redis held back. Repeated tries count once.",
+    "Calls by kind of failure; throttled: also those held back by limits, breaker, token or Redis. Repeated tries count once.",
   ),
   syncline_http_tries_total: counter(["service"], "HTTP exchanges with the service, each try."),
   syncline_http_exchanges_stuck_total: counter(["service"], "HTTP exchanges that the watchdog ended."),
