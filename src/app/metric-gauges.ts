@@ -9,7 +9,7 @@ import { bugEveryMs, createRateLimitedLog, type EventLog } from "../core/event-l
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Late } from "../model/deadline.ts";
 import { labelsOf, selectorOf } from "../model/label.ts";
-import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import { isInForce, type Pause, pausesByPolicy } from "../model/pause.ts";
 import { closedLabels, otherValue, worstPoliciesMax } from "../ops/metric-labels.ts";
 import type { GaugeSource, Metrics } from "../ops/metrics.ts";
 import { readLate } from "../queries/deadlines.ts";
@@ -167,24 +167,25 @@ async function readPolicies(metrics: Metrics, parts: GaugeParts, slots: PolicySl
     readLate(policies, store),
   ]);
   const facts = { ...known, notes, late };
+  const ownPauses = pausesByPolicy(known.pauses);
   const named = policies.filter(({ name }) => metrics.knows("policy", name));
   return [
     () => setTroubles(metrics, current.set.services.keys(), findTroubles(policies, facts, slots)),
-    ...named.map((policy) => () => setPolicy(metrics, policy, facts, slots)),
+    ...named.map((policy) => () => setPolicy(metrics, policy, { ...facts, pauses: ownPauses(policy) }, slots)),
   ];
 }
 
+/** Sets the gauges of one policy; of all pauses `facts` has only those about it. */
 function setPolicy(metrics: Metrics, policy: Policy, facts: SuccessFacts, slots: PolicySlots): void {
   const { name } = policy;
   const { nowMs, successes, pauses } = facts;
   const set = (gauge: PolicyInstant, atMs: number | undefined) => {
     if (atMs !== undefined) metrics.set(gauge, { policy: name }, atMs / 1_000);
   };
-  const own = pauses.filter((pause) => isAbout(pause, policy));
   set("syncline_policy_last_success_timestamp_seconds", successes.get(name));
   set("syncline_policy_next_slot_timestamp_seconds", slots.nextMs(policy, nowMs));
   set("syncline_policy_stale_from_timestamp_seconds", slots.staleFromMs(policy, facts));
-  for (const { cause = "pause" } of own.filter((pause) => isInForce(pause, nowMs)))
+  for (const { cause = "pause" } of pauses.filter((pause) => isInForce(pause, nowMs)))
     metrics.set("syncline_policy_paused", { policy: name, cause }, 1);
 }
 
@@ -234,6 +235,7 @@ export interface PolicyFacts extends SuccessFacts {
 
 /** Finds the troubles of these policies. */
 export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, slots: PolicySlots): PolicyTrouble[] {
+  const ownPauses = pausesByPolicy(facts.pauses);
   const newest = new Map<string, number>();
   // Notes come oldest first, so the newest wins.
   for (const { trouble, policy, atMs } of facts.notes) newest.set(`${trouble}/${policy}`, atMs);
@@ -247,12 +249,12 @@ export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, sl
     }
     const late = facts.late.get(name);
     if (late !== undefined) add("late", late.sinceMs);
-    const own = facts.pauses.filter((pause) => isAbout(pause, policy));
+    const own = ownPauses(policy);
     const inForce = own.filter((pause) => isInForce(pause, facts.nowMs));
     const quarantine = inForce.find(({ cause }) => cause === "quarantine");
     if (quarantine !== undefined) add("quarantined", quarantine.sinceMs);
     if (inForce.length > 0) return found;
-    const staleFromMs = slots.staleFromMs(policy, facts);
+    const staleFromMs = slots.staleFromMs(policy, { ...facts, pauses: own });
     const isStale = staleFromMs !== undefined && staleFromMs <= facts.nowMs;
     if (isStale && late === undefined) add("stale", staleFromMs);
     for (const trouble of ["failing", "conflicts"] as const) {

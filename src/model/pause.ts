@@ -73,6 +73,14 @@ export function isAbout({ scope, name }: PauseSubject, policy: PausedPolicy): bo
   return scope === "all" || name === (scope === "policy" ? policy.name : policy.service);
 }
 
+/** Finds the pauses about each policy, in force or not. It skips those of other single policies. */
+export function pausesByPolicy(pauses: readonly Pause[]): (policy: PausedPolicy) => Pause[] {
+  const byScope = Map.groupBy(pauses, ({ scope }) => (scope === "policy" ? "one" : "several"));
+  const byName = Map.groupBy(byScope.get("one") ?? [], ({ name }) => name);
+  const several = byScope.get("several") ?? [];
+  return (policy) => [...(byName.get(policy.name) ?? []), ...several.filter((pause) => isAbout(pause, policy))];
+}
+
 /** What a policy is paused by. */
 interface PausedPolicy {
   readonly name: string;

@@ -86,6 +86,22 @@ describe("the troubles of policies", () => {
     expect(find(now, { ...friday, pauses: [ended] })).toEqual([]);
   });
 
+  it("are found without a look at the ended quarantines of other policies", () => {
+    const policies = Array.from({ length: 1_000 }, (_, index) => testPolicy({ ...nightly, name: `p${index}` }));
+    const [sinceMs, untilMs] = [at("2026-11-23T00:00:00Z"), at("2026-11-23T01:00:00Z")];
+    let looks = 0;
+    const pauses = policies.map(({ name }) => ({
+      ...pause({ name, cause: "quarantine", sinceMs, untilMs }),
+      get scope() {
+        looks += 1;
+        return "policy" as const;
+      },
+    }));
+    const successes = new Map(policies.map(({ name }) => [name, at("2026-11-20T02:40:00Z")]));
+    expect(find("2026-11-25T02:31:00Z", { successes, pauses }, policies)).toHaveLength(1_000);
+    expect(looks).toBeLessThan(10_000);
+  });
+
   it("are counted for every policy, whatever their number, and the first are named", () => {
     const policies = Array.from({ length: 5_000 }, (_, index) => testPolicy({ ...nightly, name: `p${index}` }));
     const keptSince = new Map(policies.map(({ name }, index) => [name, at("2026-11-16T00:00:00Z") + index]));
