@@ -92,6 +92,11 @@ describe("NOTES", () => {
       { policies: { files: { "a.yaml": "sinks: { post: { email: { host: smtp.example.com } } }" } } },
       "a sink or heartbeat in policies.files is on port 465",
     ],
+    [
+      "a dashboard that is reached past the ingress",
+      { web: { enabled: true, tokensSecret: { name: "tokens" }, service: { type: "LoadBalancer" } } },
+      "web.service is a LoadBalancer that speaks HTTP",
+    ],
   ])("warn of %s, and of that only", async (_what, values, words) => {
     const warnings = (await notes({ ...safe, ...values })).match(/WARNING: .*/g) ?? [];
     expect(warnings).toEqual([expect.stringContaining(words)]);
