@@ -15,7 +15,7 @@ interface Panel {
 }
 
 const file = join(import.meta.dirname, "../helm/syncline/files/dashboard.json");
-const here = 'namespace=~"$namespace"';
+const here = 'namespace="$namespace",job="$job"';
 const columns = 3;
 const [panelWidth, panelHeight] = [24 / columns, 8];
 
@@ -325,21 +325,20 @@ function toPanel({ title, unit, lines, type = "timeseries" }: Panel, id: number,
   return { id, type, title, datasource: source, gridPos, fieldConfig: { defaults: { unit }, overrides: [] }, targets };
 }
 
+/** One release is shown at a time: numbers of several would be mixed. */
 function variables(): object[] {
-  const query = "label_values(syncline_build_info, namespace)";
+  const choice = (name: string, label: string, query: string) => ({
+    name,
+    type: "query",
+    label,
+    datasource: source,
+    query: { query, refId: name },
+    refresh: 2,
+  });
   return [
     { name: "datasource", type: "datasource", query: "prometheus", label: "Data source" },
-    {
-      name: "namespace",
-      type: "query",
-      label: "Namespace",
-      datasource: source,
-      query: { query, refId: "namespace" },
-      includeAll: true,
-      multi: true,
-      allValue: ".*",
-      refresh: 2,
-    },
+    choice("namespace", "Namespace", "label_values(syncline_build_info, namespace)"),
+    choice("job", "Job", 'label_values(syncline_build_info{namespace="$namespace"}, job)'),
   ];
 }
 

@@ -94,6 +94,17 @@ describe("helm/syncline/files/dashboard.json", () => {
     expect(read("helm/syncline/files/dashboard.json"), "run: npm run -s dashboard").toBe(dashboardText());
   });
 
+  it("shows one release at a time", () => {
+    const mixed = expressions.flatMap(selectors).filter(({ labels }) => {
+      const asked = new Map(labels);
+      return asked.get("namespace") !== "$namespace" || asked.get("job") !== "$job";
+    });
+    expect(mixed).toEqual([]);
+    const { templating } = JSON.parse(read("helm/syncline/files/dashboard.json"));
+    expect(templating.list).toMatchObject([{ name: "datasource" }, { name: "namespace" }, { name: "job" }]);
+    for (const variable of templating.list) expect(variable).not.toHaveProperty("multi");
+  });
+
   it("shows every metric of the table but the few that answer further questions", () => {
     const shown = expressions.flatMap(selectors).map(({ name }) => name.replace(/_(bucket|sum|count)$/, ""));
     const elsewhere = [
