@@ -183,7 +183,7 @@ export interface After {
 export interface Follow {
   readonly until: "accepted" | "settled" | "quiet";
   readonly deadlineMs: number;
-  /** How long the activities must stay quiet to settle a run without direct evidence. */
+  /** How long both lists must show nothing new or changed to settle without direct evidence. */
   readonly quietForMs: number;
   /** A run ends as unknown when activities or conflicts cannot be read for this long. */
   readonly unreadableForMs: number;

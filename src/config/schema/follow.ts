@@ -8,7 +8,7 @@ import { durationForm, durationSchema, maybe, optional, required, whole } from "
 const followSchema = z.strictObject({
   until: optional(
     z.enum(["accepted", "settled", "quiet"]),
-    "When a run counts as ended. `accepted`: the service took the start. `settled`: an activity shows its end (not mapped: `quiet`). `quiet`: no new activity for `quietFor`, and none is known to go on.",
+    "When a run counts as ended. `accepted`: the service took the start. `settled`: an activity shows its end (not mapped: `quiet`). `quiet`: no new or changed activity or conflict for `quietFor`, and no activity is known to go on.",
     "accepted",
     "settled",
   ),
@@ -20,7 +20,7 @@ const followSchema = z.strictObject({
   ),
   quietFor: optional(
     durationSchema("1s", "1d"),
-    "How long activities must show nothing new, for `quiet` and where no end is mapped.",
+    "How long activities and conflicts must show nothing new or changed, for `quiet` and where no end is mapped.",
     "2m",
     "30s",
   ),
