@@ -13,7 +13,10 @@ import type {
 /** The slot ledger. Every method takes any number of policies and works in bounded batches. */
 export interface SlotLedgerPort {
   nowMs(): Promise<number>;
-  /** The watermark of each policy; new and changed ones begin at `nowMs` at the earliest. */
+  /**
+   * The watermark of each policy; new and changed ones begin at `nowMs` at the earliest, one that
+   * Redis has lost at its `beginsMs`.
+   */
   openWatermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<ReadonlyMap<string, Watermark>>;
   /**
    * Records the slots of each policy whole, or not at all when its watermark has moved. `fault`: a

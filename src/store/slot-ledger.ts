@@ -61,7 +61,10 @@ export class SlotLedger {
     return redisTimeMs(this.#store);
   }
 
-  /** Returns the watermarks; a new policy gets `nowMs`, and so does a changed schedule (`from`). */
+  /**
+   * Returns the watermarks. A new policy begins at `nowMs` or its `beginsMs`; a changed schedule
+   * (`from`) at `nowMs` at the earliest.
+   */
   async openWatermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, Watermark>> {
     const watermarks = new Map<string, Watermark>();
     for (const batch of batchesOf(policies, batchMax)) {
