@@ -24,7 +24,7 @@ export type SlotPlan =
     }
   | SkipPlan;
 
-/** A slot that a rule or the operator skips. `note`: the window, the date, or why it was paused. */
+/** A slot that is skipped. `note`: the window, date, pause, quarantine or stale input behind it. */
 export interface SkipPlan {
   readonly slotMs: number;
   readonly state: "skipped";
