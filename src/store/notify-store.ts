@@ -1,5 +1,5 @@
-// The notifier's events, alert states and waiting notices (texts here). One replica at a time works
-// on them: the one with the lease.
+// The notifier's events, alert states and waiting notices, which are plain texts to this file. One
+// replica at a time works on them: the one with the lease.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import {
@@ -29,7 +29,7 @@ const readScript = createScript("notify/read", (answer) => {
 const saveScript = createScript("notify/save", asFlag);
 const sentScript = createScript("notify/heartbeat-sent", asNothing);
 
-/** Key of the event stream. */
+/** Key of the event stream: outcomes, missed slots, read masks, long runs. */
 export function notifyStreamKey({ key }: Pick<Store, "key">): string {
   return key("outcome-events");
 }
