@@ -1,6 +1,6 @@
-// The defaults of a policy file that need a reason. Limits are in policy-limits.ts.
+// What holds where a file sets nothing, mostly with the reason. Limits are in policy-limits.ts.
 
-/** The values that apply when neither the policy nor `defaults` sets one. */
+/** The values that hold where neither the policy nor `defaults` sets one. */
 export const policyDefaults = {
   /** An unset time zone must be one that never shifts. */
   timezone: "UTC",
