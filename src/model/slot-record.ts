@@ -20,6 +20,7 @@ const slotRecordSchema = z.object({
  * `detail`: the reason of a skip or miss; of a coalesced slot, the one that stands for it; of a
  * started one, `followed`, `caught-up`, `released` or ''. `schedule`: hash of the schedule that
  * made the slot. `kind`, `targets`: the parts of a started slot's task ids.
+ * An outcome calls its `detail` a reason, and its `note` a detail.
  */
 export type SlotRecord = Readonly<z.infer<typeof slotRecordSchema>>;
 
