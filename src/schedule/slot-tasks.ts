@@ -8,7 +8,7 @@ import type { FollowerPlan } from "./plan-follower.ts";
 import type { ScheduledPlan } from "./plan-slots.ts";
 import { scheduleText } from "./slots.ts";
 
-/** The shortest time that a task has to start. */
+/** A task has at least this long to start. */
 const startWithinMs = 3_600_000;
 
 /** One ledger record for each planned slot. */

@@ -81,7 +81,8 @@ local function record(plan)
     if waits[i] then openJoinCounter(plan.counterKeys[i], text, waits[i]) end
   end
   trimRecords(plan.slotsKey, plan.indexKey, keptSinceKey, plan.policy, most, plan.new - retentionMs)
-  -- The watermark last: what fails before this line is repeated, and no slot is jumped over.
+  -- Its own watermark last (those of followers moved above, with their slots): what fails before
+  -- that line is repeated, and no slot is jumped over.
   if plan.tasks ~= '' then redis.call('HSET', outboxKey, plan.outboxField, plan.tasks) end
   redis.call('HSET', watermarksKey, plan.policy, plan.new)
 end
