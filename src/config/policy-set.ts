@@ -314,7 +314,10 @@ export interface Policy {
   readonly action: Action;
   readonly schedule: Schedule | undefined;
   readonly after?: After;
-  /** The zone of its times: that of its schedule, of the start of its chain, or of the defaults. */
+  /**
+   * The zone of its closed times, deadlines and days: that of its schedule, of the start of its
+   * chain, or of the defaults. Of its slots: `zoneOfSlots`.
+   */
   readonly timezone: string;
   readonly closed: ClosedTimes;
   readonly catchUp: "latest" | "none" | "all";
