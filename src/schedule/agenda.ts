@@ -38,18 +38,20 @@ export class Agenda {
     const before = new Map(this.#entries);
     const policies = wanted.flatMap((policy) => {
       const inForce = watermarks.get(policy.name)?.schedule ?? this.scheduleOf(policy.name);
-      const isOwn = inForce === undefined || inForce === scheduleText(policy);
-      return isOwn ? [policy] : (withSchedule(policy, inForce) ?? []);
+      const isByOwnSchedule = inForce === undefined || inForce === scheduleText(policy);
+      return isByOwnSchedule ? [policy] : (withSchedule(policy, inForce) ?? []);
     });
     const markOf = (name: string) => watermarks.get(name)?.watermarkMs ?? before.get(name)?.watermarkMs ?? nowMs;
-    const [own, byName] = [new Set(wanted), new Map(policies.map((policy) => [policy.name, policy]))];
+    const byName = new Map(policies.map((policy) => [policy.name, policy]));
+    // Policies with an older schedule are copies.
+    const byOwnSchedule = new Set(wanted);
     // A follower is planned without its chain if its predecessor is in another one by now, or if it
     // changes and owes slots from before its chain's watermark, which no later plan may bring.
     const isWithChain = (policy: Policy) => {
       const { name, after } = policy;
       const predecessor = byName.get(after?.policy ?? "");
       if (after === undefined || predecessor === undefined || rootText(predecessor) !== rootText(policy)) return false;
-      return own.has(policy) || markOf(name) >= markOf(after.root.name);
+      return byOwnSchedule.has(policy) || markOf(name) >= markOf(after.root.name);
     };
     const { all } = createFollowerMap(policies.filter(isWithChain));
     const scheduled = policies.filter(({ schedule }) => schedule !== undefined);
