@@ -171,7 +171,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     metrics?.takeInSet(next);
     sinks.adopt(next.sinks);
     current.adopt(next);
-    scheduler?.replace(next.policies);
+    scheduler?.adopt(next.policies);
     keeper.adopt(next);
   };
   const noteRejected: SetKeeper["noteRejected"] = (why) => keeper.noteRejected(why);

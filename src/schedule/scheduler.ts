@@ -120,7 +120,7 @@ export class Scheduler implements Component {
    * after what was due under the old one. A removed policy is forgotten after ten minutes; one that
    * is back by then makes up for its slots.
    */
-  replace(policies: readonly Policy[]): void {
+  adopt(policies: readonly Policy[]): void {
     this.#policies = policies;
     this.#isAdopted = false;
   }
@@ -138,7 +138,7 @@ export class Scheduler implements Component {
     if (!(await this.#planDue(moment))) return;
     if (!this.#isAdopted) {
       if (this.#stopping.signal.aborted) return;
-      await this.#adopt(this.#policies, moment);
+      await this.#bringIntoForce(this.#policies, moment);
     }
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
     if (nowMs - this.#tidiedAtMs >= tidyEveryMs) await this.#tidy(nowMs);
@@ -186,7 +186,7 @@ export class Scheduler implements Component {
    * nothing is due. Only then a changed schedule comes into force; one that still owes slots waits
    * for a later round.
    */
-  async #adopt(policies: readonly Policy[], moment: PlanningMoment): Promise<void> {
+  async #bringIntoForce(policies: readonly Policy[], moment: PlanningMoment): Promise<void> {
     const { ledger, log } = this.#options;
     const { nowMs } = moment;
     // What the list before left to others, a new one asks for again.

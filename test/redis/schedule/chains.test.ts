@@ -293,7 +293,7 @@ describe("a chain in a reload", () => {
   it("begins with the next slot of its predecessor, not with one that is running", async () => {
     const { fixture, scheduler } = await houseWith([first([1])]);
     fixture.policies = [first([1]), second()];
-    scheduler.replace(fixture.policies);
+    scheduler.adopt(fixture.policies);
     await fixture.inspect(scheduler, 6);
     await fixture.end(taskAt(fixture.tasksOf("first"), 0));
     await fixture.chains().sweep();
@@ -322,7 +322,7 @@ describe("a chain in a reload", () => {
     const scheduler = fixture.scheduler(async () => chainStart);
     await fixture.inspect(scheduler, 5);
     fixture.policies = [first([1])];
-    scheduler.replace(fixture.policies);
+    scheduler.adopt(fixture.policies);
     await fixture.inspect(scheduler, 6, 604);
     expect(await fixture.records("second")).toEqual([]);
     await fixture.inspect(scheduler, 615);
@@ -333,7 +333,7 @@ describe("a chain in a reload", () => {
     const expiries = () => Promise.all(["slots", "slot-index"].map((name) => own.redis.pttl(own.key(name, "second"))));
     for (const leftMs of await expiries()) expect(leftMs).toBeGreaterThan(0);
     fixture.policies = [first([1]), second()];
-    scheduler.replace(fixture.policies);
+    scheduler.adopt(fixture.policies);
     await fixture.inspect(scheduler, 616, 620);
     await fixture.end(taskAt(fixture.tasksOf("first"), -1 + fixture.tasksOf("first").length));
     expect((await fixture.records("second")).map(([slot]) => slot)).toEqual([5, 620]);
@@ -361,7 +361,7 @@ describe("a chain in a reload", () => {
       [[first([1]), second()], 11, 15],
     ] as const) {
       fixture.policies = policies;
-      scheduler.replace(policies);
+      scheduler.adopt(policies);
       await fixture.inspect(scheduler, ...seconds);
     }
     for (const task of fixture.tasksOf("first")) await fixture.end(task);
@@ -431,9 +431,9 @@ describe("a chain in a reload", () => {
     await fixture.inspect(other, 6);
     const middle = followerPolicy("middle", "first", { root: "first" });
     fixture.policies = [first([1]), middle, second({ after: following({ policy: "middle" }) }), third()];
-    scheduler.replace(fixture.policies);
+    scheduler.adopt(fixture.policies);
     await fixture.inspect(scheduler, 9);
-    other.replace(fixture.policies);
+    other.adopt(fixture.policies);
     await fixture.inspect(other, 10, 15, 20);
     for (const name of ["second", "third"]) {
       const waiting = (await fixture.book.waitingOf(name)).map(({ slotMs }) => (slotMs - chainStart) / 1_000);
@@ -450,7 +450,7 @@ describe("a chain in a reload", () => {
     const restarted = fixture.scheduler();
     await fixture.inspect(restarted, 11);
     const middle = followerPolicy("middle", "first", { root: "first" });
-    restarted.replace([first([1]), middle, second({ after: following({ policy: "middle" }) })]);
+    restarted.adopt([first([1]), middle, second({ after: following({ policy: "middle" }) })]);
     await fixture.inspect(restarted, 12, 15);
     expect((await fixture.records("second")).map((one) => one.slice(0, 3))).toEqual([[10, "missed", "left-out"]]);
   });
@@ -568,7 +568,7 @@ describe("a chain that was changed while nothing ran", () => {
     fixture.policies = [{ ...first([1]), schedule: every(7) }, second({ after: following({ root }) })];
     const faster = fixture.scheduler();
     await fixture.inspect(faster, 6);
-    scheduler.replace(fixture.policies);
+    scheduler.adopt(fixture.policies);
     await fixture.inspect(scheduler, 10, 14);
     await fixture.inspect(faster, 14);
     expect(fixture.tasksOf("first").map(({ slotMs }) => (slotMs - chainStart) / 1_000)).toEqual([5, 9]);

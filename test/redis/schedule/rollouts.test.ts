@@ -77,7 +77,7 @@ async function live(seed: number): Promise<{ readonly fixture: ChainFixture; rea
       replicas[index] = begin(happens === "restart" ? replica?.set : newest);
     else if (replica !== undefined && (happens === "rollout" || happens === "reload")) {
       replica.set = newest;
-      replica.scheduler?.replace(newest ?? []);
+      replica.scheduler?.adopt(newest ?? []);
     }
     for (const one of random.chance(0.5) ? replicas : replicas.toReversed()) {
       fixture.policies = one.set ?? [];
@@ -89,7 +89,7 @@ async function live(seed: number): Promise<{ readonly fixture: ChainFixture; rea
   fixture.policies = newest ?? [];
   for (const replica of replicas) {
     replica.set = newest;
-    replica.scheduler?.replace(fixture.policies);
+    replica.scheduler?.adopt(fixture.policies);
   }
   for (let round = 0; round < 14; round += 1) {
     fixture.nowMs += 5_000;

@@ -37,7 +37,7 @@ it("a stopping scheduler ends the batches in work and begins no other", async ()
   await scheduler.runOnce();
   expect(adopted).toHaveLength(2_000);
 
-  scheduler.replace([testPolicy({ name: "new" })]);
+  scheduler.adopt([testPolicy({ name: "new" })]);
   nowMs = 5_000;
   await scheduler.runOnce();
   await stopped;

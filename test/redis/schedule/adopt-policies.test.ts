@@ -59,7 +59,7 @@ describe("a scheduler with new policies", () => {
     const old = testPolicy({ name: "old", schedule: every(10) });
     const { scheduler, queued, inspect } = replica([old]);
     await inspect(0, 10);
-    scheduler.replace([old, testPolicy({ name: "young", schedule: every(4) })]);
+    scheduler.adopt([old, testPolicy({ name: "young", schedule: every(4) })]);
     await inspect(17, 20, 24);
     expect(queued).toEqual(["old 10", "old 20", "young 20", "young 24"]);
   });
@@ -67,7 +67,7 @@ describe("a scheduler with new policies", () => {
   it("fires what the old schedule owed, and nothing of the new one from before", async () => {
     const { scheduler, queued, inspect } = replica([testPolicy({ name: "changed", schedule: every(10) })]);
     await inspect(0, 10);
-    scheduler.replace([testPolicy({ name: "changed", schedule: every(1), catchUp: "all", catchUpWindowMs: 60_000 })]);
+    scheduler.adopt([testPolicy({ name: "changed", schedule: every(1), catchUp: "all", catchUpWindowMs: 60_000 })]);
     await inspect(25, 26, 27);
     expect(queued).toEqual(["changed 10", "changed 20", "changed 26", "changed 27"]);
     expect((await ledger.slots("changed", 100)).map(({ slotMs }) => (slotMs - start) / 1_000)).toEqual([
@@ -78,9 +78,9 @@ describe("a scheduler with new policies", () => {
   it("does not repeat a slot that both schedules share", async () => {
     const { scheduler, queued, inspect } = replica([testPolicy({ name: "shared", schedule: every(10) })]);
     await inspect(0, 10);
-    scheduler.replace([testPolicy({ name: "shared", schedule: every(5) })]);
+    scheduler.adopt([testPolicy({ name: "shared", schedule: every(5) })]);
     await inspect(10);
-    scheduler.replace([testPolicy({ name: "shared", schedule: every(10) })]);
+    scheduler.adopt([testPolicy({ name: "shared", schedule: every(10) })]);
     await inspect(10, 15, 20);
     expect(queued).toEqual(["shared 10", "shared 20"]);
   });
@@ -88,7 +88,7 @@ describe("a scheduler with new policies", () => {
   it("uses the newest sync jobs at once when only they changed, and catches up", async () => {
     const { scheduler, queued, inspect } = replica([testPolicy({ name: "moved", schedule: every(10) })]);
     await inspect(0);
-    scheduler.replace([testPolicy({ name: "moved", schedule: every(10), action: { kind: "run", syncJobs: [1, 2] } })]);
+    scheduler.adopt([testPolicy({ name: "moved", schedule: every(10), action: { kind: "run", syncJobs: [1, 2] } })]);
     await inspect(9, 10);
     expect(queued).toEqual(["moved 10", "moved 10"]);
   });
@@ -105,7 +105,7 @@ describe("a scheduler with new policies", () => {
     const old = testPolicy({ name: "backlog", schedule: every(1), catchUp: "none" });
     const { scheduler, inspect } = replica([old]);
     await inspect(0);
-    scheduler.replace([testPolicy({ name: "backlog", schedule: every(60), catchUp: "none" })]);
+    scheduler.adopt([testPolicy({ name: "backlog", schedule: every(60), catchUp: "none" })]);
     await inspect(3_601);
     const { records, keptSinceMs } = await ledger.holdings("backlog");
     expect(records).toHaveLength(1_000);
@@ -117,7 +117,7 @@ describe("a scheduler with new policies", () => {
   it("changes no schedule before its whole backlog is recorded, however long", async () => {
     const { scheduler, inspect } = replica([testPolicy({ name: "long", schedule: every(1), catchUp: "none" })]);
     await inspect(0);
-    scheduler.replace([testPolicy({ name: "long", schedule: every(60), catchUp: "none" })]);
+    scheduler.adopt([testPolicy({ name: "long", schedule: every(60), catchUp: "none" })]);
     await inspect(30_001);
     const firstRun = await records("long");
     expect(firstRun.at(-1)).toBe("21000 missed");
@@ -152,7 +152,7 @@ describe("a scheduler with new policies", () => {
       testPolicy({ name: "once", schedule: { kind: "once", at: text, timezone: "Europe/Vienna", dst, spreadMs: 0 } });
     const { scheduler, queued, inspect } = replica([at("2027-03-28T02:30:00")]);
     await inspect(0);
-    scheduler.replace([at("2026-11-21T01:00:20")]);
+    scheduler.adopt([at("2026-11-21T01:00:20")]);
     await inspect(10, 20);
     expect(queued).toEqual(["once 20"]);
   });
@@ -161,7 +161,7 @@ describe("a scheduler with new policies", () => {
     const removed = testPolicy({ name: "removed", schedule: every(1), catchUp: "none" });
     const { scheduler, inspect } = replica([removed], isNewest);
     await inspect(0);
-    scheduler.replace([]);
+    scheduler.adopt([]);
     await inspect(2_500);
     expect((await records("removed")).at(-1)).toBe("2500 started");
     await inspect(3_099);
@@ -176,7 +176,7 @@ describe("a scheduler with new policies", () => {
     await inspect(0);
     await store.redis.set(store.key("slots", "faulty"), "not a hash");
     await inspect(10);
-    scheduler.replace([testPolicy({ name: "faulty", schedule: every(60) })]);
+    scheduler.adopt([testPolicy({ name: "faulty", schedule: every(60) })]);
     await inspect(25);
     await store.redis.del(store.key("slots", "faulty"));
     await inspect(75, 120);
@@ -216,12 +216,12 @@ describe("a scheduler with new policies", () => {
     const gone = testPolicy({ name: "gone", schedule: every(10), catchUp: "all", catchUpWindowMs: 3_600_000 });
     const { scheduler, queued, inspect } = replica([other, gone], isNewest);
     await inspect(0, 10);
-    scheduler.replace([other]);
+    scheduler.adopt([other]);
     await inspect(20, 619);
     expect(await hasMark("gone")).toBe(true);
     await inspect(629);
     expect(await hasMark("gone")).toBe(false);
-    scheduler.replace([other, gone]);
+    scheduler.adopt([other, gone]);
     await inspect(635, 640);
     expect(queued).toEqual(["gone 10", "gone 20", "gone 640"]);
   });
@@ -231,10 +231,10 @@ describe("a scheduler with new policies", () => {
     const moment = testPolicy({ name: "moment", schedule: every(10), catchUp: "all", catchUpWindowMs: 3_600_000 });
     const { scheduler, queued, inspect } = replica([other, moment], isNewest);
     await inspect(0, 10);
-    scheduler.replace([other]);
+    scheduler.adopt([other]);
     await inspect(20, 45);
     expect(await ledger.holdings("moment")).toMatchObject({ watermarkMs: start + 20_000, keptSinceMs: start });
-    scheduler.replace([other, moment]);
+    scheduler.adopt([other, moment]);
     await inspect(55, 60);
     expect(queued).toEqual(["moment 10", "moment 20", "moment 30", "moment 40", "moment 50", "moment 60"]);
     await inspect(700);
@@ -244,22 +244,22 @@ describe("a scheduler with new policies", () => {
   it("begins anew with a policy that comes back with another schedule, or had none", async () => {
     const { scheduler, queued, inspect } = replica([testPolicy({ name: "other-back", schedule: every(10) })]);
     await inspect(0, 10);
-    scheduler.replace([]);
+    scheduler.adopt([]);
     await inspect(20);
-    scheduler.replace([testPolicy({ name: "other-back", schedule: every(4) })]);
+    scheduler.adopt([testPolicy({ name: "other-back", schedule: every(4) })]);
     await inspect(41, 44);
-    scheduler.replace([testPolicy({ name: "other-back", schedule: undefined })]);
+    scheduler.adopt([testPolicy({ name: "other-back", schedule: undefined })]);
     await inspect(46);
     expect(await hasMark("other-back")).toBe(false);
     const back = testPolicy({ name: "other-back", schedule: every(4), catchUp: "all", catchUpWindowMs: 3_600_000 });
-    scheduler.replace([back]);
+    scheduler.adopt([back]);
     await inspect(53, 56);
     for (const [second, policies] of [
       [58, []],
       [62, [testPolicy({ name: "other-back", schedule: undefined })]],
       [70, [back]],
     ] as const) {
-      scheduler.replace(policies);
+      scheduler.adopt(policies);
       await inspect(second);
     }
     await inspect(72);
@@ -271,9 +271,9 @@ describe("a scheduler with new policies", () => {
     const brief = testPolicy({ name: "brief", schedule: every(300) });
     const { scheduler, queued, inspect } = replica([brief], async () => start - 600_000);
     await inspect(0, 300);
-    scheduler.replace([]);
+    scheduler.adopt([]);
     await inspect(590, 600);
-    scheduler.replace([brief]);
+    scheduler.adopt([brief]);
     await inspect(605);
     expect(queued).toEqual(["brief 300", "brief 600"]);
   });
@@ -283,11 +283,11 @@ describe("a scheduler with new policies", () => {
     let newestSinceMs = async () => Number.POSITIVE_INFINITY;
     const { scheduler, inspect } = replica([again], () => newestSinceMs());
     await inspect(0);
-    scheduler.replace([]);
+    scheduler.adopt([]);
     await inspect(10, 620);
     expect(await hasMark("again")).toBe(true);
     newestSinceMs = async () => {
-      scheduler.replace([again]);
+      scheduler.adopt([again]);
       return start;
     };
     await inspect(630, 631);
@@ -298,7 +298,7 @@ describe("a scheduler with new policies", () => {
     const gone = testPolicy({ name: "left", schedule: every(10_000) });
     const { scheduler, inspect } = replica([gone], async () => start + 600_000);
     await inspect(0);
-    scheduler.replace([]);
+    scheduler.adopt([]);
     await inspect(10, 620);
     expect(await hasMark("left")).toBe(true);
     await inspect(1_210);
@@ -323,7 +323,7 @@ describe("a scheduler with new policies", () => {
     await replica([stays, young]).inspect(0);
     const alsoTidy = vi.fn(async () => {});
     const reload = async () => {
-      late.scheduler.replace([stays, young]);
+      late.scheduler.adopt([stays, young]);
       return start - 600_000;
     };
     const late: ReturnType<typeof replica> = replica([stays], reload, alsoTidy);
@@ -345,17 +345,17 @@ describe("a scheduler with new policies", () => {
     };
     await inspect(0, 10);
     expect(await audit(slow, 10)).toEqual({ slots: 1, findings: [] });
-    scheduler.replace([other, quick]);
+    scheduler.adopt([other, quick]);
     await inspect(25, 26, 28);
     expect(await audit(quick, 28)).toEqual({ slots: 2, findings: [] });
-    scheduler.replace([other]);
+    scheduler.adopt([other]);
     await inspect(30);
-    scheduler.replace([other, quick]);
+    scheduler.adopt([other, quick]);
     await inspect(45, 46);
     expect(await audit(quick, 46)).toEqual({ slots: 11, findings: [] });
-    scheduler.replace([other]);
+    scheduler.adopt([other]);
     await inspect(48, 650);
-    scheduler.replace([other, quick]);
+    scheduler.adopt([other, quick]);
     await inspect(655, 656);
     expect(await audit(quick, 656)).toEqual({ slots: 1, findings: [] });
   });
@@ -367,7 +367,7 @@ describe("a scheduler with new policies", () => {
     const { redis } = store;
     await redis.rename(store.key("schedules"), store.key("schedules-away"));
     await redis.set(store.key("schedules"), "not a hash");
-    scheduler.replace([old, testPolicy({ name: "next", schedule: every(10) })]);
+    scheduler.adopt([old, testPolicy({ name: "next", schedule: every(10) })]);
     await expect(inspect(10)).rejects.toThrow("WRONGTYPE");
     await redis.rename(store.key("schedules-away"), store.key("schedules"));
     await inspect(12, 20);
