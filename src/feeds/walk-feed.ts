@@ -58,7 +58,7 @@ export interface WalkDependencies {
   readonly readings?: { newerThan(feed: Feed, atMs: number): Promise<GivenReading | undefined> };
   /** The sinks that want new items; default: none. */
   readonly announcer?: ItemAnnouncer;
-  /** Since when this mapping is the newest; Infinity: another process has newer policies. */
+  /** Since when this mapping is the newest; default: always. Infinity: others have newer ones. */
   readonly newestSinceMs?: () => Promise<number>;
   /** Whether starts wait for the limiter of the service; default: never. */
   readonly startsWait?: (service: string) => Promise<boolean>;

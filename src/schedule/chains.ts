@@ -14,7 +14,7 @@ import type { Pause } from "../model/pause.ts";
 import type { Follower, Loss, PredecessorState, WaitingSlot, WaitingSlotEnd } from "../model/slot-record.ts";
 import type { Task } from "../model/task.ts";
 import type { ChainProgress, EnqueueTasks } from "../model/task-processing.ts";
-import { type FollowerPlan, planFollower } from "./plan-follower.ts";
+import { alwaysNewest, type FollowerPlan, planFollower } from "./plan-follower.ts";
 import { type ReadInputs, readInputsOf, type SlotLedgerPort } from "./scheduler-ports.ts";
 import { tasksOf, toFollowerRecord } from "./slot-tasks.ts";
 import { scheduleText } from "./slots.ts";
@@ -97,7 +97,7 @@ export class Chains implements ChainProgress {
         this.#options.inputs,
       );
       const isOther = now.some((slot) => slot.isLeftOut === true || policy(slot.policy)?.after?.policy !== slot.after);
-      const newestSinceMs = isOther ? await this.#options.newestSinceMs() : 0;
+      const newestSinceMs = isOther ? await this.#options.newestSinceMs() : alwaysNewest;
       const states = await Promise.all(now.map((slot) => this.#predecessorOf(slot)));
       for (const [index, slot] of now.entries()) {
         const known = policy(slot.policy);

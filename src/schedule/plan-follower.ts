@@ -22,14 +22,17 @@ export type FollowerPlan = { readonly note: string } & (
 
 /**
  * `policy`: undefined when this replica does not know it. `newestSinceMs`: since when no other has
- * newer policies; always unless given.
+ * newer policies.
  */
 export interface FollowerInput extends PlanningMoment {
-  readonly newestSinceMs?: number;
+  readonly newestSinceMs: number;
   readonly policy: Policy | undefined;
   readonly slot: WaitingSlot;
   readonly predecessor: PredecessorState;
 }
+
+/** `newestSinceMs` of a replica whose policies have always been the newest. */
+export const alwaysNewest = 0;
 
 /** A policy is gone when the newest set has not named it for this long: replicas may be older. */
 export const goneAfterMs = 600_000;
@@ -60,7 +63,7 @@ function mayHaveFollowed(
 }
 
 function planByPredecessor(input: FollowerInput): FollowerPlan | undefined {
-  const { policy, slot, predecessor, newestSinceMs = 0, ...moment } = input;
+  const { policy, slot, predecessor, newestSinceMs, ...moment } = input;
   const { after, slotMs, openedMs, isLeftOut = false } = slot;
   const { nowMs } = moment;
   if (policy?.after?.policy !== after) {

@@ -39,7 +39,10 @@ export interface SchedulerOptions {
   readonly redisChanges?: () => number;
   /** What Redis may have lost since an instant; undefined: not known as yet. Default: nothing. */
   readonly lossesSince?: (sinceMs: number) => Promise<readonly Loss[] | undefined>;
-  /** When this replica's policies became the newest; Infinity, the default: others may be newer. */
+  /**
+   * When this replica's policies became the newest; Infinity, the default: others may be newer, and
+   * nothing is forgotten.
+   */
   readonly newestSinceMs?: () => Promise<number>;
   /** Resolves the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;

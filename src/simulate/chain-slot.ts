@@ -3,7 +3,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import type { PredecessorState, SlotRecord } from "../model/slot-record.ts";
-import { type FollowerPlan, planFollower } from "../schedule/plan-follower.ts";
+import { alwaysNewest, type FollowerPlan, planFollower } from "../schedule/plan-follower.ts";
 import type { PlanningMoment } from "../schedule/plan-slots.ts";
 import { toFollowerRecord } from "../schedule/slot-tasks.ts";
 
@@ -68,7 +68,7 @@ export class ChainSlot {
     if (this.#record !== undefined || policy.after === undefined) return undefined;
     const about = { v: 1, policy: policy.name, after: policy.after.policy, followers: followers.length } as const;
     const slot = { ...about, slotMs, openedMs: this.#openedMs };
-    const plan = planFollower({ policy, slot, predecessor, ...moment });
+    const plan = planFollower({ policy, slot, predecessor, newestSinceMs: alwaysNewest, ...moment });
     if (plan !== undefined) this.record(toFollowerRecord(slot, plan, policy));
     return plan;
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import type { PredecessorState } from "../../../src/model/slot-record.ts";
-import { type FollowerInput, planFollower } from "../../../src/schedule/plan-follower.ts";
+import { alwaysNewest, type FollowerInput, planFollower } from "../../../src/schedule/plan-follower.ts";
 import { followerPolicy } from "../../support/chain-fixture.ts";
 
 const minute = 60_000;
@@ -18,7 +18,15 @@ const ended = (changes: object = {}): PredecessorState => ({
   ...changes,
 });
 const plan = (changes: Partial<FollowerInput>) =>
-  planFollower({ policy, slot, predecessor: ended(), nowMs: slotMs + 10_000, pauses: [], ...changes });
+  planFollower({
+    policy,
+    slot,
+    predecessor: ended(),
+    nowMs: slotMs + 10_000,
+    pauses: [],
+    newestSinceMs: alwaysNewest,
+    ...changes,
+  });
 const closedAt = (cron: string): Policy => ({
   ...policy,
   closed: { blackouts: [{ cron, durationMs: minute }], holidays: [] },
