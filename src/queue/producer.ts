@@ -29,8 +29,11 @@ export interface Backlog {
   readonly oldestMs: number | undefined;
 }
 
-/** Returned tasks stand before new ones: few as a rule, hundreds where many runs wake. */
-const looks = [
+/**
+ * Where the oldest new task is looked for, first near, then far: returned tasks stand before new
+ * ones, few as a rule, hundreds where many runs wake.
+ */
+const oldestSearchedIn = [
   [0, 19],
   [20, 999],
 ] as const;
@@ -137,7 +140,7 @@ export class Producer {
 
   /**
    * Drops ended items of a service that are kept long enough; answers how many are left. BullMQ
-   * looks at their age only when another item of the queue ends.
+   * oldestSearchedIn at their age only when another item of the queue ends.
    */
   async tidy(service: string): Promise<number> {
     const left = queueKinds.map((kind) =>
@@ -175,7 +178,7 @@ export class Producer {
 }
 
 async function findOldestNew(queue: Queue, waiting: number): Promise<number | undefined> {
-  for (const [first, last] of looks) {
+  for (const [first, last] of oldestSearchedIn) {
     if (waiting <= first) return undefined;
     const line = await queue.getWaiting(first, last);
     const queuedAtMs = line.flatMap((job) => (job.processedOn === undefined ? [job.timestamp] : []));
