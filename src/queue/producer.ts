@@ -140,7 +140,7 @@ export class Producer {
 
   /**
    * Drops ended items of a service that are kept long enough; answers how many are left. BullMQ
-   * oldestSearchedIn at their age only when another item of the queue ends.
+   * looks at their age only when another item of the queue ends.
    */
   async tidy(service: string): Promise<number> {
     const left = queueKinds.map((kind) =>
