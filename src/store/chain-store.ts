@@ -31,7 +31,7 @@ import { troublesKey } from "./troubles.ts";
 const scanCount = 1_000;
 
 const fanOutScript = createScript("chain/fan-out", asNothing);
-const releaseScript = createScript("chain/release", asFlag);
+const taskOverScript = createScript("chain/task-over", asFlag);
 const viewScript = createScript("chain/view", (answer) => {
   const [word, found] = asList(answer);
   const state = asWord("open", "nothing", "record", "ended")(word);
@@ -59,7 +59,7 @@ export class ChainStore {
     if (task.origin === "manual") return false;
     const outcomes = this.#store.key("outcomes", task.policy);
     const keys = [joinCounterKey(this.#store, task.policy, task.slotMs), outcomes];
-    return releaseScript(this.#store, keys, [task.target, task.id]);
+    return taskOverScript(this.#store, keys, [task.target, task.id]);
   }
 
   /** Returns those of these slots that wait. */
