@@ -158,7 +158,7 @@ export class RunningSinks implements Component {
       this.#limitedLog.warn("sink.not-configured", { sink: name, count: notices.length });
     }
     // Those that a worker has, it registers itself.
-    if (!this.#running.has(name) || this.#options.isStandIn === true) await this.#sinkStore.seen([name]);
+    if (!this.#running.has(name) || this.#options.isStandIn === true) await this.#sinkStore.noteSeen([name]);
     const line = this.#batchers.get(name) ?? new Batcher((groups) => this.#put(name, groups.flat()));
     this.#batchers.set(name, line);
     await line.add(notices);
@@ -247,7 +247,7 @@ export class RunningSinks implements Component {
 
   /** Writes which sinks there are, and drops the queues of sinks that were removed long ago. */
   async #registerSinks(): Promise<void> {
-    await this.#sinkStore.seen([...this.#running.keys()]);
+    await this.#sinkStore.noteSeen([...this.#running.keys()]);
     for (const name of await this.#sinkStore.unseenFor(keptUnseenMs)) {
       const { waiting, failed } = await this.#queues.backlog(name);
       await this.#queues.forget(name);

@@ -19,7 +19,7 @@ export class SinkStore {
   }
 
   /** Notes that these sinks are configured now. */
-  async seen(names: readonly string[]): Promise<void> {
+  async noteSeen(names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     const nowMs = await redisTimeMs(this.#store);
     await this.#store.redis.hset(this.#seenKey(), Object.fromEntries(names.map((name) => [name, nowMs])));

@@ -168,7 +168,7 @@ describe("what waits for sinks", () => {
       const before = await store.redis.dbsize();
       const fresh = await ask("status", sinks());
       expect([fresh.code, fresh.report.sinks, await store.redis.dbsize()]).toEqual([0, [], before]);
-      await new SinkStore(store).seen(["ops"]);
+      await new SinkStore(store).noteSeen(["ops"]);
       await queues.add("ops", [notice("a"), notice("b")], 10);
       await new SinkStore(store).countDropped("ops", 4);
       await alive.check();

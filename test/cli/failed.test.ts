@@ -251,7 +251,7 @@ describe("syncline failed, deliveries", () => {
     const { sinks, log } = await startSinks(target, [sinkOf("ops", webhookTo(hook.url))]);
     await sinks.enqueue(["a", "b", "c"].map((id) => ({ sink: "ops", notice: noticeOf(id) })));
     await log.until(({ event, notice }) => event === "sink.gave-up" && notice === "c");
-    await fixture.inStore(target.prefix, (store) => new SinkStore(store).seen(["ops"]));
+    await fixture.inStore(target.prefix, (store) => new SinkStore(store).noteSeen(["ops"]));
     expect((await listed(target.prefix, "--sink", "ops")).toSorted()).toEqual(["a", "b", "c"]);
     expect((await json(target.prefix, "failed", "discard", "b", "--reason", "old")).value.done).toEqual([{ id: "b" }]);
     hook.answer = () => ({ status: 200 });

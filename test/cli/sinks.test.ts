@@ -164,7 +164,7 @@ describe("syncline sinks", () => {
     if (loaded.ok) await keepPolicySet(store, loaded.set, "test");
     const queues = new NoticeQueues(target, silentLog);
     try {
-      await new SinkStore(store).seen(["ops", "renamed", "gone"]);
+      await new SinkStore(store).noteSeen(["ops", "renamed", "gone"]);
       await queues.add("renamed", [noticeOf("c")], 10);
       await queues.add("ops", [noticeOf("a"), noticeOf("b")], 10);
       const fresh = await list();

@@ -182,7 +182,7 @@ export async function useSinks({ store, target, connections, log }: Fixture): Pr
   await queues.forget("ops");
   await queues.close();
   const sinks = new SinkStore(store);
-  await sinks.seen(["ops"]);
+  await sinks.noteSeen(["ops"]);
   await sinks.countDropped("ops", 1);
   await sinks.unseenFor(1_000);
   await sinks.forget("ops");
