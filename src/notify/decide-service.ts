@@ -88,10 +88,10 @@ export function withSignOfLife(before: ServiceAlertState, atMs: number): Service
 
 /** Decides for a service: has an outage begun, ended, or was it none? */
 export function decideService(before: ServiceAlertState, moment: ServiceMoment): ServiceDecision {
-  return from[before.phase](before, moment);
+  return decideFrom[before.phase](before, moment);
 }
 
-const from: Record<ServiceAlertState["phase"], typeof decideService> = {
+const decideFrom: Record<ServiceAlertState["phase"], typeof decideService> = {
   calm: (before, moment) => {
     const { breaker, nowMs, groupWaitMs } = moment;
     // An outage also where no sink hears of it: no policy is stale by it.
