@@ -8,6 +8,7 @@ import { batchesOf, pairsOf, readFields, readHashes } from "./script.ts";
 
 const startStates = ["claimed", "sending", "confirmed", "settled"] as const;
 
+/** Stored words: `evidence` is an activity that shows the start. */
 const confirmers = ["answer", "evidence"] as const;
 
 const doubtKinds = ["server", "throttled", "contract", "answer-lost", "crash"] as const;
