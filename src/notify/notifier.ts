@@ -1,7 +1,7 @@
 // The notifier: reads events, evaluates alert states (evaluate.ts), and hands notices to the sinks'
-// queues. One replica works at a time, the one with the lease, none with older policies than a live
-// worker. It saves alert states and notices in one step and hands over after it: a crash repeats
-// notices with the same ids, and loses none.
+// queues. One replica works at a time, the one with the lease, never one whose policies are older
+// than a live worker's. It saves alert states and notices in one step and hands over after it: a
+// crash repeats notices with the same ids, and loses none.
 // Built by app/create-notifier.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { Clock } from "../core/clock.ts";
