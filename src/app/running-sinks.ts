@@ -198,8 +198,8 @@ export class RunningSinks implements Component {
             onDelivery: (deliveryResult) =>
               metrics?.add("syncline_sink_deliveries_total", { sink: name, deliveryResult }),
           }),
-          gaveUp: ({ notice }, reason) =>
-            log.error("sink.gave-up", { sink: name, notice: notice.id, policy: notice.policy, reason }),
+          gaveUp: ({ notice }, ending) =>
+            log.error("sink.gave-up", { sink: name, notice: notice.id, policy: notice.policy, ...ending }),
         })
       : undefined;
     const running = { settings, sink: createSink(settings), consumer };

@@ -68,12 +68,13 @@ export interface Delivery {
 }
 
 /**
- * What becomes of a delivery. `failed`: it goes to the failed list. `later`: it stays first, and
- * the queue is held for `afterMs`. `back`: it stays first, since this process stops.
+ * What becomes of a delivery. `failed`: it goes to the failed list, as its sink refused it or after
+ * too long. `later`: it stays first, and the queue is held for `afterMs`. `back`: it stays first,
+ * since this process stops.
  */
 export type DeliveryVerdict =
   | { readonly verdict: "delivered" }
-  | { readonly verdict: "failed"; readonly reason: string }
+  | { readonly verdict: "failed"; readonly reason: string; readonly isRefused?: true }
   | { readonly verdict: "later"; readonly reason: string; readonly afterMs: number }
   | { readonly verdict: "back" };
 

@@ -87,7 +87,7 @@ export function judgeReceipt(
 ): DeliveryVerdict {
   if (receipt.type === "taken") return { verdict: "delivered" };
   if (receipt.type === "stopped") return { verdict: "back" };
-  if (receipt.type === "refused") return { verdict: "failed", reason: receipt.reason };
+  if (receipt.type === "refused") return { verdict: "failed", reason: receipt.reason, isRefused: true };
   if (ageMs >= giveUpAfterMs) return { verdict: "failed", reason: `given up after ${tries} tries: ${receipt.reason}` };
   const afterMs = Math.max(waitMsMin, receipt.afterMs ?? backoffMs(backoff, tries, random));
   return { verdict: "later", reason: receipt.reason, afterMs };

@@ -14,6 +14,15 @@ import { type ConsumerBase, createBaseConsumer } from "./base-consumer.ts";
 import { type NoticeQueues, sinceOf } from "./notice-queues.ts";
 import { sinkQueueName } from "./queues.ts";
 
+/** Why a delivery went to the failed list: its sink refused it, or it took too long. */
+interface GivenUp {
+  readonly result: "refused" | "given-up";
+  readonly reason: string;
+}
+
+/** The sink will never take it. */
+class DeliveryRefused extends UnrecoverableError {}
+
 /** What a consumer needs. */
 export interface NoticeConsumerOptions extends ConsumerBase {
   readonly sink: string;
@@ -21,7 +30,7 @@ export interface NoticeConsumerOptions extends ConsumerBase {
   /** Makes one try. */
   readonly process: (delivery: Delivery, attempt: DeliveryTry) => Promise<DeliveryVerdict>;
   /** A delivery went to the failed list. */
-  readonly gaveUp: (delivery: Delivery, reason: string) => void;
+  readonly gaveUp: (delivery: Delivery, ending: GivenUp) => void;
 }
 
 /** Far above what crashes explain: a delivery crashes no process. */
@@ -61,7 +70,8 @@ export function createNoticeConsumer(given: NoticeConsumerOptions): Component {
       worker.on("failed", (job, error) => {
         if (job === undefined) return;
         try {
-          gaveUp(parseDelivery(job.data), error.message);
+          const result = error instanceof DeliveryRefused ? "refused" : "given-up";
+          gaveUp(parseDelivery(job.data), { result, reason: error.message });
         } catch {
           log.error("sink.unreadable", { queue, message: error.message });
         }
@@ -103,7 +113,7 @@ async function applyVerdict(verdict: DeliveryVerdict, { queues, sink }: NoticeCo
     case "delivered":
       return "delivered";
     case "failed":
-      throw new UnrecoverableError(withoutSecrets(verdict.reason));
+      throw new (verdict.isRefused === true ? DeliveryRefused : UnrecoverableError)(withoutSecrets(verdict.reason));
     case "later":
       // If Redis does not answer, the delivery stays the first, only its hold is lost.
       await queues.hold(sink, verdict.afterMs).catch(() => {});

@@ -275,7 +275,9 @@ describe("the failed list", () => {
     await sinks.enqueue(to("ops", ["a", "b", "c"]));
     await hook.until(() => hook.received.length === 3);
     await log.until(({ event }) => event === "sink.gave-up");
-    expect(log.named("sink.gave-up")).toMatchObject([{ sink: "ops", notice: "b", reason: "answered with status 422" }]);
+    expect(log.named("sink.gave-up")).toMatchObject([
+      { sink: "ops", notice: "b", result: "refused", reason: "answered with status 422" },
+    ]);
     const queues = new NoticeQueues(where, new TestLog());
     onTestFinished(() => queues.close());
     expect(await queues.failed("ops", 10)).toMatchObject([
@@ -330,7 +332,8 @@ describe("the failed list", () => {
     const where = target();
     const { sinks, log } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url), { giveUpAfterMs: 0 })]);
     await sinks.enqueue(to("ops", ["a", "b"]));
-    await log.until(({ event, notice }) => event === "sink.gave-up" && notice === "b");
+    const gaveUp = await log.until(({ event, notice }) => event === "sink.gave-up" && notice === "b");
+    expect(gaveUp).toMatchObject({ result: "given-up" });
     expect(hook.received.map(({ id }) => id)).toEqual(["a", "b"]);
     const queues = new NoticeQueues(where, new TestLog());
     onTestFinished(() => queues.close());

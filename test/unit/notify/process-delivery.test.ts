@@ -55,6 +55,7 @@ describe("a delivery", () => {
     expect(judgeReceipt({ type: "refused", reason: "answered with status 422" }, state)).toEqual({
       verdict: "failed",
       reason: "answered with status 422",
+      isRefused: true,
     });
   });
 });
