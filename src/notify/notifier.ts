@@ -257,20 +257,7 @@ export class Notifier implements Component {
       await load([...stale.keys()]);
       evaluation.onStale(stale);
       evaluation.onDeadlines(await this.#judgeDeadlines(set, nowMs));
-      if (this.#isDue("tidy", tidyMs)) {
-        const { notified, forgotten } = await this.#known(nowMs);
-        await load([...notified, ...forgotten]);
-        evaluation.onRemoved(notified);
-        for (const name of forgotten) policies.delete(name);
-        for (const [name, text] of await notifyStore.texts("services")) {
-          if (services.has(name)) continue;
-          const state = evaluation.onUnwatched(name, parseServiceAlert(text));
-          serviceTexts.set(name, text);
-          if (nowMs - lastEventMs(state) <= forgetMs) services.set(name, state);
-        }
-        for (const name of (await notifyStore.texts("deadlines")).keys())
-          if (policy(name)?.expect === undefined) evaluation.deadlines.set(name, undefined);
-      }
+      if (this.#isDue("tidy", tidyMs)) await this.#tidy(evaluation, load, serviceTexts);
     }
     const changes: NotifyChanges = {
       policies: changed([...policyTexts.keys()], (name) => policyText(policies.get(name)), policyTexts),
@@ -282,6 +269,28 @@ export class Notifier implements Component {
       return { sink, notice: withContext(notice, set, policy(notice.policy ?? "")) };
     });
     return { notices, changes };
+  }
+
+  /** Ends the alert states of what is in no policy file any more, and forgets old ones. */
+  async #tidy(
+    evaluation: Evaluation,
+    load: (policies: readonly string[]) => Promise<void>,
+    serviceTexts: Map<string, string>,
+  ): Promise<void> {
+    const { notifyStore, policy } = this.#options;
+    const { services, nowMs } = evaluation.world;
+    const { notified, forgotten } = await this.#known(nowMs);
+    await load([...notified, ...forgotten]);
+    evaluation.onRemoved(notified);
+    for (const name of forgotten) evaluation.policies.delete(name);
+    for (const [name, text] of await notifyStore.texts("services")) {
+      if (services.has(name)) continue;
+      const state = evaluation.onUnwatched(name, parseServiceAlert(text));
+      serviceTexts.set(name, text);
+      if (nowMs - lastEventMs(state) <= forgetMs) services.set(name, state);
+    }
+    for (const name of (await notifyStore.texts("deadlines")).keys())
+      if (policy(name)?.expect === undefined) evaluation.deadlines.set(name, undefined);
   }
 
   async #judgeDeadlines({ policies }: PolicySet, nowMs: number): Promise<ReadonlyMap<string, JudgedDeadlines>> {
