@@ -32,7 +32,7 @@ interface Filling {
   readonly unresolved: Set<unknown>;
 }
 
-/** The variables that were used: name by value. */
+/** The variables that were used: the name of each, keyed by its value. */
 export type UsedVariables = Map<string, string>;
 
 /**
@@ -157,7 +157,7 @@ function removeWrongKeys(map: YAMLMap, { source, problems }: Filling): void {
 }
 
 function fillIn(scalar: Scalar, { source, variables, problems, used, unresolved }: Filling): void {
-  const result = substitute(String(scalar.value), variables, (name, own) => used.set(own, name));
+  const result = substitute(String(scalar.value), variables, (name, value) => used.set(value, name));
   if (result.ok) {
     scalar.value = result.text;
     return;
@@ -174,13 +174,13 @@ type SubstitutionResult =
   | { readonly ok: false; readonly reference: string; readonly message: string; readonly hint: string };
 
 /**
- * Fills variables into one value, and notes each in `used`. It does not scan the result again, and
- * no message holds a variable's value.
+ * Fills variables into one value, and tells `noteUse` of each. It does not scan the result again,
+ * and no message holds a variable's value.
  */
 export function substitute(
   text: string,
   variables: Variables,
-  used: (name: string, value: string) => void = () => {},
+  noteUse: (name: string, value: string) => void = () => {},
 ): SubstitutionResult {
   let failure: SubstitutionResult | undefined;
   const result = text.replace(
@@ -194,7 +194,7 @@ export function substitute(
         return "";
       }
       const own = Object.hasOwn(variables, name) ? variables[name] : undefined;
-      if (own) used(name, own);
+      if (own) noteUse(name, own);
       if (!own && fallback === undefined) {
         const hint = `set ${name}, or give a default: \${${name}:-value}`;
         failure ??= { ok: false, reference, message: `the environment variable ${name} is not set`, hint };
