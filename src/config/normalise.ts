@@ -5,7 +5,6 @@ import { dirname, resolve } from "node:path";
 import type { DeclaredKind, DeclaredObject } from "../core/declared-object.ts";
 import { parseDuration, parseWallText } from "../core/duration.ts";
 import { defined } from "../core/json.ts";
-import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { type ListName, listNames } from "../model/feed.ts";
 import { hasLabels, labelsOf, selectorOf } from "../model/label.ts";
 import { runByHand } from "../model/task.ts";
@@ -36,6 +35,7 @@ import type { ScheduleInput } from "./schema/schedule.ts";
 import type { ServiceInput } from "./schema/service.ts";
 import type { SinkInput } from "./schema/sink.ts";
 import type { CheckedFile } from "./schema-problems.ts";
+import { hashContent } from "./set-content.ts";
 
 /** Builds the policy set from files that passed every check, and their merged `defaults`. */
 export function normalisePolicies(
@@ -390,45 +390,4 @@ function withChainRoots(policies: readonly UnrootedPolicy[]): Policy[] {
       after: { ...after, root: { name, schedule: schedule ?? impossible("a chain without a schedule") } },
     };
   });
-}
-
-/** Of each part for itself: all of it as one text would take as much memory as the set. */
-function hashContent(set: Omit<PolicySet, "contentHash" | "files">): string {
-  const { services: _s, sinks: _k, calendars: _c, policies: _p, ...rest } = set;
-  const parts = Array.from(contentOf(set), (part) => hashText(part.join(" "), 64));
-  return hashText([canonicalJson(rest), ...parts.sort()].join(" "), 64);
-}
-
-/** A part of a set: what it is, its name, and a text that changes with its meaning. */
-type ContentPart = readonly [what: "policies" | "services" | "sinks" | "calendars", name: string, text: string];
-
-/** The parts of a set, in its order. */
-export function* contentOf({
-  services,
-  sinks,
-  calendars = new Map(),
-  policies,
-}: Pick<PolicySet, ContentPart[0]>): Iterable<ContentPart> {
-  for (const policy of policies)
-    yield ["policies", policy.name, canonicalJson({ ...plainPolicy(policy), where: undefined })];
-  for (const service of services.values()) yield ["services", service.name, canonicalJson(service)];
-  for (const sink of sinks.values()) yield ["sinks", sink.name, canonicalJson(sink)];
-  for (const { name, hash } of calendars.values()) yield ["calendars", name, hash];
-}
-
-/** A policy that names its calendars: plain JSON without what the set holds once. */
-export type PlainPolicy = Omit<Policy, "closed"> & {
-  readonly closed: Omit<ClosedTimes, "calendars"> & {
-    readonly calendars?: readonly { readonly as: "holiday" | "blackout"; readonly calendar: string }[];
-  };
-};
-
-/** Puts names in the place of calendars. */
-export function plainPolicy(policy: Policy): PlainPolicy {
-  const { calendars, ...closed } = policy.closed;
-  if (calendars === undefined) return { ...policy, closed };
-  return {
-    ...policy,
-    closed: { ...closed, calendars: calendars.map(({ as, calendar }) => ({ as, calendar: calendar.name })) },
-  };
 }

@@ -1,8 +1,8 @@
 // The policy set as plain data, for keeping in Redis. It holds no secret: of addresses that may be
 // one only the host stays, of declared objects only the names. Called by store/kept-policies.ts.
 import { defined } from "../core/json.ts";
-import { type PlainPolicy, plainPolicy } from "./normalise.ts";
 import type { EventCalendar, Policy, PolicySet, ServiceSettings, SinkSettings } from "./policy-set.ts";
+import { type PlainPolicy, plainPolicy } from "./set-content.ts";
 
 /** A policy set in which every value is plain JSON. */
 export interface PlainSet extends Omit<PolicySet, "services" | "sinks" | "calendars" | "policies"> {

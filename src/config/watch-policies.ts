@@ -15,10 +15,10 @@ import type { Component } from "../core/component.ts";
 import { errorCode, errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { checkPolicyFiles, type LoadedPolicies, type LoadOptions } from "./load-policies.ts";
-import { contentOf } from "./normalise.ts";
 import type { PolicySet } from "./policy-set.ts";
 import type { Problem } from "./problem.ts";
 import { type FileTexts, hashOfTexts, listPolicyFiles, readPolicyFiles } from "./read-policy-files.ts";
+import { contentOf } from "./set-content.ts";
 
 /** What the hot reload needs. */
 export interface WatchOptions extends LoadOptions {
