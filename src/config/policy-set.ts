@@ -6,6 +6,7 @@ import type { ListName } from "../model/feed.ts";
 import type { Notice } from "../model/notice.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import type { UnusualRule } from "../model/unusual.ts";
+import type { MaskFilter } from "./mask-filter.ts";
 
 /** What the fields of a list's items mean: CEL expressions over `item`. */
 export interface ItemMapping {
@@ -79,36 +80,6 @@ export type Action =
   | { readonly kind: "delete"; readonly syncJob: number; readonly name: string }
   | { readonly kind: "apply"; readonly objects: readonly DeclaredObject[] }
   | PollAction;
-
-/** The masks whose sync jobs a run takes when the slot is due. `name` is a pattern with * and ?. */
-interface MaskFilter {
-  readonly type?: string;
-  readonly name?: string;
-}
-
-/** Whether a mask is picked; a mask without a name has the empty one. */
-export function matchesMask(
-  { type, name }: MaskFilter,
-  mask: { readonly type?: string | null | undefined; readonly name?: string | null | undefined },
-): boolean {
-  return (type === undefined || mask.type === type) && (name === undefined || fitsPattern(mask.name ?? "", name));
-}
-
-/**
- * Whether a text fits a pattern: * is any text, ? one character. A part that does not fit moves
- * the last * only, so that no name is slow.
- */
-function fitsPattern(text: string, pattern: string): boolean {
-  const [own, wanted] = [[...text], [...pattern]];
-  let [at, place, star, mark] = [0, 0, -1, 0];
-  while (at < own.length) {
-    if (wanted[place] === "*") [star, mark, place] = [place, at, place + 1];
-    else if (wanted[place] === "?" || wanted[place] === own[at]) [at, place] = [at + 1, place + 1];
-    else if (star === -1) return false;
-    else [mark, at, place] = [mark + 1, mark + 1, star + 1];
-  }
-  return wanted.slice(place).every((sign) => sign === "*");
-}
 
 /** A poll: `expect` is a CEL expression over the list, `offending` one over an item. */
 export interface PollAction {

@@ -1,7 +1,7 @@
 // The fan-out of a task over masks: it ends with the tasks of the sync jobs that they name in its
 // place. The journal keeps these, so that a step after a crash queues the same ones.
 
-import { matchesMask } from "../config/policy-set.ts";
+import { matchesMask } from "../config/mask-filter.ts";
 import { isNotified } from "../model/notify-event.ts";
 import { type Task, taskId } from "../model/task.ts";
 import type { SyncService } from "../service/client.ts";

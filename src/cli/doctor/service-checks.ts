@@ -1,7 +1,8 @@
 // The checks of `syncline doctor` that ask one service: reachable, token, identity, triggers,
 // masks, the lists of runs, sync jobs. Sends reads only, and stops when it is not reached.
 
-import { matchesMask, type Policy, readsApprovals, type ServiceSettings } from "../../config/policy-set.ts";
+import { matchesMask } from "../../config/mask-filter.ts";
+import { type Policy, readsApprovals, type ServiceSettings } from "../../config/policy-set.ts";
 import { fewAtATime } from "../../core/batcher.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { ErrorKind } from "../../core/errors.ts";
