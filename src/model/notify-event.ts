@@ -53,7 +53,10 @@ export type MustWait = (event: NotifyEvent, ageMs: number) => boolean;
 /** How long what cannot be read blocks all after it: as long as a rolling upgrade may take. */
 export const leftToNewerMs = 600_000;
 
-/** What the notifier keeps: alert states, notices that wait, heartbeats, deadlines, digests. */
+/**
+ * What the notifier keeps: alert states, notices that wait, heartbeats, deadlines, digests. Stored
+ * words: its `outbox` holds notices for the sinks' queues, and not the tasks of slots.
+ */
 export const notifyParts = ["policies", "services", "muted", "outbox", "heartbeats", "deadlines", "digests"] as const;
 
 /** One of these parts. */
