@@ -165,15 +165,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     work.push(createWeb(options.web, { ...options, guard, context: () => ({ ...found, set: current.set }) }));
   }
   const components: Component[] = [guard, keeper, deps.keptWrites, connections, sinks, together("work", work)];
-  const adopt = (next: PolicySet) => {
-    // The services first: only they can refuse. All six change in one go: no reader sees half.
-    services.adopt(next.services);
-    metrics?.takeInSet(next);
-    sinks.adopt(next.sinks);
-    current.adopt(next);
-    scheduler?.adopt(next.policies);
-    keeper.adopt(next);
-  };
+  const adopt = createAdopt({ services, metrics, sinks, current, scheduler, keeper });
   const noteRejected: SetKeeper["noteRejected"] = (why) => keeper.noteRejected(why);
   if (watch !== undefined)
     components.push(new PolicyWatch({ ...watch, variables, current: set, adopt, noteRejected, log }));
@@ -194,6 +186,25 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const atWork = () => options.roles.filter((role) => role !== "scheduler" && !stopping.signal.aborted);
   metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), atWork, log }));
   return { stop, unreadiness: createUnreadiness(options.roles, guard) };
+}
+
+interface AdoptingParts extends Pick<AppParts, "services" | "current"> {
+  readonly metrics: Metrics | undefined;
+  readonly sinks: RunningSinks;
+  readonly scheduler: Scheduler | undefined;
+  readonly keeper: SetKeeper;
+}
+
+/** All six change in one go: no reader sees half. The services first: only they can refuse. */
+function createAdopt({ services, metrics, sinks, current, scheduler, keeper }: AdoptingParts) {
+  return (next: PolicySet): void => {
+    services.adopt(next.services);
+    metrics?.takeInSet(next);
+    sinks.adopt(next.sinks);
+    current.adopt(next);
+    scheduler?.adopt(next.policies);
+    keeper.adopt(next);
+  };
 }
 
 /** The role web alone only shows: it goes on where nothing may start. */
