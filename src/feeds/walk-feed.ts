@@ -231,31 +231,42 @@ function itemLog(feed: Feed, { sampling, startedAtMs: nowMs, log }: WalkContext)
   return (item) => sampling.log(feed, item, { nowMs, log });
 }
 
-async function readList(feed: Feed, walk: WalkContext): Promise<void> {
-  const { mapper, before, startedAtMs, feeds, news, log } = walk;
-  const isFirst = before.walks === 0;
+interface TakingIn {
+  readonly totals: RunningTotals | undefined;
+  readonly toText: (knowledge: ListKnowledge) => string;
+}
+
+/** Takes pages in, counts their items, and logs the new ones. */
+function createTakeIn(feed: Feed, walk: WalkContext, { totals, toText }: TakingIn) {
+  const { before, feeds, news } = walk;
   const logItem = itemLog(feed, walk);
-  const unpublished = await unpublishedItems(feed, before, feeds);
-  unpublished.forEach(logItem);
-  news.fresh = unpublished.length;
-  const totals = beginTotals(feed.list);
-  const failedBefore = mapper.failures();
-  const takeIn = async (page: FeedPage, checkpoint?: ListKnowledge) => {
+  return async (page: FeedPage, checkpoint?: ListKnowledge) => {
     const { items } = page;
     const novelties = await feeds.takeIn(feed, before, { ...page, knowledge: checkpoint && toText(checkpoint) });
     if (novelties !== undefined) totals?.add(items);
     const found = items.filter((_, index) => novelties?.[index] === "new");
     news.fresh += found.length;
     // Items of the first walk were there already: not new.
-    if (!isFirst) found.forEach(logItem);
+    if (before.walks !== 0) found.forEach(logItem);
     return novelties;
   };
+}
+
+async function readList(feed: Feed, walk: WalkContext): Promise<void> {
+  const { mapper, before, startedAtMs, feeds, news, log } = walk;
+  const isFirst = before.walks === 0;
+  const unpublished = await unpublishedItems(feed, before, feeds);
+  unpublished.forEach(itemLog(feed, walk));
+  news.fresh = unpublished.length;
+  const totals = beginTotals(feed.list);
+  const failedBefore = mapper.failures();
   // Never continue from a stored link with a credential (store/shared-readings.ts).
   const listPath = factsOf(operationOf[feed.list]).path;
   const stored = withoutCredentials(readKnowledge(before.knowledge), listPath);
   const known = underMapping(stored, mapper.mappedBy);
   const toText = (knowledge: ListKnowledge) => JSON.stringify(withoutCredentials(knowledge, listPath));
   const save = (knowledge: ListKnowledge) => feeds.keepKnowledge(feed, toText(knowledge));
+  const takeIn = createTakeIn(feed, walk, { totals, toText });
   let lastItems: readonly unknown[] = [];
   const onItems = (items: readonly unknown[]) => {
     if (items.length > 0) lastItems = items;
