@@ -1,7 +1,7 @@
 // Guards against a Redis that lost data: a tick each second (is it the same Redis?), a check each
 // minute (may it be trusted?). It tells scheduler and start journal whether they may go on, and the
 // health server why not. Built by app.ts.
-import { systemClock, withDeadline } from "../core/clock.ts";
+import { systemClock, withTimeLimit } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText, stackOf, UsageError } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
@@ -152,7 +152,7 @@ export class RedisGuard implements Component {
     this.#endTicks?.();
     // If Redis is gone, the next process must not take this for an orderly end.
     const leaving = (this.#busy ?? Promise.resolve()).then(() => this.watch.leave());
-    await withDeadline(leaving, leaveWithinMs, () => new Error("no answer")).catch(() => {});
+    await withTimeLimit(leaving, leaveWithinMs, () => new Error("no answer")).catch(() => {});
     leaving.catch(() => {});
   }
 
@@ -290,6 +290,6 @@ export class RedisGuard implements Component {
   }
 
   #answer<T>(promise: Promise<T>): Promise<T> {
-    return withDeadline(promise, answerWithinMs, () => new Error(`no answer within ${answerWithinMs / 1_000} s`));
+    return withTimeLimit(promise, answerWithinMs, () => new Error(`no answer within ${answerWithinMs / 1_000} s`));
   }
 }

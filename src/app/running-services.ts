@@ -14,7 +14,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { PolicySet, ServiceSettings } from "../config/policy-set.ts";
-import { systemClock, untilAborted, withDeadline } from "../core/clock.ts";
+import { systemClock, untilAborted, withTimeLimit } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Denial, LimiterRequest, Permit } from "../core/limiter.ts";
@@ -121,7 +121,7 @@ export class RunningServices implements Component {
     for (const { client } of running) client?.close();
     // Redis is closed next: a step that was cut off here still notes that its answer is lost.
     if (this.#consuming !== undefined)
-      await withDeadline(this.#consuming.ended(), noteWithinMs, () => new Error("busy")).catch(() => {});
+      await withTimeLimit(this.#consuming.ended(), noteWithinMs, () => new Error("busy")).catch(() => {});
     for (const result of stopped) if (result.status === "rejected") throw result.reason;
   }
 

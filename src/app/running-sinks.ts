@@ -10,7 +10,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
 import { policyLimits } from "../config/rules/policy-limits.ts";
 import { Batcher } from "../core/batcher.ts";
-import { systemClock, withDeadline } from "../core/clock.ts";
+import { systemClock, withTimeLimit } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import type { EnqueueNotices, Notice } from "../model/notice.ts";
@@ -118,7 +118,7 @@ export class RunningSinks implements Component {
       this.#endTicks?.();
       const consumers = [...this.#running.values()].map(({ consumer }) => consumer?.stop());
       const stopping = Promise.all([...consumers, ...this.#background]);
-      await withDeadline(stopping, stopMsMax, () => new Error("still busy")).catch(() => {
+      await withTimeLimit(stopping, stopMsMax, () => new Error("still busy")).catch(() => {
         // Another worker takes over what was running. `stop` does not wait for a Redis that does
         // not answer.
         stopping.catch(() => {});

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { pid } from "node:process";
 import type { PolicySet } from "../config/policy-set.ts";
 import type { Rejection } from "../config/watch-policies.ts";
-import { systemClock, withDeadline } from "../core/clock.ts";
+import { systemClock, withTimeLimit } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -61,7 +61,7 @@ export class SetKeeper implements Component {
 
   async stop(): Promise<void> {
     this.#endTicks?.();
-    await withDeadline(this.#busy, stopWithinMs, () => new Error("no answer")).catch(() => {});
+    await withTimeLimit(this.#busy, stopWithinMs, () => new Error("no answer")).catch(() => {});
   }
 
   /** Notes that this process runs another set now. */

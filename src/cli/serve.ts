@@ -4,7 +4,7 @@ import { constants, setPriority } from "node:os";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type AppOptions, type Role, startApp } from "../app/app.ts";
-import { withDeadline } from "../core/clock.ts";
+import { withTimeLimit } from "../core/clock.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isLoopback } from "../core/loopback.ts";
@@ -138,7 +138,7 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
     await untilStopped(io.signal);
     log.info("serve.stopping");
     const late = () => new OutOfReachError("stopping took too long; is Redis there?");
-    await withDeadline(app.stop(), drainMs + stopMarginMs, late);
+    await withTimeLimit(app.stop(), drainMs + stopMarginMs, late);
     log.info("serve.stopped");
   } finally {
     await health.stop();

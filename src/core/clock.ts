@@ -58,22 +58,22 @@ export function nextTurn(): Promise<void> {
   return immediate();
 }
 
-/** A deadline is waited for in so many parts: of a time in which nothing ran, one part counts. */
-const deadlineParts = 5;
+/** A limit is waited for in so many parts: of a time in which nothing ran, one part counts. */
+const limitParts = 5;
 
 /**
- * Waits for a promise until a deadline, not counting for how long this process was held up, and
- * reads once more what has come. @throws the error of `onTimeout` when the deadline is first.
+ * Waits for a promise up to a limit, not counting for how long this process was held up, and
+ * reads once more what has come. @throws the error of `onTimeout` when the limit is first.
  */
-export function withDeadline<T>(promise: Promise<T>, deadlineMs: number, onTimeout: () => Error): Promise<T> {
+export function withTimeLimit<T>(promise: Promise<T>, limitMs: number, onTimeout: () => Error): Promise<T> {
   // By hand: each command to Redis waits here, and a race makes several promises for each.
   const { promise: settled, resolve, reject } = Promise.withResolvers<T>();
   let timer: NodeJS.Timeout | undefined;
   const wait = (parts: number) => {
     const next = () => (parts > 1 ? wait(parts - 1) : nextTurn().then(() => reject(onTimeout())));
-    timer = setTimeout(next, Math.min(deadlineMs / deadlineParts, timerMsMax));
+    timer = setTimeout(next, Math.min(limitMs / limitParts, timerMsMax));
   };
-  wait(deadlineParts);
+  wait(limitParts);
   promise.then(
     (value) => {
       clearTimeout(timer);

@@ -1,7 +1,7 @@
 // An HTTP server with limits of connections, headers and times: the health server (ops/health.ts)
 // and the web server (web/web-server.ts) listen by it.
 import { createServer, type RequestListener } from "node:http";
-import { systemClock, withDeadline } from "./clock.ts";
+import { systemClock, withTimeLimit } from "./clock.ts";
 import { UsageError } from "./errors.ts";
 
 /** Where a server listens, and its limits. */
@@ -51,7 +51,9 @@ export async function startHttpServer(options: HttpServerOptions, listener: Requ
     stop: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       const endClosing = systemClock.every(closeIdleEveryMs, () => server.closeIdleConnections());
-      await withDeadline(closed, answersEndWithinMs, () => new Error("busy")).catch(() => server.closeAllConnections());
+      await withTimeLimit(closed, answersEndWithinMs, () => new Error("busy")).catch(() =>
+        server.closeAllConnections(),
+      );
       endClosing();
       await closed;
     },

@@ -2,7 +2,7 @@
 // nothing else. `add`, `observe` and `set` replace label values outside the lists, and never throw
 // at their callers.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { systemClock, withDeadline } from "../core/clock.ts";
+import { systemClock, withTimeLimit } from "../core/clock.ts";
 import {
   closedLabels,
   isNameLabel,
@@ -178,7 +178,7 @@ export class Metrics {
       this.#reading = undefined;
     });
     const slow = new Error(`no answer within ${readWithinMs} ms`);
-    await withDeadline(this.#reading, readWithinMs, () => slow).catch((error: unknown) => {
+    await withTimeLimit(this.#reading, readWithinMs, () => slow).catch((error: unknown) => {
       // What comes late serves the next scrape.
       if (error !== slow || !isYoung(shownForMs)) throw error;
     });

@@ -2,7 +2,7 @@
 // depends on nothing in the jobs. On a stop it takes nothing new, what is in work ends or is
 // cancelled, and it does not wait for a Redis that is gone.
 import type { Job, Worker, WorkerOptions } from "bullmq";
-import { withDeadline } from "../core/clock.ts";
+import { withTimeLimit } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { WorkerConnections } from "./worker-connections.ts";
@@ -89,7 +89,7 @@ function openWorker(base: ConsumerBase, parts: ConsumerParts, stopping: AbortSig
 /** Stops a worker within `drainMs`. Another worker takes over what is left. */
 async function stopWorker(worker: Worker, { drainMs, log }: ConsumerBase, parts: ConsumerParts): Promise<void> {
   const done = drain(worker, parts.graceMs);
-  await withDeadline(done, drainMs, () => new Error("still busy")).catch(() => {
+  await withTimeLimit(done, drainMs, () => new Error("still busy")).catch(() => {
     log.warn("queue.drain-incomplete", { queue: parts.queue });
     done.catch(() => {});
   });
@@ -99,7 +99,7 @@ async function drain(worker: Worker, graceMs: number): Promise<void> {
   await worker.pause(true);
   if (graceMs > 0) {
     const closing = worker.close();
-    const isClosed = await withDeadline(closing, graceMs, () => new Error("busy")).then(
+    const isClosed = await withTimeLimit(closing, graceMs, () => new Error("busy")).then(
       () => true,
       () => false,
     );

@@ -9,7 +9,7 @@ import {
   RedisConnection,
   RedisQueueBackend,
 } from "bullmq";
-import { systemClock, withDeadline } from "../core/clock.ts";
+import { systemClock, withTimeLimit } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import type { TaskKind } from "../model/task.ts";
@@ -108,7 +108,7 @@ export class OpenQueues {
 
   /** Calls a queue. Past its deadline a call may still take effect, so it must be repeatable. */
   call<T>(name: string, call: (queue: Queue) => Promise<T>): Promise<T> {
-    return withDeadline(call(this.#queue(name)), callWithinMs, () => new Error(`Command timed out: queue ${name}`));
+    return withTimeLimit(call(this.#queue(name)), callWithinMs, () => new Error(`Command timed out: queue ${name}`));
   }
 
   /** Closes the connection without waiting for a Redis that does not answer. */
@@ -116,7 +116,7 @@ export class OpenQueues {
     const client = this.#client;
     if (client === undefined) return;
     this.#isClosed = true;
-    await withDeadline(client.quit(), closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
+    await withTimeLimit(client.quit(), closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
       this.#log.warn("queue.close-incomplete", { message: errorText(error) });
     });
     client.disconnect();

@@ -19,7 +19,7 @@ import {
   Worker,
   type WorkerOptions,
 } from "bullmq";
-import { systemClock, withDeadline } from "../core/clock.ts";
+import { systemClock, withTimeLimit } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { createRateLimitedLog, type EventLog } from "../core/event-log.ts";
 import { createRedisClient, type RedisClient, type RedisTarget } from "../store/connect.ts";
@@ -91,7 +91,7 @@ export class WorkerConnections implements Component {
     for (const { end } of this.#waiters) end(closing);
     if (this.#covered !== undefined) {
       this.#wake();
-      await withDeadline(this.#reading, stopWithinMs, () => new Error("no answer")).catch(() => {});
+      await withTimeLimit(this.#reading, stopWithinMs, () => new Error("no answer")).catch(() => {});
     }
     this.#reader?.disconnect();
     this.#commands?.disconnect();
@@ -188,7 +188,7 @@ export class WorkerConnections implements Component {
     const silence = new Error("Command timed out: BZPOPMIN");
     try {
       for (;;) {
-        const answer = await withDeadline(reading, readMs + answerWithinMs, () => silence).catch((error: unknown) => {
+        const answer = await withTimeLimit(reading, readMs + answerWithinMs, () => silence).catch((error: unknown) => {
           // ioredis sends the read again as soon as it is connected.
           if (error === silence && reader.status !== "ready") return undefined;
           throw error;

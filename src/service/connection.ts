@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { connect, isIP, Socket } from "node:net";
-import { withDeadline } from "../core/clock.ts";
+import { withTimeLimit } from "../core/clock.ts";
 import { errorCode } from "../core/errors.ts";
 import type { Timeouts } from "./service-options.ts";
 
@@ -126,6 +126,6 @@ async function comeUp(
     // An error right after the step before may have come while no step was awaited.
     if (socket.errored !== null) throw socket.errored;
     const tooLate = () => new NoConnection(`ETIMEDOUT (${event})`);
-    await withDeadline(once(socket, event, { signal }), Math.min(withinMs, leftMs()), tooLate);
+    await withTimeLimit(once(socket, event, { signal }), Math.min(withinMs, leftMs()), tooLate);
   }
 }

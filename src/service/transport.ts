@@ -7,7 +7,7 @@ import type { ClientRequest, InformationEvent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Socket } from "node:net";
 import got, { type PlainResponse, type Request, RequestError, TimeoutError } from "got";
-import { countDown, withDeadline } from "../core/clock.ts";
+import { countDown, withTimeLimit } from "../core/clock.ts";
 import {
   type Connection,
   dedicatedConnection,
@@ -127,7 +127,7 @@ export class Transport {
   async send(exchange: Exchange): Promise<ExchangeResult> {
     const held: Held = { stop: new AbortController() };
     try {
-      return await withDeadline(this.#make(exchange, held), exchange.timeouts.requestMs + stuckAfterMs, () => stuck);
+      return await withTimeLimit(this.#make(exchange, held), exchange.timeouts.requestMs + stuckAfterMs, () => stuck);
     } catch (error) {
       if (error !== stuck) throw error;
       const { isTaken = false } = held.connection ?? {};

@@ -11,7 +11,7 @@ import {
   SentinelConnector,
 } from "ioredis";
 import { hasHashTag, parseRedisAddress, type RedisAccess, type RedisAddress } from "../config/redis-address.ts";
-import { nextTurn, systemClock, withDeadline } from "../core/clock.ts";
+import { nextTurn, systemClock, withTimeLimit } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
 import { defined } from "../core/json.ts";
 
@@ -139,7 +139,7 @@ class BoundedCluster extends Cluster {
 }
 
 function bound({ promise }: Command): Promise<unknown> {
-  return withDeadline(promise, commandTimeoutMs, () => new Error(timedOut));
+  return withTimeLimit(promise, commandTimeoutMs, () => new Error(timedOut));
 }
 
 /** Writes to its socket once a turn of the event loop: a write costs more than its commands. */

@@ -3,7 +3,7 @@
 // process ends, and written when Redis is back, the oldest first. What is given up, or comes too
 // late, is told (`start.unwritten`). The journal writes through it, tasks/ the outcomes that are
 // answers.
-import { type Clock, createDeadline, systemClock, withDeadline } from "../core/clock.ts";
+import { type Clock, createDeadline, systemClock, withTimeLimit } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -50,7 +50,7 @@ export class KeptWrites implements Component {
   async stop(): Promise<void> {
     this.#ending.abort();
     const tried = this.#writing ?? Promise.resolve();
-    await withDeadline(tried, lastTryMs, () => new Error("no answer")).catch(() => {});
+    await withTimeLimit(tried, lastTryMs, () => new Error("no answer")).catch(() => {});
     for (const one of this.#kept.splice(0)) this.#giveUp(one, new Error("the process ends"));
   }
 

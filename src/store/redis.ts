@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import type { Cluster, Redis } from "ioredis";
 import { showRedisAddress } from "../config/redis-address.ts";
 import { shared } from "../core/batcher.ts";
-import { type Clock, createDeadline, systemClock, untilAborted, withDeadline } from "../core/clock.ts";
+import { type Clock, createDeadline, systemClock, untilAborted, withTimeLimit } from "../core/clock.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import type { RedisTarget } from "./connect.ts";
 import { asTexts, createScript, pairsOf } from "./script.ts";
@@ -55,7 +55,7 @@ export async function openStore(
     // A Sentinel answers PING as well, and a cluster node may not have our keys.
     const asked = redis.ping().then(() => redis.zcard([target.prefix, "processes"].join(":")));
     await untilAborted(
-      withDeadline(asked, answerWithinMs, () => new Error("no answer")),
+      withTimeLimit(asked, answerWithinMs, () => new Error("no answer")),
       signal,
     );
   } catch (error) {

@@ -1,7 +1,7 @@
 // Traps inside a replica: points around the steps of its work, at which it kills, stops or blocks
 // itself as its script says. Used by replica-main.ts only. Wraps methods of the real classes; what
 // they do stays as it is.
-import { withDeadline } from "../../src/core/clock.ts";
+import { withTimeLimit } from "../../src/core/clock.ts";
 import { isJsonObject } from "../../src/core/json.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { type Exchange, type ExchangeResult, Transport } from "../../src/service/transport.ts";
@@ -69,7 +69,7 @@ export function watchExchanges(longestMs: number): void {
     const limitMs = Math.max(longestMs, timeouts.requestMs + overtimeMs);
     const tell = () => writeLine(JSON.stringify({ event: "exchange.held", method, path: url.pathname, limitMs }));
     const sent = send.call(this, exchange);
-    withDeadline(sent, limitMs, () => held).catch((error: unknown) => {
+    withTimeLimit(sent, limitMs, () => held).catch((error: unknown) => {
       if (error === held) tell();
     });
     return sent;

@@ -6,7 +6,7 @@ import { createService } from "../../app/create-service.ts";
 import { skewMsMax } from "../../app/redis-guard.ts";
 import type { PolicySet, ServiceSettings } from "../../config/policy-set.ts";
 import { fewAtATime } from "../../core/batcher.ts";
-import { systemClock, withDeadline } from "../../core/clock.ts";
+import { systemClock, withTimeLimit } from "../../core/clock.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { errorText, OutOfReachError, UsageError } from "../../core/errors.ts";
 import { type EventLog, silentLog } from "../../core/event-log.ts";
@@ -201,7 +201,7 @@ async function checkRedis(target: RedisTarget): Promise<Omit<CheckedRedis, "targ
   try {
     store = await openStore(target);
     const late = () => new OutOfReachError(`Redis did not answer within ${answerWithinMs / 1_000} s`);
-    const facts = await withDeadline(readRedisFacts(store), answerWithinMs, late);
+    const facts = await withTimeLimit(readRedisFacts(store), answerWithinMs, late);
     return { findings: judgeFacts(facts), store };
   } catch (error) {
     await store?.close();

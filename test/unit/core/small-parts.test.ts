@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { backoffMs, withDeadline } from "../../../src/core/clock.ts";
+import { backoffMs, withTimeLimit } from "../../../src/core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "../../../src/core/component.ts";
 import { formatDuration, parseDuration } from "../../../src/core/duration.ts";
 import { checkExpression, parseExpression } from "../../../src/core/expression.ts";
@@ -131,7 +131,7 @@ describe("components", () => {
 
 describe("a deadline", () => {
   it("ends the wait with the named error, and leaves a fast answer alone", async () => {
-    await expect(withDeadline(new Promise(() => {}), 5, () => new Error("too late"))).rejects.toThrow("too late");
-    expect(await withDeadline(Promise.resolve("here"), 5_000, () => new Error("too late"))).toBe("here");
+    await expect(withTimeLimit(new Promise(() => {}), 5, () => new Error("too late"))).rejects.toThrow("too late");
+    expect(await withTimeLimit(Promise.resolve("here"), 5_000, () => new Error("too late"))).toBe("here");
   });
 });

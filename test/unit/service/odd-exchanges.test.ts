@@ -3,7 +3,7 @@
 import { ClientRequest } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { withDeadline } from "../../../src/core/clock.ts";
+import { withTimeLimit } from "../../../src/core/clock.ts";
 import { type ServiceError, type SyncService, TlsFiles } from "../../../src/service/client.ts";
 import { TestLog } from "../../support/test-log.ts";
 import { connect, errorOf, json, listen, startServer } from "./test-server.ts";
@@ -77,7 +77,7 @@ const start = (service: SyncService) => service.runSyncJob(1);
  */
 async function failureOf(call: Promise<unknown>): Promise<ServiceError> {
   const held = () => new Error(`not over ${requestMs + 5_000} ms after its begin`);
-  return (await withDeadline(errorOf(call), requestMs + 5_000, held)) as ServiceError;
+  return (await withTimeLimit(errorOf(call), requestMs + 5_000, held)) as ServiceError;
 }
 
 describe("an answer that is none", () => {
