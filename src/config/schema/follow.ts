@@ -8,7 +8,7 @@ import { durationForm, durationSchema, maybe, optional, required, whole } from "
 const followSchema = z.strictObject({
   until: optional(
     z.enum(["accepted", "settled", "quiet"]),
-    "When a run counts as ended. `accepted`: the service took the start. `settled`: an activity shows its end (not mapped: `quiet`). `quiet`: no new or changed activity or conflict for `quietFor`, and no activity is known to go on.",
+    "When a run counts as ended. `accepted`: the service took the start. `settled`: an activity shows its end (not mapped: `quiet`). `quiet`: nothing new or changed for `quietFor`, and no activity is known to go on.",
     "accepted",
     "settled",
   ),
