@@ -59,9 +59,9 @@ export function decideEvent(policy: Policy, before: AlertStates, event: AlertEve
   if (mayBeOutage) {
     const isNew = !isPartOf(policy.name, before.policy, service);
     const known = before.policy.targets[brief.target];
-    // A target that fails again for the same reason weighs on both sides, so such targets alone make
-    // no outage. After an outage that hid its last failure this holds for the first `toldSinglyMax`
-    // policies only.
+    // A target that fails again for the same reason weighs on both sides, so such targets alone
+    // make no outage. After an outage that hid its last failure this holds for the first
+    // `toldSinglyMax` policies only.
     const isRepeated =
       known?.brief.reason === brief.reason && (known.outage === undefined || service.count < toldSinglyMax);
     const isStill = known !== undefined && !didWork(known.health);

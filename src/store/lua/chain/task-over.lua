@@ -1,5 +1,5 @@
--- Counts a task as over: it has released its lease. Also its outcome, if that is older than the join
--- counter: Redis had lost the slot, and a worker restored the outcome.
+-- Counts a task as over: it has released its lease. Also its outcome, if that is older than the
+-- join counter: Redis had lost the slot, and a worker restored the outcome.
 -- KEYS: join counter, outcomes of the policy
 -- ARGV: target, task
 -- Answers 1 when no task of the slot holds a lease; 0 when one may, or no follower waits.
