@@ -6,6 +6,9 @@ import { ConflictError, UsageError } from "../core/errors.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 
+/** The first request under a key goes on: the same key asks again without a second start. */
+export class StillAtWork extends ConflictError {}
+
 /** A key, whose it is, and what is asked under it: anything that JSON can hold. */
 export interface KeyedRequest {
   readonly caller: string;
@@ -43,7 +46,7 @@ interface Progress {
 /**
  * Answers what `act` does, or what it answered under this key before. `act` gets the instant that
  * names tasks, and what was done of it before. @throws UsageError when the key stands for something
- * else, ConflictError while its first request takes too long to be waited for.
+ * else, StillAtWork while its first request takes too long to be waited for.
  */
 export async function once<Answer>(
   store: Store,
@@ -110,7 +113,7 @@ async function readAnswered<Answer>(store: Store, name: string, mine: KeyRecord<
     const kept = JSON.parse(text) as KeyRecord<Answer>;
     const ageMs = (await redisTimeMs(store)) - (kept.aliveMs ?? kept.atMs);
     if (kept.answer !== undefined || kept.asked !== mine.asked || ageMs >= silentMsMax) return kept;
-    if (isTooLong()) throw new ConflictError("the first request with this Idempotency-Key is still at work: ask again");
+    if (isTooLong()) throw new StillAtWork("the first request with this Idempotency-Key is still at work: ask again");
     await systemClock.sleep(readEveryMs);
   }
 }

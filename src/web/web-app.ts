@@ -128,6 +128,12 @@ const outOfReachInChange = {
   hint: "when it answers, look before you send this again; under the same key a start stays one",
 };
 
+/** A form has its key in it. */
+const outOfReachInForm = {
+  ...outOfReachInChange,
+  hint: "when it answers, look before you send this again; go back in the browser and send the same form: a start stays one",
+};
+
 function isApi(c: Context<WebEnv>): boolean {
   return c.req.path.startsWith("/api/");
 }
@@ -151,7 +157,8 @@ function answerError(c: Context<WebEnv>, error: Error, log: EventLog): Response 
     // Without a caller only a sign-out was let in that could be done.
     const mayChange = c.get("caller") !== undefined || c.req.path === "/sign-out";
     const isChange = !isSafe(c) && mayChange;
-    const told = isChange ? outOfReachInChange : outOfReach;
+    const inChange = isApi(c) ? outOfReachInChange : outOfReachInForm;
+    const told = isChange ? inChange : outOfReach;
     return answerAs(c, { status: 503, name: "redis-out-of-reach", title: "Redis is out of reach", ...told });
   }
   log.error("web.failed", { requestId, stack: stackOf(error) });

@@ -2,6 +2,7 @@
 // leads to where the effect is seen. What is done is in ../acts.ts. Added by routes.ts.
 import type { Context, Hono } from "hono";
 import { html } from "hono/html";
+import { StillAtWork } from "../../actions/once.ts";
 import type { Policy } from "../../config/policy-set.ts";
 import { parseDuration } from "../../core/duration.ts";
 import { UsageError } from "../../core/errors.ts";
@@ -297,7 +298,9 @@ export function addActPages(app: Hono<WebEnv>): void {
         const wrong = wrongForm(error);
         if (wrong === undefined) throw error;
         c.set("problem", wrong);
-        return showForm(c, one, { form, wrong });
+        // Another key would make the same form a second start.
+        const key = error instanceof StillAtWork ? form["key"] : undefined;
+        return showForm(c, one, { form, wrong, key });
       }
     });
   }
@@ -363,20 +366,21 @@ function aboutOf(c: Context<WebEnv>): string {
   return c.req.query("of") ?? "";
 }
 
-async function showForm(
-  c: Context<WebEnv>,
-  one: ActPage,
-  { form, wrong }: { readonly form: Form; readonly wrong?: ProblemDetails } = { form: {} },
-) {
+/** What a form is shown with. `key`: the one of its start, where that goes on. */
+interface Shown {
+  readonly form: Form;
+  readonly wrong?: ProblemDetails;
+  readonly key?: string | undefined;
+}
+
+async function showForm(c: Context<WebEnv>, one: ActPage, { form, wrong, key }: Shown = { form: {} }) {
   const { title, lead, fields = "" } = await one.view(actingOf(c), aboutOf(c), form);
   const said = wrong?.errors?.map(({ detail }) => detail).join("; ") ?? wrong?.detail;
-  const error =
-    said === undefined
-      ? ""
-      : html`<p class="error" id="wrong" role="alert">${tag("bad", "cross", "not done")} ${said}</p>`;
+  const state = key === undefined ? tag("bad", "cross", "not done") : tag("warn", "clock", "under way");
+  const error = said === undefined ? "" : html`<p class="error" id="wrong" role="alert">${state} ${said}</p>`;
   const content = html`<section class="narrow"><h1>${title}</h1>${error}${lead}
 <form method="post" action="${c.req.path}?of=${encodeURIComponent(aboutOf(c))}" class="stack">
-<input type="hidden" name="key" value="${c.get("requestId")}">
+<input type="hidden" name="key" value="${key ?? c.get("requestId")}">
 ${fields}
 <label>Why, for the record of changes <input name="reason" value="${form["reason"] ?? ""}" required maxlength="${noteCharactersMax}" autocomplete="off"${said === undefined ? "" : html` aria-describedby="wrong"`}></label>
 <p class="acts"><button>${one.verb}</button> <a href="${one.back(aboutOf(c))}">Change nothing</a></p>

@@ -3,6 +3,7 @@ import { hash } from "node:crypto";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { once } from "../../../src/actions/once.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { canonicalJson, hashText } from "../../../src/core/stable-hash.ts";
 import { pauseId } from "../../../src/model/pause.ts";
 import { parseTaskId, type Task, taskId } from "../../../src/model/task.ts";
 import { readTasksInFlight } from "../../../src/queue/tasks-in-flight.ts";
@@ -185,6 +186,11 @@ describe("each change", () => {
     vi.spyOn(Pauses.prototype, "set").mockRejectedValueOnce(gaveUp);
     const { status, body } = await post("/pauses", { target: "policy:invoices", for: "4h", reason: "x" });
     expect([status, body.detail]).toEqual([503, expect.stringContaining("not known whether this was done")]);
+    vi.spyOn(Pauses.prototype, "set").mockRejectedValueOnce(gaveUp);
+    const form = new URLSearchParams({ for: "4h", reason: "x" });
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const page = await web.ask("/pause?of=policy:invoices", { method: "POST", headers, body: form });
+    expect([page.status, await page.text()]).toEqual([503, expect.stringContaining("send the same form")]);
   });
 
   it("finds an old failed task by its id, and tells when a group may be a part", async () => {
@@ -412,6 +418,23 @@ describe("a start under a key", () => {
     expect(await sendForm()).toMatch(/queued policy approvals: ticket 8\. Reload/);
     expect(await sendForm()).toMatch(again);
     expect(await inFlight("approvals")).toHaveLength(1);
+  });
+
+  it("keeps the key of its form while the first request is at work", async () => {
+    const nowMs = await redisTimeMs(web.store);
+    const asked = hashText(canonicalJson({ run: "approvals", reason: "slow" }), 64);
+    const name = web.store.key("request-key", hashText(canonicalJson(["ana", "slow"]), 64));
+    await web.store.redis.set(name, JSON.stringify({ asked, atMs: nowMs, aliveMs: nowMs + 3_600_000 }));
+    let passedMs = 0;
+    const time = vi.spyOn(systemClock, "monotonicMs").mockImplementation(() => (passedMs += 10_000));
+    onTestFinished(() => time.mockRestore());
+    const before = await inFlight("approvals");
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const body = new URLSearchParams({ key: "slow", reason: "slow" });
+    const answer = await web.ask("/run?of=approvals", { method: "POST", headers, body });
+    const shown = expect.stringMatching(/under way<.*still at work: ask again.*name="key" value="slow"/s);
+    expect([answer.status, await answer.text()]).toEqual([409, shown]);
+    expect(await inFlight("approvals")).toEqual(before);
   });
 
   it("makes the same tasks after a crash between the key and its answer", async () => {
