@@ -80,18 +80,20 @@ export function recordRefusals({ clock, log, recordRefusal }: AdmissionParts): M
 /** Finds the caller, and lets pass what may go on to its route. */
 export function admitCallers(parts: AdmissionParts): MiddlewareHandler<WebEnv> {
   const { access, clock, pace = requests } = parts;
+  const isReadOnly = access === undefined || parts.isReadOnly;
   const [asked, changed] = [new RateLimit(pace, clock), new RateLimit(changes, clock)];
   return async (c, next) => {
     const found = access === undefined ? localCaller : await callerOf(c, access);
     const known = isCaller(found) ? found : undefined;
     // So that no page shows what would be refused.
-    const caller = known && parts.isReadOnly ? { ...known, scope: "read" as const } : known;
+    const held = { scope: "read", isHeldByServer: true } as const;
+    const caller = known && isReadOnly ? { ...known, ...held } : known;
     c.set("caller", caller);
     checkPace(c, asked, nameOf(c), `more than ${pace.perSecond} requests a second`);
     if (found instanceof AccessDenied) throw found;
     if (isSafe(c)) return next();
     if (isSigning(c)) await checkOrigin(c, access);
-    else if (access === undefined || parts.isReadOnly) {
+    else if (isReadOnly) {
       c.header("allow", "GET, HEAD");
       throw readOnly;
     }

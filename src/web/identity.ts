@@ -11,15 +11,19 @@ import { WebError } from "./problem.ts";
 export interface Caller extends Bounds {
   readonly name: string;
   readonly scope: Scope;
+  /** Set where the server changes nothing: then the scope is `read`. */
+  readonly isHeldByServer?: true;
 }
 
 /** The person at this machine, while neither tokens nor a provider are configured. */
 export const localCaller: Caller = { name: "local", scope: "read", services: undefined, labels: undefined };
 
 /** @throws WebError for a caller who may not. */
-export function checkScope({ name, scope }: Caller, needed: Scope): void {
+export function checkScope({ name, scope, isHeldByServer }: Caller, needed: Scope): void {
   if (reaches(scope, needed)) return;
-  throw notYours(`caller "${name}" may ${scope}, and this needs ${needed}; the attempt is recorded`);
+  throw notYours(
+    isHeldByServer ? "this server is read-only" : `caller "${name}" may ${scope}, and this needs ${needed}`,
+  );
 }
 
 /** What is more than a caller may. */

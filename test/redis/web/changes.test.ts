@@ -570,6 +570,8 @@ describe("a change is refused, and the attempt recorded", () => {
     const [headers, body] = [{ authorization: `Bearer ${reader.token}` }, new URLSearchParams({ reason: "x" })];
     expect((await web.ask("/pause?of=policy:invoices", { method: "POST", headers, body })).status).toBe(403);
     expect(lastRefusal()?.what).toBe("POST /pause of policy:invoices");
+    const shown = await (await web.ask("/pause?of=policy:invoices", { headers })).text();
+    expect(shown).toMatch(/may read, and this needs operate\./);
     for (const target of ["all", "service:main", "label:team=finance"]) {
       expect((await post("/pauses", { target, reason: "x" })).status).toBe(403);
       expect(lastRefusal()?.why).toContain("needs admin");
@@ -610,7 +612,8 @@ describe("a change is refused, and the attempt recorded", () => {
     const headers = { authorization: `Bearer ${boss.token}`, "content-type": "application/json" };
     const body = JSON.stringify({ target: "all", reason: "x" });
     expect((await quiet.ask("/api/v1/pauses", { method: "POST", headers, body })).status).toBe(405);
-    expect((await quiet.ask("/pause?of=all", { headers })).status).toBe(403);
+    const form = await quiet.ask("/pause?of=all", { headers });
+    expect([form.status, await form.text()]).toEqual([403, expect.stringContaining("This server is read-only")]);
     expect(quiet.refusals).toMatchObject([{ actor: "boss", what: "POST /api/v1/pauses" }]);
   });
 
