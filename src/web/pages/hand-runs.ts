@@ -22,7 +22,7 @@ export function handRunsPage(
   const words =
     policy === undefined
       ? "Sync jobs that a person started or deleted without a policy."
-      : "Every start that a person asked for, beside those of its slots.";
+      : "What a person started, as long as its outcome is kept.";
   const act = policy === undefined && mayOperate ? actLink("run-sync-job", "", "Run a sync job…") : "";
   const more =
     runs.length === handRunsShown
@@ -45,5 +45,7 @@ export function handRunTable(runs: readonly HandRun[], nowMs: number): Html {
     when(givenMs, nowMs),
   ]);
   const columns = ["ended", ["task", "roomy"], "who", ["why", "wide"], ["took", "num"], "when"] as const;
-  return table("Runs by hand, newest first", columns, rows, { none: "Nothing was started by hand." });
+  return table("Runs by hand, newest first", columns, rows, {
+    none: "No run by hand goes on or is kept; Changes tells of older ones.",
+  });
 }

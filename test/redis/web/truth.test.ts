@@ -197,6 +197,12 @@ it("a deletion by hand names its service, as a run without a policy does", async
   expect(await textOf("/by-hand")).toContain("delete sync job 77 main");
 });
 
+it("runs by hand that are kept no more are not called none", async () => {
+  const text = await textOf("/policies/pulse/by-hand");
+  expect(text).toContain("What a person started, as long as its outcome is kept.");
+  expect(text).toContain("No run by hand goes on or is kept; Changes tells of older ones.");
+});
+
 it("a slot without an end is called dropped only where outcomes are", async () => {
   const own = await webForTest({ story: {}, set: setOfStory({ old: { endings: [] } }) });
   const slotMs = newestMs - 732 * hourMs;
