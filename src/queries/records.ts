@@ -13,7 +13,7 @@ import { usualMsOf } from "../model/unusual.ts";
 import { findTaskInFlight, readTasksInFlight } from "../queue/tasks-in-flight.ts";
 import { describeRecord, slotsAround } from "../schedule/explain-slot.ts";
 import { Changes, changesReadMax } from "../store/changes.ts";
-import type { FailedTask } from "../store/failed-tasks.ts";
+import { type FailedTask, failedMax } from "../store/failed-tasks.ts";
 import { History, outcomePlaceMs } from "../store/history.ts";
 import { readPauses } from "../store/pauses.ts";
 import { type ReadStates, readPolicyStates } from "../store/policy-states.ts";
@@ -172,11 +172,21 @@ export async function readUsualRuns(
   return new Map(targets.map(({ target, runs }) => [target, { usualMs: usualMsOf(runs), of: runs.length }]));
 }
 
-/** Reads the failed tasks, newest first. */
-export async function readFailedTasks({ failedTasks, view }: QueryContext): Promise<readonly FailedTask[]> {
-  const seen = (await failedTasks.all()).filter(({ outcome }) => view.sees(outcome));
-  return seen.map((task) => ({ ...task, outcome: seenOutcome(task.outcome, view) }));
+/** Reads the failed tasks, newest first. `isAll`: the list has no older ones. */
+export async function readFailedTasks({ failedTasks, view }: QueryContext): Promise<FailedTaskList> {
+  const [all, isCut] = await Promise.all([failedTasks.all(), failedTasks.isCut()]);
+  const seen = all.filter(({ outcome }) => view.sees(outcome));
+  return { tasks: seen.map((task) => ({ ...task, outcome: seenOutcome(task.outcome, view) })), isAll: !isCut };
 }
+
+/** What was read of the failed list. */
+export interface FailedTaskList {
+  readonly tasks: readonly FailedTask[];
+  readonly isAll: boolean;
+}
+
+/** What was looked at where it is not all. */
+export const failedLookedAt = `the newest ${failedMax.toLocaleString("en")} failed tasks of all`;
 
 /** Where a failed task stands in the list: the newest first, and of one instant the last id. */
 export function placeOfFailed({ outcome }: FailedTask): NonNullable<OutcomePage["after"]> {

@@ -104,6 +104,12 @@ export function listOf(item: z.ZodType): z.ZodType {
   return z.object({ items: z.array(item), next: z.string().nullable() });
 }
 
+/** Whether a list has nothing more; `otherwise`: what false means. */
+export function isAllUnless(otherwise: string): z.ZodType {
+  const description = `false: ${otherwise}; as NDJSON or CSV in the header Syncline-Is-All, where false`;
+  return z.boolean().meta({ description });
+}
+
 /** The policy of this name. @throws WebError when the caller sees none. */
 export function policyOf({ set }: QueryContext, name: string): Policy {
   const policy = set.policies.find((one) => one.name === name);

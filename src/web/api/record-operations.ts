@@ -7,6 +7,7 @@ import { outcomeStatuses } from "../../model/outcome.ts";
 import { auditedMax, policiesNamed, readAudits } from "../../queries/audit-policy.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
+  failedLookedAt,
   type OutcomePage,
   placeOfFailed,
   readChanges,
@@ -22,6 +23,7 @@ import { toAuditAnswer } from "./answers.ts";
 import {
   type ApiOperation,
   instant,
+  isAllUnless,
   label,
   listOf,
   nameOf,
@@ -64,7 +66,11 @@ export const recordOperations: readonly ApiOperation[] = [
     summary: "Tasks that failed and may be done over, newest first",
     isOfPolicies: true,
     query: failedQuery,
-    answer: listOf(schemas.failedSchema),
+    answer: z.object({
+      items: z.array(schemas.failedSchema),
+      next: z.string().nullable(),
+      isAll: isAllUnless(`only ${failedLookedAt} were looked at`),
+    }),
     isList: true,
     read: readFailedPage,
   }),
@@ -132,7 +138,8 @@ async function readFailedPage(
 ): Promise<unknown> {
   const place = placeIn(after) ?? { atMs: Number.POSITIVE_INFINITY, id: "" };
   const own = new Set(context.set.policies.flatMap((one) => (hasLabels(one, labels ?? "") ? [one.name] : [])));
-  const fitting = (await cache.of("failed", context, readFailedTasks)).filter((task) => {
+  const { tasks, isAll } = await cache.of("failed", context, readFailedTasks);
+  const fitting = tasks.filter((task) => {
     const { policy, finishedAt } = task.outcome;
     if ((labels !== undefined && !own.has(policy)) || Date.parse(finishedAt) < since) return false;
     const { atMs, id } = placeOfFailed(task);
@@ -141,7 +148,7 @@ async function readFailedPage(
   const page = fitting.slice(0, limit);
   const last = fitting.length > limit ? page.at(-1) : undefined;
   const items = page.map(({ outcome, isMended }) => ({ id: outcome.taskId, isCorrected: isMended, outcome }));
-  return { items, next: cursorAt(last && placeOfFailed(last)) };
+  return { items, next: cursorAt(last && placeOfFailed(last)), isAll };
 }
 
 async function readOutcomePage(

@@ -3,7 +3,7 @@
 import type { Context, Hono } from "hono";
 import type * as z from "zod";
 import { csvLine } from "../../core/csv.ts";
-import { isJsonObject } from "../../core/json.ts";
+import { isJsonObject, type JsonObject } from "../../core/json.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { type AnswerCache, heldBriefly } from "../answer-cache.ts";
 import { checkScope, checkWhole, localCaller } from "../identity.ts";
@@ -122,8 +122,10 @@ function answer(
       ([name, { type }]) => isList && (wanted === "" ? accepted.includes(type) : name === wanted),
     ) ?? [];
   // In these forms an answer has its items only.
-  const leftOut = form !== undefined && isJsonObject(body) ? body["listsLeftOut"] : undefined;
+  const told: JsonObject = form !== undefined && isJsonObject(body) ? body : {};
+  const leftOut = told["listsLeftOut"];
   if (typeof leftOut === "number" && leftOut > 0) c.header("syncline-lists-left-out", `${leftOut}`);
+  if (told["isAll"] === false) c.header("syncline-is-all", "false");
   const represent = () => {
     if (form === undefined) return new Representation(JSON.stringify(body), "application/json");
     const items = isJsonObject(body) && Array.isArray(body["items"]) ? body["items"].filter(isJsonObject) : [];

@@ -4,6 +4,7 @@ import { html } from "hono/html";
 import { counted } from "../../core/plain-text.ts";
 import { replayable } from "../../model/outcome.ts";
 import { failedSpans, groupByCause, spanBegin } from "../../queries/failed.ts";
+import { type FailedTaskList, failedLookedAt } from "../../queries/records.ts";
 import { targetWords } from "../../queries/task-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
 import { actLink, clock, policyLink, table, taskPath } from "./parts.ts";
@@ -28,7 +29,7 @@ interface FailedView {
 const spanWords = { "18:00": "Tonight, since 18:00", "24h": "24 hours", "7d": "7 days", all: "All" };
 
 /** Shows the failed tasks, newest first. `mayOperate`: the caller may do them over. */
-export function failedPage(tasks: readonly FailedTask[], view: FailedView, mayOperate: boolean): Html {
+export function failedPage({ tasks, isAll }: FailedTaskList, view: FailedView, mayOperate: boolean): Html {
   const within = (span: (typeof failedSpans)[number]) => {
     const beginMs = spanBegin(span, view.nowMs, view.timezone);
     return tasks.filter(({ outcome }) => Date.parse(outcome.finishedAt) >= beginMs);
@@ -44,14 +45,17 @@ export function failedPage(tasks: readonly FailedTask[], view: FailedView, mayOp
   const rows = causes.slice(0, causesShown).map((cause) => causeRow(cause, view, mayOperate));
   const columns = ["ended", ["what", "roomy"], ["why", "wide"], "when"] as const;
   const more = causes.length - causesShown;
+  const cut = isAll
+    ? ""
+    : html`<p class="notice">${tag("warn", "triangle", "cut")} Only ${failedLookedAt} were looked at.</p>`;
   const dealt = view.seesChanges
     ? html`<p class="quiet">What was replayed or discarded no longer stands here: <a href="/changes">Changes</a> tells of it.</p>`
     : "";
   return html`<h1>Failed</h1>
-<nav class="pages" aria-label="How far back">${spans}</nav>
+<nav class="pages" aria-label="How far back">${spans}</nav>${cut}
 <p class="quiet">A line for each cause. Open a task to see what happened, and to discard it. What left conflicts did its work and is not listed: <a href="/policies?health=conflicts">see its policies</a>. Times are in ${view.timezone}.</p>
 ${table("Causes of failures, newest first", columns, rows, { none: "Nothing waits to be done over." })}
-${more > 0 ? html`<p class="quiet">and ${more} more causes; the API has all</p>` : ""}${dealt}`;
+${more > 0 ? html`<p class="quiet">and ${more} more causes; the API has these, too</p>` : ""}${dealt}`;
 }
 
 function causeRow(cause: readonly FailedTask[], { nowMs, timezone }: FailedView, mayOperate: boolean): Html[] {
@@ -70,7 +74,7 @@ function causeRow(cause: readonly FailedTask[], { nowMs, timezone }: FailedView,
   };
   const lines = cause.slice(0, tasksShown).map(line);
   const rest = cause.length - tasksOpen;
-  const cut = cause.length > tasksShown ? html`<p>The newest ${tasksShown}; the API has all.</p>` : "";
+  const cut = cause.length > tasksShown ? html`<p>The newest ${tasksShown}; the API has these, too.</p>` : "";
   // The id names the cause: when the page loads itself again, the list stays open for its cause.
   const closed =
     rest > 0

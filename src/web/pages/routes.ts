@@ -312,13 +312,13 @@ async function failed({ context, cache, query, may }: PageRequest): Promise<Page
   const asked = failedSpans.find((one) => one === query["since"]);
   // A page for each span, of the same tasks.
   const read = async (at: QueryContext) => ({
-    tasks: await cache.of("failed", at, readFailedTasks),
+    list: await cache.of("failed", at, readFailedTasks),
     nowMs: await readNowMs(at),
   });
   const view = await cache.of(`failed since ${asked}`, context, read, heldBriefly);
-  const content = drawn(cache, view, may, ({ tasks, nowMs }, mayOperate) => {
+  const content = drawn(cache, view, may, ({ list, nowMs }, mayOperate) => {
     const seesChanges = !context.view.isNarrowed;
-    return failedPage(tasks, { asked, seesChanges, nowMs, timezone: commonZone(context.set) }, mayOperate);
+    return failedPage(list, { asked, seesChanges, nowMs, timezone: commonZone(context.set) }, mayOperate);
   });
   return { title: "Failed", here: "failed", content };
 }

@@ -203,7 +203,15 @@ describe("each change", () => {
     const form = await web.ask(`/discard?of=${id}`, { headers: { authorization: `Bearer ${ana.token}` } });
     expect(form.status).toBe(200);
     expect(await discard({ ids: [id] })).toMatchObject({ done: [{ id }], left: [], isAll: true });
+    const listed = async () => (await send("GET", "/failed")).body;
+    expect(await listed()).toEqual({ items: [], next: null, isAll: false });
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const csv = await web.ask("/api/v1/failed?format=csv", { headers });
+    expect(csv.headers.get("syncline-is-all")).toBe("false");
+    const page = await (await web.ask("/failed", { headers })).text();
+    expect(page).toContain("Only the newest 20,000 failed tasks of all were looked at.");
     await redis.zrem(key("failed"), ...newer);
+    expect(await listed()).toMatchObject({ isAll: true });
   });
 
   it("refuses a label that no policy has, instead of doing nothing", async () => {
