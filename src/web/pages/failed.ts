@@ -41,6 +41,7 @@ export function failedPage({ tasks, isAll }: FailedTaskList, view: FailedView, m
       ? html`<b aria-current="true">${words}</b>`
       : html`<a href="/failed?since=${span}">${words}</a>`;
   });
+  const none = tasks.length === 0 ? "Nothing waits to be done over." : "Nothing of this time waits to be done over.";
   const causes = groupByCause(within(chosen));
   const rows = causes.slice(0, causesShown).map((cause) => causeRow(cause, view, mayOperate));
   const columns = ["ended", ["what", "roomy"], ["why", "wide"], "when"] as const;
@@ -54,7 +55,7 @@ export function failedPage({ tasks, isAll }: FailedTaskList, view: FailedView, m
   return html`<h1>Failed</h1>
 <nav class="pages" aria-label="How far back">${spans}</nav>${cut}
 <p class="quiet">A line for each cause. Open a task to see what happened, and to discard it. What left conflicts did its work and is not listed: <a href="/policies?health=conflicts">see its policies</a>. Times are in ${view.timezone}.</p>
-${table("Causes of failures, newest first", columns, rows, { none: "Nothing waits to be done over." })}
+${table("Causes of failures, newest first", columns, rows, { none })}
 ${more > 0 ? html`<p class="quiet">and ${more} more causes; the API has these, too</p>` : ""}${dealt}`;
 }
 

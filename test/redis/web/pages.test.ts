@@ -288,6 +288,14 @@ it("failures that differ in the number of their sync job only say their cause on
   expect(text).toMatch(/sync job 996 .*it is locked/);
 });
 
+it("a time in which nothing failed is not called all of the failed list", async () => {
+  const own = await webForTest({ story: {}, set: setOfStory({ a: { endings: [] } }) });
+  const at = new Date(nowMs - 10 * 24 * 60 * minuteMs).toISOString();
+  const failed = testOutcome({ policy: "a", taskId: "a__run__42__1", status: "failed", slot: at, finishedAt: at });
+  await new History(own.store).record(failed);
+  expect(await (await own.ask("/failed?since=24h")).text()).toContain("Nothing of this time waits to be done over.");
+});
+
 it("feeds count what is new since yesterday of a long list, by its first items alone", async () => {
   const feeds = new FeedStore(web.store);
   const feed = { service: "main", repository: "HR", list: "activities" } as const;
