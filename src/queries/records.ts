@@ -337,18 +337,21 @@ export interface HandRun {
   readonly by: { readonly actor: string; readonly reason: string | null } | undefined;
 }
 
-/** Reads the newest runs by hand of a policy; undefined: those of sync jobs without one. */
+/**
+ * Reads the newest runs by hand of a policy; undefined: those of sync jobs without one. `isAll`:
+ * there are no older ones.
+ */
 export async function readHandRuns(
   { store, set, view }: QueryContext,
   policy: string | undefined,
   limit: number,
-): Promise<readonly HandRun[]> {
+): Promise<{ readonly runs: readonly HandRun[]; readonly isAll: boolean }> {
   const policies = policy === undefined ? [runByHand, deletionByHand] : [policy];
   const services = [...set.services.keys()];
   const open = await Promise.all(policies.map((name) => readTasksInFlight(store, services, (one) => one === name)));
   const filter = { origin: "manual" as const, ...(view.isNarrowed && { sees: view.sees }) };
-  const question = { policies, span: always, filter, limit };
-  const { outcomes } = await findOutcomes(new History(store), question);
+  const question = { policies, span: always, filter, limit: limit + 1 };
+  const { outcomes, reach } = await findOutcomes(new History(store), question);
   const ended = new Map(outcomes.map((outcome) => [outcome.taskId, seenOutcome(outcome, view)]));
   const changes = view.isNarrowed ? [] : await new Changes(store).newest(changesReadMax);
   const by = new Map(changes.flatMap((change) => taskIdsIn(change).map((id) => [id, change])));
@@ -362,5 +365,6 @@ export async function readHandRuns(
     const { policy: of, target, kind, slotMs: givenMs } = name;
     return [{ id, policy: of, target, kind, givenMs, outcome: ended.get(id), by: by.get(id) }];
   });
-  return runs.toSorted((a, b) => b.givenMs - a.givenMs).slice(0, limit);
+  const isCut = reach.isCut || open.some((one) => one.isCut) || runs.length > limit;
+  return { runs: runs.toSorted((a, b) => b.givenMs - a.givenMs).slice(0, limit), isAll: !isCut };
 }

@@ -5,7 +5,15 @@ import { type Feed, type ListName, listNames } from "../../model/feed.ts";
 import { feedsOf, type OpenItems, readFeedItems, readFeeds } from "../../queries/feeds.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { notFound } from "../problem.ts";
-import { type ApiOperation, nameOf, type OperationRequest, operation, pages } from "./operation.ts";
+import {
+  type ApiOperation,
+  cutTo,
+  isAllOfLimit,
+  nameOf,
+  type OperationRequest,
+  operation,
+  pages,
+} from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 /** The list of these names. @throws WebError when no policy of the caller may follow it. */
@@ -61,15 +69,17 @@ export const feedOperations: readonly ApiOperation[] = [
       list: z.enum(listNames),
     }),
     query: z.strictObject({ limit: pages.limit }),
-    answer: z.object({ items: z.array(schemas.feedItemSchema) }),
+    answer: z.object({ items: z.array(schemas.feedItemSchema), isAll: isAllOfLimit }),
     isList: true,
-    read: async ({ context }, { limit, ...feed }) => ({
-      items: (await readFeedItems(context, feedOf(context, feed), limit)).map((item) => ({
+    read: async ({ context }, { limit, ...feed }) => {
+      const found = await readFeedItems(context, feedOf(context, feed), limit + 1);
+      const toAnswer = (item: (typeof found)[number]) => ({
         ...item,
         firstSeen: toIso(item.seenAtMs),
         started: toIso(item.startedAtMs),
-      })),
-    }),
+      });
+      return cutTo(found.map(toAnswer), limit);
+    },
   }),
   openOperation("/conflicts", "listConflicts", "Open conflicts per sync job, most first", "conflictDetails"),
   openOperation("/approvals", "listApprovals", "Open approvals per sync job, most first", "approvals"),

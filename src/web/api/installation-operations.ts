@@ -7,7 +7,7 @@ import { readAttention } from "../../queries/attention.ts";
 import { readTimeAhead } from "../answer-cache.ts";
 import { notFound } from "../problem.ts";
 import { toAttentionAnswer, toPlanAnswer, toServiceAnswer } from "./answers.ts";
-import { type ApiOperation, nameOf, type OperationRequest, operation } from "./operation.ts";
+import { type ApiOperation, hiddenWhenNarrowed, nameOf, type OperationRequest, operation } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 /** Attention, services and configuration. */
@@ -72,11 +72,11 @@ export const installationOperations: readonly ApiOperation[] = [
     path: "/sinks",
     name: "listSinks",
     summary: "What waits for the receivers of notices",
-    answer: z.object({ items: z.array(schemas.sinkSchema) }),
+    answer: z.object({ items: z.array(schemas.sinkSchema).meta({ description: hiddenWhenNarrowed }) }),
     read: async ({ context, cache }) => {
       const { status } = await cache.of("attention", context, readAttention);
       const sinks = context.view.isNarrowed ? [] : status.sinks;
-      return { items: sinks.map(({ oldestMs, refused: _, ...sink }) => ({ ...sink, oldest: toIso(oldestMs) })) };
+      return { items: sinks.map(({ oldestMs, ...sink }) => ({ ...sink, oldest: toIso(oldestMs) })) };
     },
   }),
   operation({

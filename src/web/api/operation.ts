@@ -110,6 +110,17 @@ export function isAllUnless(otherwise: string): z.ZodType {
   return z.boolean().meta({ description });
 }
 
+/** The same of a list that has a limit and no pages. */
+export const isAllOfLimit = isAllUnless("there is or may be more: try a greater limit");
+
+/** The first of a list, of which one more was read than is shown. */
+export function cutTo<Item>(found: readonly Item[], limit: number) {
+  return { items: found.slice(0, limit), isAll: found.length <= limit };
+}
+
+/** Said of what tells of more than some services. */
+export const hiddenWhenNarrowed = "empty for a caller who is held to services";
+
 /** The policy of this name. @throws WebError when the caller sees none. */
 export function policyOf({ set }: QueryContext, name: string): Policy {
   const policy = set.policies.find((one) => one.name === name);

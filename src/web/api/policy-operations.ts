@@ -17,7 +17,18 @@ import { readPolicyDays, readSlots } from "../../queries/slot-strips.ts";
 import { checkWhole } from "../identity.ts";
 import { notFound } from "../problem.ts";
 import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
-import { type ApiOperation, instant, label, listOf, nameOf, operation, pageOf, pages, policyOf } from "./operation.ts";
+import {
+  type ApiOperation,
+  instant,
+  isAllOfLimit,
+  label,
+  listOf,
+  nameOf,
+  operation,
+  pageOf,
+  pages,
+  policyOf,
+} from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 const slotsMax = 200;
@@ -130,12 +141,13 @@ export const policyOperations: readonly ApiOperation[] = [
     isOfPolicies: true,
     in: z.strictObject({ name: nameOf.policy }),
     query: z.strictObject({ limit: pages.limit }),
-    answer: z.object({ items: z.array(schemas.handRunSchema) }),
+    answer: z.object({ items: z.array(schemas.handRunSchema), isAll: isAllOfLimit }),
     isList: true,
     read: async ({ context, caller }, { name, limit }) => {
       if (name === "-") checkWhole(caller);
       const policy = name === "-" ? undefined : policyOf(context, name).name;
-      return { items: (await readHandRuns(context, policy, limit)).map(toHandRunAnswer) };
+      const { runs, isAll } = await readHandRuns(context, policy, limit);
+      return { items: runs.map(toHandRunAnswer), isAll };
     },
   }),
   operation({

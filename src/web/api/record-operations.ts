@@ -22,7 +22,10 @@ import { badRequest } from "../problem.ts";
 import { toAuditAnswer } from "./answers.ts";
 import {
   type ApiOperation,
+  cutTo,
+  hiddenWhenNarrowed,
   instant,
+  isAllOfLimit,
   isAllUnless,
   label,
   listOf,
@@ -113,9 +116,15 @@ export const recordOperations: readonly ApiOperation[] = [
     name: "listChanges",
     summary: "What was changed or tried by hand, newest first: who, when, what and why",
     query: z.strictObject({ limit: z.coerce.number().int().min(1).max(changesMax).default(100) }),
-    answer: z.object({ items: z.array(schemas.changeSchema) }),
+    answer: z.object({
+      items: z.array(schemas.changeSchema).meta({ description: hiddenWhenNarrowed }),
+      isAll: isAllOfLimit,
+    }),
     isList: true,
-    read: async ({ context }, { limit }) => ({ items: await readChanges(context, limit) }),
+    read: async ({ context }, { limit }) => {
+      const { items, isAll } = cutTo(await readChanges(context, limit + 1), limit);
+      return { items, isAll: isAll && !context.view.isNarrowed };
+    },
   }),
 ];
 

@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { outcomeSchema } from "../../model/outcome.ts";
 import { policyHealths } from "../../queries/policy-lines.ts";
+import { hiddenWhenNarrowed } from "./operation.ts";
 
 const instant = z.iso.datetime();
 
@@ -298,8 +299,6 @@ export const changeSchema = named("Change", {
   isBegun: z.literal(true).optional().meta({ description: "it was begun, and its end is not known" }),
   from: z.object({ address: z.string(), requestId: z.string() }).optional(),
 });
-
-const hiddenWhenNarrowed = "empty for a caller who is held to services";
 
 /** Which policies are in force, and what each process runs. */
 export const configSchema = named("Config", {

@@ -175,7 +175,7 @@ async function policy({ context, cache, param, query, may }: PageRequest): Promi
   const span = daySpans.find((one) => String(one) === query["days"]) ?? 365;
   const view = await cache.of(`policy ${name} ${span}`, context, async (at) => {
     const nowMs = await readNowMs(at);
-    const [line, { slots, isAll }, days, byHand, changed] = await Promise.all([
+    const [line, { slots, isAll }, days, { runs: byHand }, changed] = await Promise.all([
       readLine(at, about),
       readSlots(at, name, { count: policySlots.past }),
       readPolicyDays(at, about, span),
@@ -236,7 +236,7 @@ async function task({ context, cache, param, may }: PageRequest): Promise<Page> 
 
 async function handRuns({ context, cache, may }: PageRequest, name: string | undefined): Promise<Page> {
   const view = await cache.of(`by hand ${name ?? "-"}`, context, async (at) => ({
-    runs: await readHandRuns(at, name, handRunsShown),
+    runs: (await readHandRuns(at, name, handRunsShown)).runs,
     nowMs: await readNowMs(at),
   }));
   const content = drawn(cache, view, may, ({ runs, nowMs }, mayOperate) =>

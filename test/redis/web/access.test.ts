@@ -69,6 +69,8 @@ describe("with tokens", () => {
       const answer = await guarded.ask(`/api/v1${path}`, bearer(limited.token));
       expect([path, JSON.parse(await answer.text()).items]).toEqual([path, []]);
     }
+    const changes = await guarded.ask("/api/v1/changes", bearer(limited.token));
+    expect(await changes.json()).toEqual({ items: [], isAll: false });
     expect((await guarded.ask("/api/v1/policies/invoices", bearer(limited.token))).status).toBe(404);
     expect((await guarded.ask("/api/v1/outcomes?policy=invoices", bearer(limited.token))).status).toBe(404);
     const pages = await Promise.all(
@@ -82,10 +84,10 @@ describe("with tokens", () => {
     const slotMs = Date.parse(testOutcome().slot);
     const run = testOutcome({ ...named, taskId: taskId({ ...named, slotMs }), service: "other" });
     await new History(guarded.store).record(run);
-    const items = async (token: string) =>
-      JSON.parse(await (await guarded.ask("/api/v1/policies/-/by-hand?limit=1", bearer(token))).text()).items;
-    expect(await items(ana.token)).toMatchObject([{ target: "77" }]);
-    expect(await items(limited.token)).toMatchObject([{ target: "78" }]);
+    const told = async (token: string) =>
+      JSON.parse(await (await guarded.ask("/api/v1/policies/-/by-hand?limit=1", bearer(token))).text());
+    expect(await told(ana.token)).toMatchObject({ items: [{ target: "77" }], isAll: false });
+    expect(await told(limited.token)).toMatchObject({ items: [{ target: "78" }], isAll: true });
   });
 
   it("shows a token of one service nothing that a policy did at another one before", async () => {

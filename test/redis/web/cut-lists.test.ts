@@ -69,6 +69,9 @@ it("says that more may be new than the five thousand items that it looks at", as
   for (const list of ["feeds", "conflicts"])
     expect(JSON.parse(await (await web.ask(`/api/v1/${list}`)).text()).items).toMatchObject([cut]);
   expect(textOf(await (await web.ask("/feeds")).text()).match(/ 5000\+ /g)).toHaveLength(2);
+  const path = `/api/v1/feeds/main/${last}/conflictDetails/items?limit=1000`;
+  const newest = JSON.parse(await (await web.ask(path)).text());
+  expect([newest.items.length, newest.isAll]).toEqual([1_000, false]);
 });
 
 /** The rows of an audit's exports, by the links of its page. */
@@ -113,6 +116,11 @@ it("links all changes that are kept where a page does not show them", async () =
   const page = await (await web.ask("/changes")).text();
   const [, href = ""] = /The newest 200; .*href="(\/api[^"]+)"/.exec(page) ?? [];
   expect(JSON.parse(await (await web.ask(href)).text()).items).toHaveLength(1_001);
+  const isAll = async (limit: number) =>
+    JSON.parse(await (await web.ask(`/api/v1/changes?limit=${limit}`)).text()).isAll;
+  expect([await isAll(1_000), await isAll(1_001)]).toEqual([false, true]);
+  const lines = await web.ask("/api/v1/changes?limit=1000&format=ndjson");
+  expect(lines.headers.get("syncline-is-all")).toBe("false");
 });
 
 /** Writes slots of a policy, its last ones by default, each with a task of so many sync jobs. */
