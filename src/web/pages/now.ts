@@ -31,7 +31,7 @@ import {
   withCode,
 } from "./parts.ts";
 
-const itemsMax = 100;
+const policiesMax = 100;
 const nextMax = 10;
 
 /** What the caller may do, and which pages tell them anything. */
@@ -97,9 +97,10 @@ const aboutWord = { installation: "installation", service: "service", sink: "sin
 
 function attentionList(items: readonly AttentionItem[], { nowMs }: Attention, reach: Reach): Html {
   const show = (item: AttentionItem) => attentionItem(item, linksOf(item, reach), nowMs);
-  const more = items.length - itemsMax;
-  const all = html`<p class="quiet">and ${more} more: <a href="/policies">all policies, worst first</a></p>`;
-  return html`<ul class="attention">${items.slice(0, itemsMax).map(show)}</ul>${more > 0 ? all : ""}`;
+  // The page of policies has those that are cut, and nothing else.
+  const cut = new Set(items.filter(({ about }) => about === "policy").slice(policiesMax));
+  const all = html`<p class="quiet">and ${cut.size} more: <a href="/policies">all policies, worst first</a></p>`;
+  return html`<ul class="attention">${items.filter((item) => !cut.has(item)).map(show)}</ul>${cut.size > 0 ? all : ""}`;
 }
 
 /** Where the next step can be taken: pages for all of it but what only a command does. */

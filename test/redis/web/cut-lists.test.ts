@@ -192,3 +192,12 @@ it("keeps a label that is one of many, and says that it lists some", async () =>
   expect(list).toMatch(/<option value="store=s99" selected/);
   expect(list).toContain("and 1 more: ?label=NAME=VALUE");
 });
+
+it("cuts policies alone on the first page: a list that cannot be read stands there", async () => {
+  const web = await webForTest({ story: Object.fromEntries(places.map((name) => [name, { endings: ["failed"] }])) });
+  const feed = { service: "main", repository: "HR", list: "activities" } as const;
+  await new FeedStore(web.store).failWalk(feed, "it is locked", { beganAtMs: 0, waitMs: 0 });
+  const page = textOf(await (await web.ask("/")).text());
+  expect(page).toContain("list activities of main, repository HR");
+  expect(page).toContain("and 1 more: all policies, worst first");
+});
