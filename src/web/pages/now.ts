@@ -122,7 +122,7 @@ function linksOf(
       : go(runPath(name, last), "Open the run"),
     state === "unplanned" && seesAll ? go("/services#processes", "Open the processes") : "",
     state === "quarantined" ? act("resume", `policy:${name}`, "Resume…") : "",
-    state === "late" || state === "missed" ? act("run", name, "Run now…") : "",
+    (state === "late" || state === "missed") && line.underWayMs === undefined ? act("run", name, "Run now…") : "",
     needsPerson[line.health] && acknowledged === undefined ? act("acknowledge", name, "Acknowledge…") : "",
   ];
 }

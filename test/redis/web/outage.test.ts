@@ -12,6 +12,7 @@ import { redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
+import { createToken } from "../../../src/web/tokens.ts";
 import { runHere } from "../../support/commands-here.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { webForTest } from "../../support/web-fixture.ts";
@@ -171,7 +172,10 @@ it("a miss is made up for by the next run, until two intervals have no success",
 
 it("a run that goes on is not started again for a slot that was missed before", async () => {
   const more = { service, expect: { kind: "successBy", at: "06:00", on: "*" } } as const;
-  const own = await webForTest({ story: { going: { endings: ["ok", "missed"], more } } });
+  const { token, line } = createToken({ name: "boss", scope: "admin", services: [] });
+  const headers = { authorization: `Bearer ${token}` };
+  const story: Story = { going: { endings: ["ok", "missed"], more } };
+  const own = await webForTest({ story, tokens: () => line });
   const nowMs = await redisTimeMs(own.store);
   const late = { sinceMs: nowMs, fromMs: nowMs - 60_000, atMs: nowMs, toldMs: nowMs, why: "it had not ended" };
   const state = JSON.stringify({ v: 1, expect: "", judgedMs: nowMs, late, sinks: [] });
@@ -181,7 +185,9 @@ it("a run that goes on is not started again for a slot that was missed before", 
   await journal.claim(id, "me");
   const task = { id, kind: "run", service, repository: "HR", target: "42" } as const;
   await journal.beginSending(task, "me", { startByMs: 9e15, baseline: "" });
-  const told = async () => JSON.parse(await (await own.ask("/api/v1/attention")).text()).items;
+  const told = async () => JSON.parse(await (await own.ask("/api/v1/attention", { headers })).text()).items;
   const nextStep = expect.stringMatching(/^Its run has not ended yet: /);
   await expect.poll(told, { interval: 300 }).toMatchObject([{ name: "going", state: "missed", nextStep }]);
+  const page = await (await own.ask("/", { headers })).text();
+  expect([page.includes("Acknowledge…"), page.includes("Run now…")]).toEqual([true, false]);
 });
