@@ -194,7 +194,8 @@ it("keeps a label that is one of many, and says that it lists some", async () =>
 });
 
 it("cuts policies alone on the first page: a list that cannot be read stands there", async () => {
-  const web = await webForTest({ story: Object.fromEntries(places.map((name) => [name, { endings: ["failed"] }])) });
+  const story = Object.fromEntries(places.map((name) => [name, { endings: ["failed"] as const }] as const));
+  const web = await webForTest({ story });
   const feed = { service: "main", repository: "HR", list: "activities" } as const;
   await new FeedStore(web.store).failWalk(feed, "it is locked", { beganAtMs: 0, waitMs: 0 });
   const page = textOf(await (await web.ask("/")).text());
