@@ -126,16 +126,17 @@ function newestFirst(
     .toSorted((a, b) => b.endedMs - a.endedMs);
 }
 
-/** Reads the newest outcomes: of the policies whose tasks ended last, so that few are asked. */
+/** Reads the newest outcomes: by hand, and of the few policies whose tasks ended last. */
 export async function readNewestOutcomes(
   { store, view }: QueryContext,
   lines: readonly PolicyLine[],
   count: number,
 ): Promise<readonly Outcome[]> {
   const newest = lowest(lines, count, ({ endedMs = Number.NEGATIVE_INFINITY }) => -endedMs);
-  const ended = newest.flatMap(({ policy, endedMs }) => (endedMs === undefined ? [] : [policy.name]));
+  const named = newest.flatMap(({ policy, endedMs }) => (endedMs === undefined ? [] : [policy.name]));
+  const byHand = view.isNarrowed ? [] : [runByHand, deletionByHand];
   const history = new History(store);
-  const places = await history.newestPlaces(count, ended);
+  const places = await history.newestPlaces(count, [...named, ...byHand]);
   return (await history.read(places)).filter(view.sees).map((outcome) => seenOutcome(outcome, view));
 }
 

@@ -214,6 +214,12 @@ it("the only good run is compared with none, the next with it, an unknown never"
   expect(await end(3, { status: "unknown", evidence: "none" })).not.toContain("It took");
 });
 
+it("the first page shows what ended just now without a policy", async () => {
+  const own = await webForTest({ story: { calm: { endings: ["ok"] } } });
+  const page = await (await own.ask("/")).text();
+  expect(page).toMatch(/by-hand\.run<span class="under"><a href="\/tasks\/by-hand\.run__run__77__m\d+">/);
+});
+
 it("a policy in trouble says first what to do, and whom to ask", async () => {
   expect(await textOf("/policies/archive")).toMatch(
     /unknown .* Look at the service whether it ran before you replay it owner: none is named needs a person last unknown/,
