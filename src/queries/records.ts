@@ -98,7 +98,11 @@ async function readOutcomesOf(
   const policies = policy === undefined ? names : [policy].filter((name) => names?.includes(name) ?? true);
   // One more tells whether there is another page.
   const asked = { filter, span, after, limit: limit + 1 };
-  const newest = policies === undefined ? await ends() : newestFirst(policies, await readStates(policies));
+  const isOther = policy !== undefined && !set.policies.some(({ name }) => name === policy);
+  const newest =
+    policies === undefined
+      ? await ends()
+      : newestFirst(isOther ? [] : policies, await readStates(policies), isOther ? policies : []);
   const able = newest.filter(({ endedMs }) => endedMs >= span.fromMs);
   const isUnbounded = after === undefined && span.toMs === Number.POSITIVE_INFINITY && Object.keys(filter).length === 0;
   // Each holds at least one that is newer than all of those behind it, or as new.

@@ -4,6 +4,7 @@ import * as z from "zod";
 import { changesMax } from "../../model/change.ts";
 import { hasLabels } from "../../model/label.ts";
 import { outcomeStatuses } from "../../model/outcome.ts";
+import { isByHand } from "../../model/task.ts";
 import { auditedMax, policiesNamed, readAudits } from "../../queries/audit-policy.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import {
@@ -164,7 +165,9 @@ async function readOutcomePage(
   { context, cache }: OperationRequest,
   { policy, label: labels, status, service, limit, after, ...span }: z.output<typeof outcomeQuery>,
 ): Promise<unknown> {
-  if (policy !== undefined) policyOf(context, policy);
+  // To find those that are gone costs Redis more than all else, and they change rarely.
+  const gone = (at: QueryContext) => cache.of("gone policies", at, readGonePolicies, heldLong);
+  if (policy !== undefined) await checkNamed(context, policy, gone);
   const asked = {
     policy,
     label: labels,
@@ -173,9 +176,21 @@ async function readOutcomePage(
     span: { fromMs: span.since ?? Number.NEGATIVE_INFINITY, toMs: span.until ?? Number.POSITIVE_INFINITY },
     after: placeIn(after),
   };
-  // To find those that are gone costs Redis more than all else, and they change rarely.
-  const ends = async (at: QueryContext) =>
-    readNewestEnds(at, await cache.of("gone policies", at, readGonePolicies, heldLong));
+  const ends = async (at: QueryContext) => readNewestEnds(at, await gone(at));
   const { outcomes, next } = await readOutcomes(context, asked, () => cache.of("newest ends", context, ends));
   return { items: outcomes, next: cursorAt(next) };
+}
+
+/**
+ * Outcomes also have the names of policies that are gone, and those in place of one.
+ * @throws WebError for any other name, and for one that the caller does not see.
+ */
+async function checkNamed(
+  context: QueryContext,
+  name: string,
+  gone: (at: QueryContext) => Promise<readonly string[]>,
+): Promise<void> {
+  const isOwn = context.set.policies.some((policy) => policy.name === name);
+  if (isOwn || (!context.view.isNarrowed && (isByHand(name) || (await gone(context)).includes(name)))) return;
+  policyOf(context, name);
 }

@@ -72,7 +72,8 @@ describe("with tokens", () => {
     const changes = await guarded.ask("/api/v1/changes", bearer(limited.token));
     expect(await changes.json()).toEqual({ items: [], isAll: false });
     expect((await guarded.ask("/api/v1/policies/invoices", bearer(limited.token))).status).toBe(404);
-    expect((await guarded.ask("/api/v1/outcomes?policy=invoices", bearer(limited.token))).status).toBe(404);
+    for (const name of ["invoices", runByHand])
+      expect((await guarded.ask(`/api/v1/outcomes?policy=${name}`, bearer(limited.token))).status).toBe(404);
     const pages = await Promise.all(
       ["/", "/policies", "/services", "/changes"].map((path) => guarded.ask(path, bearer(limited.token))),
     );

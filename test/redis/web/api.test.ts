@@ -346,6 +346,15 @@ it("lists the outcomes of policies that are gone, too", async () => {
   const text = await (await own.ask("/api/v1/outcomes")).text();
   expect(text).toContain('"policy":"kept"');
   expect(text).toContain('"policy":"retired"');
+  const of = async (name: string) => {
+    const answer = await own.ask(`/api/v1/outcomes?policy=${name}`);
+    const { items = [] } = JSON.parse(await answer.text());
+    return [answer.status, items.map(({ policy }: Record<string, string>) => policy)];
+  };
+  expect(await of("retired")).toEqual([200, ["retired"]]);
+  expect(await of("by-hand.run")).toEqual([200, ["by-hand.run"]]);
+  expect(await of(deletionByHand)).toEqual([200, []]);
+  expect(await of("never")).toEqual([404, []]);
 });
 
 it("answers of a slot in the last hours of the year 9999, which UTC has past it", async () => {
