@@ -57,11 +57,14 @@ interface PagePlace {
 export function auditPage(reports: readonly AuditReport[], filter: AuditFilter, place: PagePlace): Html {
   const { pages } = place;
   const findings = reports.flatMap(({ policy, findings: found }) => found.map((one) => ({ policy, ...one })));
+  // Of slots without a record yet the next look tells.
+  const isOpen = reports.some(({ audit }) => (audit?.pending ?? 0) + (audit?.waiting ?? 0) > 0);
+  const isWhole = !isOpen && describeUnchecked(reports).length === 0;
   const state =
     findings.length > 0
       ? tag("bad", "cross", "off")
       : reports.some(({ audit }) => (audit?.slots ?? 0) > 0)
-        ? mark("ok", describeUnchecked(reports).length > 0 ? "recorded" : "proved")
+        ? mark("ok", isWhole ? "proved" : "recorded")
         : mark("new", "nothing to check");
   const of = pages > 1 ? html` <span class="quiet">of the policies on this page</span>` : "";
   return html`<h1>Audit</h1>

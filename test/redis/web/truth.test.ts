@@ -222,6 +222,20 @@ it("an audit of no slot proves nothing", async () => {
   expect(await textOf("/audit?policy=stock")).toContain("proved");
 });
 
+it("an audit of slots that are not all planned yet proves nothing", async () => {
+  const quick = { endings: [], more: { schedule: every(1_000) } };
+  const own = await webForTest({ story: {}, set: setOfStory({ quick }) });
+  const slotMs = (Math.floor(Date.now() / 1_000) - 1) * 1_000;
+  const skipped: SlotRecord = { slotMs, state: "skipped", detail: "paused" };
+  const ledger = new SlotLedger(own.store);
+  await ledger.openWatermarks([{ policy: "quick", schedule: "every second" }], slotMs - 1);
+  const marks = { expectedWatermarkMs: slotMs - 1, newWatermarkMs: slotMs };
+  await ledger.record([{ policy: "quick", ...marks, records: [skipped], tasks: [] }]);
+  const text = await textOf("/audit", own);
+  expect(text).toContain("are not planned yet: look again");
+  expect(text).not.toContain("proved");
+});
+
 it("an audit counts the policies that no scheduler has planned", async () => {
   const unseen = "1 policy is planned by no scheduler: not checked";
   const text = await textOf("/audit?policy=rare");
