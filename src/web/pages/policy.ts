@@ -133,7 +133,8 @@ function nextSlots({ policy, pauses }: PolicyLine, coming: readonly ComingSlot[]
         : (dst ?? ""),
   ]);
   const columns = [["due", "wide"], "when", "note"] as const;
-  const none = policy.after === undefined ? "None: it runs by hand only." : "None is ahead.";
+  const isByHand = policy.after === undefined && policy.schedule === undefined;
+  const none = isByHand ? "None: it runs by hand only." : "None is ahead.";
   const first = table("Next slots", columns, rows.slice(0, comingOpen), { none, isBrief: true });
   if (rows.length <= comingOpen) return first;
   const later = table("Slots after those", columns, rows.slice(comingOpen), { isBrief: true });

@@ -266,6 +266,15 @@ it("a page tells nothing of an address that makes sense", async () => {
     expect(await textOf(path)).not.toContain("In the address");
 });
 
+it("a policy whose only slot has passed does not run by hand only", async () => {
+  const dst = { gap: "next", overlap: "first" } as const;
+  const past = { kind: "once", at: "2020-01-01T02:30:00", timezone: "UTC", dst, spreadMs: 0 } as const;
+  const passed = { endings: [], more: { schedule: past } };
+  const own = await webForTest({ story: {}, set: setOfStory({ passed }) });
+  const text = await (await own.ask("/policies/passed")).text();
+  expect([text.includes("None is ahead."), text.includes("by hand only")]).toEqual([true, false]);
+});
+
 it("a policy that applies one object names it", async () => {
   expect(await textOf("/policies?q=of-one-object")).toContain("apply sync job 7 ·");
 });
