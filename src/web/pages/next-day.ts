@@ -227,8 +227,8 @@ function slotTable({ line, range, timezone, nowMs }: NextDay, { slots, isCut, pa
     ];
   });
   const columns = ["due", "policy", "starts", "ends about", ["expected", "wide"]] as const;
-  const more =
-    lines.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} lines; the API has more.</p>` : "";
+  const rest = fromMs === undefined ? "the API has more" : "choose a later quarter of an hour";
+  const more = lines.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} lines; ${rest}.</p>` : "";
   const from = fromMs === undefined ? "" : showClock(fromMs, timezone, fromMs);
   const sharp = slots.filter(({ slotMs }) => slotMs === fromMs).length;
   const words =

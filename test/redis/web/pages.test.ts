@@ -374,6 +374,14 @@ describe("an hour with more slots than are listed", () => {
     expect(await ofSeldom()).toBe("sync");
   });
 
+  it("says how to see those behind the first 200 lines", async () => {
+    const names = Array.from({ length: 201 }, (_, index) => `p${index}`);
+    const set = setOfStory(Object.fromEntries(names.map((name) => [name, due(`15 ${hour} * * *`)])));
+    const own = await webForTest({ story: {}, set });
+    const text = await (await own.ask(`/next?at=${String(hour).padStart(2, "0")}:00`)).text();
+    expect(text).toContain("The first 200 lines; choose a later quarter of an hour.");
+  });
+
   it("shows a slot at the very end of a pause as starting", async () => {
     const { pause, ofSeldom } = await pagesOfHour();
     await pause(fromMs + 15 * minuteMs);
