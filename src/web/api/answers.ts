@@ -94,10 +94,10 @@ export function toAuditAnswer(report: AuditReport) {
 }
 
 /** What is planned, as the API has it. */
-export function toPlanAnswer({ range, line, services, peaks }: NextDay) {
+export function toPlanAnswer({ range, line, services, peaks, nowMs }: NextDay) {
   const stretch = ({ slots, away, meets, requests }: Stretch) => ({ slots, away, meets, requests });
   return {
-    ...{ from: toIso(range.fromMs), to: toIso(range.toMs), cutAt: toIso(line.cutMs) },
+    ...{ asOf: toIso(nowMs), from: toIso(range.fromMs), to: toIso(range.toMs), cutAt: toIso(line.cutMs) },
     countedUntil: toIso(line.seenUntilMs),
     services: services.map((one) => ({
       ...{ service: one.service, policies: one.policies.size, ...stretch(one.all) },

@@ -355,10 +355,12 @@ export const validatedSchema = named("Validated", {
 const stretchShape = { slots: z.int(), away: z.int(), meets: z.int(), requests: z.int() };
 
 /**
- * What is planned. `away`: will not start; `meets`: tasks that meet a run of their sync job;
- * `slots`: the first ones; `cutAt`, `countedUntil`: from when on slots, and numbers, are left out.
+ * What is planned, as of `asOf`. `away`: will not start; `meets`: tasks that meet a run of their
+ * sync job; `slots`: the first ones; `cutAt`, `countedUntil`: from when on slots, and numbers, are
+ * left out.
  */
 export const planSchema = named("Plan", {
+  asOf: instant,
   from: instant,
   to: instant,
   cutAt: instant.nullable(),

@@ -215,7 +215,9 @@ it("tells one task, also of a run by hand, and who asked for it", async () => {
 });
 
 it("plans the next hours: what starts, falls away and meets, hour by hour", async () => {
-  const { services, slots, cutAt } = (await get("/plan")).body;
+  const { services, slots, cutAt, asOf, from, to } = (await get("/plan")).body;
+  const dayMs = 86_400_000;
+  expect([Date.parse(asOf) - Date.parse(from) < dayMs / 24, Date.parse(to) - Date.parse(asOf)]).toEqual([true, dayMs]);
   const [main] = services;
   expect([services.length, main.hours.length, cutAt]).toEqual([1, 25, null]);
   const states = Map.groupBy(slots, ({ state }: Record<string, string>) => state);
