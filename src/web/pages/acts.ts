@@ -20,6 +20,7 @@ import {
   showSubject,
   subjectKey,
 } from "../../model/pause.ts";
+import { parseTaskId } from "../../model/task.ts";
 import { describePolicy } from "../../queries/attention.ts";
 import { slotsWithin } from "../../queries/coming-slots.ts";
 import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
@@ -335,7 +336,7 @@ export function doneLine(
     ? html` This form had been sent before: it was started once, ${fullTime(Date.parse(at), "UTC")}. Open the form anew to start it again.`
     : "";
   return line(
-    html`${state} ${subjectWords(subject, Date.parse(at), policies)}: ${describeReason(change)}${leftWords(change)}.${again}${later}`,
+    html`${state} ${subjectWords(subject, Date.parse(at), policies)}: ${describeReason(change)}${leftWords(change)}${cancelWords(change)}.${again}${later}`,
   );
 }
 
@@ -348,6 +349,13 @@ function leftWords({ what, after }: Change): string {
   const shown = after["left"].slice(0, leftShown);
   const more = Number(after["leftCount"]) - shown.length;
   return `; not caught up, so run by hand what was skipped: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+/** What a cancelled task leaves behind. */
+function cancelWords({ what, subject, before }: Change): string {
+  if (what !== "cancel" || !isJsonObject(before)) return "";
+  if (parseTaskId(subject.replace(/^task /, ""))?.kind === "apply") return "; what it has changed stays";
+  return before["state"] === "claimed" ? "; nothing is sent" : "; it goes on at the service";
 }
 
 /** What a person can correct in the form; undefined: another page says it. */

@@ -123,9 +123,19 @@ describe("each change", () => {
     const task: Task = { v: 1, id: taskId(of), ...of, ...place, covers: [], startByMs: 2 };
     const { context } = web.parts;
     await context().producer?.enqueue([task]);
-    expect((await post(`/tasks/${encodeURIComponent(task.id)}/cancel`, { reason: "x" })).body).toEqual({
-      wasSent: null,
-    });
+    const { body, id } = await post(`/tasks/${encodeURIComponent(task.id)}/cancel`, { reason: "x" });
+    expect(body).toEqual({ wasSent: null });
+    const page = await web.ask(`/policies?done=${id}`, { headers: { authorization: `Bearer ${ana.token}` } });
+    expect(await page.text()).toMatch(/id="done".*: x; what it has changed stays\./);
+  });
+
+  it("says of a cancelled task that nothing is sent", async () => {
+    const { tasks } = (await post("/policies/deliveries/runs", { reason: "x" }, { key: "to-cancel" })).body;
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const body = new URLSearchParams({ reason: "ticket 7" });
+    const done = await web.ask(`/cancel?of=${tasks[0]}`, { method: "POST", headers, body });
+    const page = await (await web.ask(done.headers.get("location") ?? "", { headers })).text();
+    expect(page).toMatch(/id="done".*: ticket 7; nothing is sent\./);
   });
 
   it("takes the place of another's pause only after it was seen", async () => {
