@@ -9,6 +9,8 @@ import { hoursOf, type NextDay, type Stretch } from "../../queries/next-day.ts";
 import { ownersOf } from "../../queries/outages.ts";
 import { describeUnusual, needsPerson, type PolicyLine, pauseOf, toAcknowledged } from "../../queries/policy-lines.ts";
 import type { HandRun } from "../../queries/records.ts";
+import { describeMissingRoles } from "../../queries/service-words.ts";
+import type { SlotStory } from "../../queries/slot-story.ts";
 import type { EndedSlot, PolicyDay } from "../../queries/slot-strips.ts";
 import type { Status } from "../../queries/status.ts";
 import { runningOf, slotsOf } from "../../queries/time-line.ts";
@@ -58,6 +60,12 @@ export function toSlotAnswer({ slotMs, ending, durationMs, note }: EndedSlot) {
 export function toDayAnswer({ statuses, longestMs, medianMs, p95Ms, ...day }: PolicyDay) {
   const durations = { longestMs: longestMs ?? null, medianMs: medianMs ?? null, p95Ms: p95Ms ?? null };
   return { ...day, statuses: Object.fromEntries(statuses), ...durations };
+}
+
+/** A story as the API has it. */
+export function toStoryAnswer(story: SlotStory) {
+  const isInFlight = story.tasks.some((task) => task.isInFlight);
+  return { ...story, missingRoles: isInFlight ? describeMissingRoles(story.processes) : [] };
 }
 
 /** A run by hand as the API has it. */

@@ -16,7 +16,7 @@ import {
 import { readPolicyDays, readSlots } from "../../queries/slot-strips.ts";
 import { checkWhole } from "../identity.ts";
 import { notFound } from "../problem.ts";
-import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
+import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer, toStoryAnswer } from "./answers.ts";
 import {
   type ApiOperation,
   instant,
@@ -157,7 +157,8 @@ export const policyOperations: readonly ApiOperation[] = [
     isOfPolicies: true,
     in: z.strictObject({ policy: nameOf.policy, instant }),
     answer: schemas.storySchema,
-    read: ({ context }, { policy, instant: atMs }) => readStoryAt(context, policyOf(context, policy), atMs),
+    read: async ({ context }, { policy, instant: atMs }) =>
+      toStoryAnswer(await readStoryAt(context, policyOf(context, policy), atMs)),
   }),
   operation({
     path: "/tasks/{id}",
@@ -168,7 +169,7 @@ export const policyOperations: readonly ApiOperation[] = [
     answer: schemas.storySchema,
     read: async ({ context }, { id }) => {
       const story = await readTaskAt(context, id);
-      if (story !== undefined) return story;
+      if (story !== undefined) return toStoryAnswer(story);
       throw notFound(`nothing is known of a task ${id}`, "/api/v1/outcomes lists those that have ended");
     },
   }),

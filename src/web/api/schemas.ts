@@ -121,9 +121,11 @@ const taskStorySchema = named("TaskStory", {
     })
     .nullable(),
   isInFlight: z.boolean(),
+  now: z.string().nullable().meta({ description: "what it does and waits for; null: the queue does not hold it" }),
   droppedUpTo: instant.nullable(),
   waitsFor: z.string().nullable(),
   lost: z.string().nullable(),
+  cancelled: z.string().nullable().meta({ description: "who cancelled it, and why" }),
 });
 
 /** What became of a slot and its tasks. */
@@ -136,9 +138,11 @@ export const storySchema = named("SlotStory", {
   next: instant.nullable(),
   slot: instant.nullable(),
   verdict: z.string(),
+  deadline: z.string().nullable().meta({ description: "what its deadline came to" }),
   covers: z.array(instant),
   tasks: z.array(taskStorySchema),
   held: z.string().nullable(),
+  missingRoles: z.array(z.string()).meta({ description: "why no task that is in flight goes on" }),
 });
 
 /** How a task ended. */

@@ -189,10 +189,11 @@ function steps(task: TaskStory, timezone: string): Html[] {
 }
 
 /** Why it has not ended. */
-function openSteps({ outcome, isInFlight, waitsFor, lost, now, droppedUpTo }: TaskStory): string[] {
+function openSteps({ outcome, isInFlight, waitsFor, lost, now, droppedUpTo, cancelled }: TaskStory): string[] {
   if (outcome !== null) return [];
   const doubt = whyLost(lost);
   const words = doubt === undefined ? [] : [`no good answer to its start: ${doubt}`];
+  if (cancelled !== null) words.push(cancelled);
   if (waitsFor !== null) words.push(`waits for ${waitsFor}, which holds the sync job`);
   if (isInFlight) words.push(now ?? "on its way into the queue");
   else if (droppedUpTo !== null) words.push("what became of it is no longer kept");

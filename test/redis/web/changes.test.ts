@@ -129,13 +129,16 @@ describe("each change", () => {
     expect(await page.text()).toMatch(/id="done".*: x; what it has changed stays\./);
   });
 
-  it("says of a cancelled task that nothing is sent", async () => {
+  it("says of a cancelled task that nothing is sent, and by whom", async () => {
     const { tasks } = (await post("/policies/deliveries/runs", { reason: "x" }, { key: "to-cancel" })).body;
     const headers = { authorization: `Bearer ${ana.token}` };
     const body = new URLSearchParams({ reason: "ticket 7" });
     const done = await web.ask(`/cancel?of=${tasks[0]}`, { method: "POST", headers, body });
     const page = await (await web.ask(done.headers.get("location") ?? "", { headers })).text();
     expect(page).toMatch(/id="done".*: ticket 7; nothing is sent\./);
+    expect(page).toContain("<span>cancelled by ana: ticket 7</span>");
+    const story = (await send("GET", `/tasks/${tasks[0]}`)).body;
+    expect(story).toMatchObject({ missingRoles: [], tasks: [{ cancelled: "cancelled by ana: ticket 7" }] });
   });
 
   it("takes the place of another's pause only after it was seen", async () => {

@@ -183,6 +183,10 @@ it("the story of a task in flight says that no worker is alive to go on with it"
   await own.store.redis.del(own.store.key("processes"));
   const page = await (await own.ask(`/tasks/${tasks[0]}`, { headers: { authorization } })).text();
   expect(page).toMatch(/role missing.*no worker is alive: nothing that is queued/);
+  const story = await (await own.ask(`/api/v1/tasks/${tasks[0]}`, { headers: { authorization } })).json();
+  const missing = expect.stringContaining("no worker is alive");
+  expect(story).toMatchObject({ deadline: null, missingRoles: expect.arrayContaining([missing]) });
+  expect(story).toMatchObject({ tasks: [{ isInFlight: true, now: expect.any(String), cancelled: null }] });
 });
 
 it("a policy says by which pauses it is held, and which of them is a quarantine", async () => {
