@@ -4,7 +4,7 @@
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { always, toIso } from "../core/instant.ts";
 import { lowest } from "../core/min-heap.ts";
-import type { Change } from "../model/change.ts";
+import { type Change, changesMax } from "../model/change.ts";
 import { hasLabels } from "../model/label.ts";
 import { isReplayable, type Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause, showSubject } from "../model/pause.ts";
@@ -239,7 +239,7 @@ const ownSoughtMax = 50;
 /** Reads what was changed by hand about one policy, newest first; none for a narrowed view. */
 export async function readChangesOf({ store, view }: QueryContext, policy: Policy): Promise<readonly Change[]> {
   if (view.isNarrowed) return [];
-  const newest = await new Changes(store).newest(changesReadMax);
+  const newest = await new Changes(store).newest(changesMax);
   return newest.filter((change) => isChangeAbout(change, policy));
 }
 

@@ -202,3 +202,14 @@ it("cuts policies alone on the first page: a list that cannot be read stands the
   expect(page).toContain("list activities of main, repository HR");
   expect(page).toContain("and 1 more: all policies, worst first");
 });
+
+it("shows a policy's change by hand behind a thousand newer ones", async () => {
+  const web = await webOf();
+  await writeSlots(web, "p006", 2, 1);
+  const changes = new Changes(web.store);
+  const change = { what: "pause", before: null, after: null, reason: null };
+  await changes.add({ ...change, actor: "zoe", subject: "policy p006" });
+  const newer = { ...change, actor: "ana", subject: "policy p001" };
+  await Promise.all(Array.from({ length: 1_000 }, () => changes.add(newer)));
+  expect(textOf(await (await web.ask("/policies/p006")).text())).toContain("pause by zoe");
+});
