@@ -158,11 +158,13 @@ async function policies({ context, cache, query, may, caller }: PageRequest): Pr
   // Who is held to labels pauses what has these, too.
   const selector = selectorOf([caller.labels ?? [], filter.label || []].flat().flatMap((one) => one.split(",")));
   const subject = { scope: selector === "" ? "all" : "label", name: selector } as const;
+  // The filter takes the name of a label alone, and a pause does not.
+  const isSubject = selector === "" || selector.split(",").every((one) => one.includes("="));
   const mayPause = isByLabels ? mayPauseLabel(caller, selector) : may("admin") && !context.view.isNarrowed;
   const { policies: all } = context.set;
   const show = () => {
     const choices = cache.made(all, "choices", () => choicesOf(all));
-    const more = { strips, choices, isByLabels, pausable: mayPause ? subject : undefined };
+    const more = { strips, choices, isByLabels, pausable: mayPause && isSubject ? subject : undefined };
     return policiesPage(attention, filter, selected, more);
   };
   const content = cache.made(attention, `policies ${caller.scope} ${asked}`, show);

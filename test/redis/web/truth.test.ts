@@ -89,6 +89,13 @@ it("the filter for what is paused finds also what needs a person for another rea
   expect(await textOf("/")).toContain(" 1 paused ");
 });
 
+it("the list of policies offers no pause of a label without its value", async () => {
+  expect(await textOf("/policies?label=team%3Dsales")).toContain("Pause label team=sales…");
+  const text = await textOf("/policies?label=team");
+  expect(text).toMatch(/1 of 10 policies/);
+  expect(text).not.toContain("Pause label");
+});
+
 it("to resume promises no start that another pause forbids", async () => {
   const pauses = new Pauses(web.store);
   const by = { note: "upgrade", actor: "bob", untilMs: null };
