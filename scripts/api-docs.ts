@@ -22,7 +22,7 @@ interface Operation {
   readonly parameters: readonly { name: string; in: string; required: boolean; schema: Schema }[];
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
   readonly responses: Readonly<
-    Record<string, { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }>
+    Record<string, { readonly content?: Readonly<Record<string, { readonly schema: Schema }>> }>
   >;
 }
 
@@ -54,7 +54,7 @@ export function apiLines(description: Description): string[] {
         inputLines(`${operationId} ${where} ${name}`, schema, required),
       ),
       ...(body === undefined ? [] : inputLines(`${operationId} body`, body, true)),
-      ...Object.entries(responses).flatMap(([status, { content }]) =>
+      ...Object.entries(responses).flatMap(([status, { content = {} }]) =>
         Object.entries(content).flatMap(([media, { schema }]) =>
           outputLines(`${operationId} ${status} ${media}`, schema),
         ),
@@ -168,7 +168,7 @@ export function apiTypes(description: Description): string {
       return `${where}: ${typeOf({ type: "object", properties, required })}`;
     });
     const body = typeOf(requestBody?.content[json]?.schema ?? { type: "undefined" });
-    const answer = typeOf(responses["200"]?.content[json]?.schema ?? {});
+    const answer = typeOf(responses["200"]?.content?.[json]?.schema ?? {});
     return `  /** ${summary}. */\n  ${operationId}: { method: "${method}"; url: "${path}"; ${given.join("; ")}; body: ${body}; answer: ${answer} };\n`;
   });
   return `// Written from openapi.json by \`npm run docs:api\`.\n\n${named.join("")}\n/** Each operation: what it takes, and what it answers. */\nexport interface Operations {\n${operations.join("")}}\n`;

@@ -39,7 +39,7 @@ function wrongIn(
 ): string | undefined {
   const content = operation.responses[status]?.content;
   if (content === undefined) return `status ${status} is not listed: ${text}`;
-  if (isWrong !== (status === 400)) return `status ${status}: ${text}`;
+  if (status === 500 || isWrong !== (status === 400)) return `status ${status}: ${text}`;
   const [media = ""] = type.split(";");
   if (content[media] === undefined) return `type ${type} is not listed`;
   if (!media.endsWith("json") || media.includes("ndjson")) return undefined;

@@ -16,7 +16,8 @@ const problems = {
   404: "there is nothing of this name",
   421: "without tokens only localhost is answered",
   429: "too many requests",
-  503: "Redis is out of reach",
+  500: "a mistake in Syncline",
+  503: "Redis, or the identity provider, is out of reach",
 };
 
 const changeProblems = {
@@ -34,7 +35,7 @@ export function describeApi() {
   const add = (path: string, method: string, described: ReturnType<typeof describe>) => {
     paths[`/api/v1${path}`] = { ...paths[`/api/v1${path}`], [method]: described };
   };
-  for (const operation of operations) add(operation.path, "get", describe(operation));
+  for (const operation of operations) add(operation.path, "get", describeRead(operation));
   for (const operation of changeOperations) add(operation.path, operation.method, describeChange(operation));
   return {
     openapi: "3.1.0",
@@ -51,6 +52,11 @@ export function describeApi() {
       schemas: namedSchemas(),
     },
   };
+}
+
+function describeRead(operation: ApiOperation) {
+  const { responses, ...rest } = describe(operation);
+  return { ...rest, responses: { ...responses, 304: { description: "what the caller has by `If-None-Match` still holds" } } };
 }
 
 function describeChange(operation: ChangeOperation) {
