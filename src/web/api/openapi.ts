@@ -56,7 +56,8 @@ export function describeApi() {
 
 function describeRead(operation: ApiOperation) {
   const { responses, ...rest } = describe(operation);
-  return { ...rest, responses: { ...responses, 304: { description: "what the caller has by `If-None-Match` still holds" } } };
+  const unchanged = { description: "what the caller has by `If-None-Match` still holds" };
+  return { ...rest, responses: { ...responses, 304: unchanged } };
 }
 
 function describeChange(operation: ChangeOperation) {
