@@ -120,7 +120,7 @@ export function toPlanAnswer({ range, line, services, peaks, nowMs }: NextDay) {
   };
 }
 
-/** What needs a person, as the API has it. */
+/** What is not well, as the API has it. */
 export function toAttentionAnswer(item: AttentionItem) {
   const { sinceMs, lastSuccessMs, slotMs, acknowledged, touches, heals, ...words } = item;
   const times = { since: toIso(sinceMs), lastGood: toIso(lastSuccessMs), slot: toIso(slotMs) };

@@ -1,4 +1,4 @@
-// The operations about the installation: what needs a person, services, the policies in force.
+// The operations about the installation: what is not well, services, the policies in force.
 // Listed by operations.ts.
 import * as z from "zod";
 import { toIso } from "../../core/instant.ts";
@@ -15,7 +15,7 @@ export const installationOperations: readonly ApiOperation[] = [
   operation({
     path: "/attention",
     name: "listAttention",
-    summary: "What needs a person now, the worst first",
+    summary: "What is not well now; acknowledged last",
     isOfPolicies: true,
     answer: z.object({ items: z.array(schemas.attentionSchema), counts: z.record(z.string(), z.int()) }),
     read: async ({ context, cache }) => {

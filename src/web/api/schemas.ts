@@ -47,7 +47,9 @@ export const policySchema = named("Policy", {
   labels: z.record(z.string(), z.string()),
   owner: z.string().nullable(),
   health: z.enum(policyHealths),
-  needsPerson: z.boolean(),
+  needsPerson: z.boolean().meta({
+    description: "by its health alone; listAttention's healsByItself says what gets well without one",
+  }),
   acknowledged: acknowledgedSchema.nullable(),
   since: instant.nullable(),
   inARow: z.int(),
@@ -160,7 +162,7 @@ export const handRunSchema = named("HandRun", {
   outcome: outcomeAnswerSchema.nullable(),
 });
 
-/** What needs a person. */
+/** What is not well. */
 export const attentionSchema = named("Attention", {
   about: z.enum(["installation", "service", "sink", "list", "policy"]),
   name: z.string(),
