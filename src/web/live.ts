@@ -149,7 +149,7 @@ const tooMany = new WebError({
   status: 429,
   name: "too-many-streams",
   title: "Too many live pages",
-  detail: `${streamsMax} pages of a process and ${streamsOfCallerMax} of a caller are live; the others show what was when they were opened`,
+  detail: `${streamsMax} pages of a process and ${streamsOfCallerMax} of a caller are live; the others ask every 30 s`,
 });
 
 /** Answers with a stream of events, until the page is closed or its caller let in no longer. */
