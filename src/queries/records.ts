@@ -234,7 +234,8 @@ export async function readChangeOf(
   return newest.find(({ actor, from }) => actor === caller && from?.requestId === requestId);
 }
 
-const ownSoughtMax = 50;
+/** How many of the newest changes, of all callers, are looked through for a request's. */
+export const ownSoughtMax = 50;
 
 /** Reads what was changed by hand about one policy, newest first; none for a narrowed view. */
 export async function readChangesOf({ store, view }: QueryContext, policy: Policy): Promise<readonly Change[]> {

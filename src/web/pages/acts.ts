@@ -25,7 +25,7 @@ import { describePolicy } from "../../queries/attention.ts";
 import { slotsWithin } from "../../queries/coming-slots.ts";
 import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
 import { seenOutcome } from "../../queries/query-context.ts";
-import { readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
+import { ownSoughtMax, readLine, readNowMs, readPausesInForce } from "../../queries/records.ts";
 import { readRunningOf } from "../../queries/running.ts";
 import { runBesideWords, subjectWords, taskWords } from "../../queries/task-words.ts";
 import {
@@ -327,7 +327,7 @@ export function doneLine(
   { policies, isAgain }: { readonly policies: readonly Policy[]; readonly isAgain: boolean },
 ): Html {
   const line = (words: Html) => html`<p class="notice done" id="done" role="status" tabindex="-1">${words}</p>`;
-  if (change === undefined) return line(html`This is not among your newest changes.`);
+  if (change === undefined) return line(html`This is no longer among the newest ${ownSoughtMax} changes of all.`);
   const { what, subject, at, isBegun } = change;
   const state = isBegun ? tag("doubt", "question", "not known") : mark("ok", doneWords[what] ?? what);
   const isUnderWay = what === "run" || what === "replay";

@@ -96,6 +96,10 @@ it("the list of policies offers no pause of a label without its value", async ()
   expect(text).not.toContain("Pause label");
 });
 
+it("a change that is not found is not called none of one's newest", async () => {
+  expect(await textOf("/policies?done=gone")).toContain("This is no longer among the newest 50 changes of all.");
+});
+
 it("to resume promises no start that another pause forbids", async () => {
   const pauses = new Pauses(web.store);
   const by = { note: "upgrade", actor: "bob", untilMs: null };
