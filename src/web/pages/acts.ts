@@ -54,7 +54,18 @@ import { badRequest, conflict, limitBody, notFound, type ProblemDetails, useProb
 import type { WebEnv } from "../web-env.ts";
 import { page } from "./layout.ts";
 import { besideMark, type Html, mark, tag } from "./marks.ts";
-import { actionText, fullTime, options, policyLink, policyPath, table, taskPath, untilWords, when } from "./parts.ts";
+import {
+  actionText,
+  fullTime,
+  options,
+  pauseWord,
+  policyLink,
+  policyPath,
+  table,
+  taskPath,
+  untilWords,
+  when,
+} from "./parts.ts";
 
 /** The fields of a form that was sent. */
 type Form = Readonly<Record<string, string>>;
@@ -149,14 +160,14 @@ const actPages: Readonly<Record<string, ActPage>> = {
         inForce.filter((one) => (subjectKey(one) === subjectKey(subject)) === isOwn),
       );
       const words = own.map(
-        ({ actor, note, sinceMs }) =>
-          html`<p class="notice">${mark("paused")} by ${actor} ${when(sinceMs, nowMs)}: ${note}</p>`,
+        (one) =>
+          html`<p class="notice">${mark(pauseWord(one))} by ${one.actor} ${when(one.sinceMs, nowMs)}: ${one.note}</p>`,
       );
       const policies = acting.context.set.policies.filter((policy) => isAbout(subject, policy));
       const holding = others.filter((one) => policies.some((policy) => isAbout(one, policy)));
       const kept = holding.map(
         (one) =>
-          html`<p class="notice">${mark("paused", "goes on")}: ${showSubject(one)} is paused by ${one.actor} ${when(one.sinceMs, nowMs)}: ${one.note}</p>`,
+          html`<p class="notice">${mark(pauseWord(one), "goes on")}: ${showSubject(one)} is ${pauseWord(one)} by ${one.actor} ${when(one.sinceMs, nowMs)}: ${one.note}</p>`,
       );
       const isFree = !policies.every((policy) => holding.some((one) => isAbout(one, policy)));
       const starts =

@@ -97,9 +97,15 @@ export function pauseLink(subject: PauseSubject, pauses: readonly Pause[]): Html
   return actLink(act.toLowerCase(), of, subject.scope === "policy" ? `${act}…` : `${act} ${showSubject(subject)}…`);
 }
 
+/** What a pause is called; a quarantine is one, too. */
+export function pauseWord({ cause }: Pause) {
+  return cause === undefined ? "paused" : "quarantined";
+}
+
 /** A mark of a policy's pause, with what else it is about. `more`: goes on with its word. */
-export function pauseMark({ scope, name, cause }: Pause, more = ""): Html {
-  const marked = cause === undefined ? "paused" : "quarantined";
+export function pauseMark(pause: Pause, more = ""): Html {
+  const { scope, name } = pause;
+  const marked = pauseWord(pause);
   return html`${mark(marked, `${marked}${more}`)}${scope === "policy" ? "" : ` with ${showSubject({ scope, name })}`}`;
 }
 

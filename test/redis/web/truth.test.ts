@@ -9,7 +9,7 @@ import { readSlots } from "../../../src/queries/slot-strips.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import { History } from "../../../src/store/history.ts";
 import { keepPolicySet } from "../../../src/store/kept-policies.ts";
-import { Pauses } from "../../../src/store/pauses.ts";
+import { Pauses, Quarantines } from "../../../src/store/pauses.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { createToken } from "../../../src/web/tokens.ts";
@@ -111,6 +111,14 @@ it("to resume promises no start that another pause forbids", async () => {
   expect(text).toMatch(/goes on : service main is paused by bob.*upgrade/);
   await pauses.end({ scope: "service", name: "main" }, "bob");
   await pauses.end({ scope: "policy", name: "stock" }, "bob");
+});
+
+it("to resume calls a quarantine one, not a pause", async () => {
+  const own = await webForTest({ story: {}, set: setOfStory({ alone: { endings: [] } }), clock, tokens: () => boss.line });
+  const ending = { policy: "alone", slotMs: newestMs, isSuccess: false, note: "the disk is full" };
+  await new Quarantines(own.store).count(ending, { after: 1, forMs: hourMs });
+  expect(await textOf("/resume?of=policy:alone", own)).toMatch(/ quarantined by syncline .*the disk is full/);
+  expect(await textOf("/resume?of=service:main", own)).toContain("policy alone is quarantined by syncline");
 });
 
 it("the form of a pause counts the slots up to each end that can be chosen", async () => {
