@@ -39,7 +39,7 @@ export function dayPage({ line, date, slots, more, changes, nowMs }: DayView): H
   const others = html`, the newest of the day, and ${more} more: <a href="/api/v1/policies/${name}/slots?after=${toIso(oldestFirst[0]?.slotMs)}&amp;limit=${more}">the API</a> has them`;
   const content =
     slots.length === 0
-      ? html`<p class="none">No slot of this day is kept: none was due, or it is too long ago. The calendar keeps its sums.</p>`
+      ? html`<p class="none">No slot of this day is kept: none has come due yet or was due, or it is too long ago. The calendar keeps its sums.</p>`
       : html`${linkedStrip(oldestFirst, ({ slotMs }) => slotPath(name, slotMs))}
 <p class="quiet">${counted(slots.length, "slot")}${more > 0 ? others : ""}; days are those of ${timezone}.</p>
 ${slotTable(line, oldestFirst, { changes: ofDay, nowMs })}`;

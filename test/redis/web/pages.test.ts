@@ -279,6 +279,11 @@ it("a policy whose only slot has passed does not run by hand only", async () => 
   expect([text.includes("None is ahead."), text.includes("by hand only")]).toEqual([true, false]);
 });
 
+it("a day ahead is not called one without slots", async () => {
+  const date = new Date(nowMs + 2 * 24 * 60 * minuteMs).toISOString().slice(0, 10);
+  expect(await textOf(`/policies/lonely/days/${date}`)).toContain("none has come due yet or was due");
+});
+
 it("a policy that applies one object names it", async () => {
   expect(await textOf("/policies?q=of-one-object")).toContain("apply sync job 7 ·");
 });
