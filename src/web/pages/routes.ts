@@ -91,7 +91,6 @@ const pagesOfPolicies: Pages = {
   "/next": nextDay,
   "/audit": audit,
   "/services": services,
-  "/api": async () => ({ title: "API", content: apiPage() }),
 };
 
 /** What tells of more: not for callers who are held to labels. */
@@ -104,7 +103,9 @@ const wholePages: Pages = {
 
 /** Adds the pages. */
 export function addPages(app: Hono<WebEnv>, cache: AnswerCache): void {
-  for (const [path, read] of Object.entries({ ...pagesOfPolicies, ...wholePages })) {
+  const api: Page = { title: "API", content: apiPage(), isStatic: true };
+  const pages: Pages = { ...pagesOfPolicies, ...wholePages, "/api": async () => api };
+  for (const [path, read] of Object.entries(pages)) {
     app.get(path, async (c) => {
       const param = (name: string) => c.req.param(name) ?? "";
       const { caller, context } = c.get("acting");
@@ -128,7 +129,7 @@ export function addPages(app: Hono<WebEnv>, cache: AnswerCache): void {
         const shown = await page({ ...frame, caller, canSignOut }, html`${done}${notUsed}${content}`);
         return new Representation(`${shown}`, "text/html; charset=UTF-8");
       };
-      const name = `page ${JSON.stringify([caller.name, caller.scope, canSignOut, frame.title])}`;
+      const name = `page ${JSON.stringify([caller.name, caller.scope, caller.labels, canSignOut, frame.title])}`;
       const isUsual = id === undefined && notUsed.length === 0;
       // What the templates make is an object, whatever its type says.
       return send(c, await (isUsual ? cache.made(Object(content), name, show) : show()));

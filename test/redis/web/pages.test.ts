@@ -284,6 +284,12 @@ it("a day ahead is not called one without slots", async () => {
   expect(await textOf(`/policies/lonely/days/${date}`)).toContain("none has come due yet or was due");
 });
 
+it("the page of the API stands still, as it cannot change", async () => {
+  const page = await (await web.ask("/api")).text();
+  const has = ["listOutcomes", "data-static", "live.js"].map((words) => page.includes(words));
+  expect(has).toEqual([true, true, false]);
+});
+
 it("a policy that applies one object names it", async () => {
   expect(await textOf("/policies?q=of-one-object")).toContain("apply sync job 7 ·");
 });
