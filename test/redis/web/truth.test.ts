@@ -114,7 +114,8 @@ it("to resume promises no start that another pause forbids", async () => {
 });
 
 it("to resume calls a quarantine one, not a pause", async () => {
-  const own = await webForTest({ story: {}, set: setOfStory({ alone: { endings: [] } }), clock, tokens: () => boss.line });
+  const set = setOfStory({ alone: { endings: [] } });
+  const own = await webForTest({ story: {}, set, clock, tokens: () => boss.line });
   const ending = { policy: "alone", slotMs: newestMs, isSuccess: false, note: "the disk is full" };
   await new Quarantines(own.store).count(ending, { after: 1, forMs: hourMs });
   expect(await textOf("/resume?of=policy:alone", own)).toMatch(/ quarantined by syncline .*the disk is full/);
