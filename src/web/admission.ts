@@ -1,6 +1,6 @@
 // What every request passes before its route: who asks, how fast, and, where it may change
 // something, whether this server, the place it comes from and the caller's scope allow it. Records
-// each refusal.
+// refusals: 20 of a caller, then one an hour; the log has each.
 import type { Context, MiddlewareHandler } from "hono";
 import { getCookie } from "hono/cookie";
 import type { Clock } from "../core/clock.ts";
@@ -48,8 +48,8 @@ const denials = { burst: 1, perSecond: 1 / 3_600 };
 const deniedLines = { burst: 1, perSecond: 1 / 60 };
 
 /**
- * Records each request that could have changed something, and did not, and each caller who showed
- * what is not valid.
+ * Records requests that could have changed something, and did not, and callers who showed what is
+ * not valid, as often as `refusals` and `denials` allow.
  */
 export function recordRefusals({ clock, log, recordRefusal }: AdmissionParts): MiddlewareHandler<WebEnv> {
   const [recorded, denied] = [new RateLimit(refusals, clock), new RateLimit(denials, clock)];
