@@ -162,7 +162,7 @@ function stepsOf(entry: StartEntry | undefined, outcome: Outcome | undefined) {
   return {
     journal: entry?.state === "confirmed" && !isConfirmed ? "answered" : (entry?.state ?? "none"),
     sent: toIso(entry?.sentAtMs) ?? outcome?.startedAt ?? null,
-    sentAgain: entry?.lastSentAtMs === entry?.sentAtMs ? null : toIso(entry?.lastSentAtMs),
+    sentAgain: (entry?.sends ?? 0) > 1 ? toIso(entry?.lastSentAtMs) : null,
     answered: isConfirmed ? null : shownAt,
     confirmed: isConfirmed ? shownAt : null,
     finished: outcome?.finishedAt ?? null,

@@ -197,11 +197,16 @@ describe("syncline explain", () => {
     const newest = await explain("nightly");
     expect(newest.out).toContain(`sync job 6, task ${second}`);
     expect(newest.out).toMatch(/next slot: .* (02:30|03:00|03:30):00 CES?T\)$/);
-    await fixture.inStore(prefix, async (store) => {
-      const sentAtMs = Number(await store.redis.hget(entryKey(store, second), "sentAtMs"));
-      await store.redis.hset(entryKey(store, second), "lastSentAtMs", sentAtMs + 90_000);
-      await new History(store).record(testOutcome({ policy: "gone", taskId: "gone__run__42__1795228200" }));
-    });
+    const newestRequest = (sends: number) =>
+      fixture.inStore(prefix, async (store) => {
+        const sentAtMs = Number(await store.redis.hget(entryKey(store, second), "sentAtMs"));
+        await store.redis.hset(entryKey(store, second), "lastSentAtMs", sentAtMs + 90_000, "sends", sends);
+        await new History(store).record(testOutcome({ policy: "gone", taskId: "gone__run__42__1795228200" }));
+      });
+    // The permission of a second request was taken back: it never went out.
+    await newestRequest(1);
+    expect((await explain(second)).out).toMatch(/sent \+\S+, answered/);
+    await newestRequest(2);
     expect((await explain(second)).out).toMatch(/sent \+\S+, sent again \+\S+, answered/);
     expect((await explain("gone__run__42__1795228200")).out).toContain(
       "started; its policy is not configured any more\n  sync job 42, task gone__run__42__1795228200",
