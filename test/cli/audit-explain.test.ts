@@ -201,8 +201,9 @@ describe("syncline explain", () => {
       fixture.inStore(prefix, async (store) => {
         const sentAtMs = Number(await store.redis.hget(entryKey(store, second), "sentAtMs"));
         await store.redis.hset(entryKey(store, second), "lastSentAtMs", sentAtMs + 90_000, "sends", sends);
-        await new History(store).record(testOutcome({ policy: "gone", taskId: "gone__run__42__1795228200" }));
       });
+    const gone = testOutcome({ policy: "gone", taskId: "gone__run__42__1795228200" });
+    await fixture.inStore(prefix, (store) => new History(store).record(gone));
     // The permission of a second request was taken back: it never went out.
     await newestRequest(1);
     expect((await explain(second)).out).toMatch(/sent \+\S+, answered/);
