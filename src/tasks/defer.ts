@@ -31,24 +31,32 @@ interface Deferral extends Moment {
   readonly why: string;
 }
 
-/**
- * The result of a start that is denied now; undefined when it may go on. A breaker that is due is
- * probed by reading: a start is never the probe, since a lost answer would leave it unknown.
- */
+/** The result of a start that is denied now; undefined when it may go on. */
 export async function deferIfDenied(
   task: Task,
   deps: Pick<Limits, "denialOf"> & Pick<Configuration, "service">,
   moment: Moment,
 ): Promise<StepResult | undefined> {
+  const denied = await denialAfterProbe(task, deps);
+  return denied && deferByLimiter(task, denied, moment);
+}
+
+/**
+ * What denies a start now; undefined when it may go on. A breaker that is due is probed by reading:
+ * a start is never the probe, since a lost answer would leave it unknown.
+ */
+export async function denialAfterProbe(
+  task: Task,
+  deps: Pick<Limits, "denialOf"> & Pick<Configuration, "service">,
+): Promise<Denial | undefined> {
   let denied = await deps.denialOf(task.service);
   let probeWaitMs = 0;
   if (denied?.deniedBy === "breaker" && denied.waitMs === 0) {
     probeWaitMs = await probe(task, deps);
     denied = await deps.denialOf(task.service);
   }
-  if (denied === undefined) return undefined;
   // At least 1 s: a probe by another worker needs that long.
-  return deferByLimiter(task, { ...denied, waitMs: Math.max(denied.waitMs, probeWaitMs, 1_000) }, moment);
+  return denied && { ...denied, waitMs: Math.max(denied.waitMs, probeWaitMs, 1_000) };
 }
 
 /** Sends the probe. Returns for how long the limiter denies it; 0 when it was sent. */

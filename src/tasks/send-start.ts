@@ -14,7 +14,7 @@ import type { DeleteResult, StartOptions, SyncService } from "../service/client.
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Permission } from "../store/start-entry.ts";
-import { acquireForDeletion, deferAfter, deferByLimiter } from "./defer.ts";
+import { acquireForDeletion, deferAfter, deferByLimiter, denialAfterProbe } from "./defer.ts";
 import { receivedByMs } from "./evidence.ts";
 import { doubtOf, judge, reasonOf } from "./judge.ts";
 import {
@@ -113,8 +113,11 @@ export async function sendAgain(task: Task, request: WantedStart): Promise<StepR
   const isNoted = doubt !== undefined && doubt.kind !== "crash" && sends === 1;
   const silentUntilMs = isNoted ? 0 : receivedByMs(task, claim.entry, deps) + deps.timing.answerKeptForMs;
   const nowMs = await deps.nowMs();
-  if (silentUntilMs > task.startByMs) return undefined;
+  if (Math.max(silentUntilMs, nowMs) > task.startByMs) return undefined;
   if (nowMs < silentUntilMs) return snooze(Math.min(silentUntilMs, nowMs + silentStepMs));
+  // Before the permission: it would be taken back, and each round would be looked for anew.
+  const denied = await denialAfterProbe(task, deps);
+  if (denied !== undefined) return snooze(Math.min(nowMs + denied.waitMs, task.startByMs));
   const ask = () => deps.journal.beginSendingAgain(task, claim.claimant, { ...intentOf(task), sends, sender });
   const result = await askAndSend(task, request, { service, sends: sends + 1, ask });
   return result === "too-late" || result === "loss" ? undefined : result;
@@ -154,8 +157,6 @@ async function askAndSend(
       throw error;
     });
     if (permission !== "permitted") return stepAgainSoon(sentAtMs);
-    const { id: taskId, policy, target } = task;
-    if (sends > 1) deps.log.warn("task.sent-again", { policy, taskId, target, sends });
     const startedAtMs = sends > 1 ? (entry.sentAtMs ?? sentAtMs) : sentAtMs;
     const sending = { service, permit, isTooLate, sends, sentAtMs, startedAtMs };
     return await sendNow(task, { deps, claimant, endsByAnswer, readyAtMs: entry.readyAtMs }, sending);
@@ -182,8 +183,10 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
     const options: StartOptions = { idempotencyKey: task.id, beforeSend, abortBeforeSend: deps.stopping, permit };
     // From here on the start may have happened, whatever fails.
     answered = await sendTo(service, task, options);
+    tellSentAgain(task, deps, sends);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
+    if (error.sent !== "no") tellSentAgain(task, deps, sends);
     const atMs = sentAtMs + Math.round(systemClock.monotonicMs() - beganMs);
     return judgeFailure(task, error, { request, sending, atMs });
   } finally {
@@ -205,6 +208,10 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
     return snooze(sentAtMs + firstLookMs);
   }
   return endAnswered(answered, { startedAtMs, sends });
+}
+
+function tellSentAgain({ policy, id: taskId, target }: Task, { log }: StartDependencies, sends: number): void {
+  if (sends > 1) log.warn("task.sent-again", { policy, taskId, target, sends });
 }
 
 function endAnswered(answered: AnsweredEnding, { startedAtMs, sends }: Pick<SendContext, "startedAtMs" | "sends">) {

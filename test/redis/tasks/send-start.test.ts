@@ -8,10 +8,11 @@ import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { sendAgain, sendNow, sendStart } from "../../../src/tasks/send-start.ts";
-import { type Answer, answeringService, status } from "../../support/answering-service.ts";
+import { type Answer, answeringService, reset, status } from "../../support/answering-service.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { told } from "../../support/stepped-task.ts";
 import { testDeps } from "../../support/task-deps.ts";
+import { TestLog } from "../../support/test-log.ts";
 
 const target = redisForTest();
 let tasks = 0;
@@ -123,6 +124,41 @@ describe("the answer to a second request", () => {
     const detail = expect.stringMatching(/deleted before this request, by an earlier request of this task or by/);
     expect(step).toMatchObject({ ending: { answerLost: true, sends: 2, detail } });
   });
+});
+
+describe("a further request is told as sent again", () => {
+  it.each([
+    ["answered", status(200)],
+    ["cut off", reset],
+  ])("once it went out: %s", async (_what, answer) => {
+    const log = new TestLog();
+    const { permitted } = await fixture({ posts: [answer], deps: { log } });
+    await permitted(2);
+    expect(log.named("task.sent-again")).toMatchObject([{ sends: 2 }]);
+  });
+
+  it("not where it never left", async () => {
+    const log = new TestLog();
+    const { permitted, asked } = await fixture({ deps: { log } });
+    expect(told(await permitted(2, { isTooLate: () => true }))).toBe("snooze");
+    expect(log.named("task.sent-again")).toEqual([]);
+    expect(asked).toEqual([]);
+  });
+});
+
+it.each(["breaker", "throttle"] as const)("a %s denies a further request before its permission", async (deniedBy) => {
+  const denialOf = async () => ({ deniedBy, waitMs: 7_000 });
+  const { task, deps, claim, permit, journal, asked, entry } = await fixture({ deps: { denialOf } });
+  await permit(1);
+  await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset" });
+  const before = await entry();
+  const again = await sendAgain(task, { deps, claim: await claim("heir"), endsByAnswer: true });
+  expect(again).toMatchObject({ verdict: "snooze" });
+  expect(await entry()).toEqual(before);
+  // However long it denies, nothing waits for longer than the start-by time.
+  const late = { ...task, startByMs: 1_000 };
+  expect(await sendAgain(late, { deps, claim: await claim("heir"), endsByAnswer: true })).toBeUndefined();
+  expect(asked).toEqual([]);
 });
 
 it.each([
