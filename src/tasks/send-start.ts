@@ -203,8 +203,7 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
   }
   if (answered.reason === "not-deleted" && sends > 1) {
     // It says nothing about the earlier ones: one of them may delete it just now.
-    const { policy, id: taskId, target } = task;
-    deps.log.warn("task.in-doubt", { policy, taskId, target, kind: answered.reason });
+    tellAgainFailed(task, deps, { sends, kind: answered.reason, detail: answered.detail });
     return snooze(sentAtMs + firstLookMs);
   }
   return endAnswered(answered, { startedAtMs, sends });
@@ -212,6 +211,15 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
 
 function tellSentAgain({ policy, id: taskId, target }: Task, { log }: StartDependencies, sends: number): void {
   if (sends > 1) log.warn("task.sent-again", { policy, taskId, target, sends });
+}
+
+/** What became of a further request, where that says nothing of the earlier ones. */
+function tellAgainFailed(
+  { policy, id: taskId, target }: Task,
+  { log }: StartDependencies,
+  failed: { readonly sends: number; readonly kind: string; readonly detail: string },
+): void {
+  log.warn("task.again-failed", { policy, taskId, target, ...failed });
 }
 
 function endAnswered(answered: AnsweredEnding, { startedAtMs, sends }: Pick<SendContext, "startedAtMs" | "sends">) {
@@ -287,6 +295,7 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
   const unstarted = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
   const ending = { ...unstarted, detail: error.message };
   const next = judge(error, task.kind);
+  if (sends > 1 && next !== "verify") tellAgainFailed(task, deps, { sends, kind: error.kind, detail: error.message });
   if (next === "verify") return noteInDoubt(task, error, { deps, atMs });
   if (next === "end") {
     // After more than one request, this refusal says nothing about the earlier ones.
@@ -308,11 +317,12 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
 
 async function noteInDoubt(
   { policy, id: taskId, target }: Task,
-  { kind, status, message: detail }: ServiceError,
+  { kind: failure, status, message: detail }: ServiceError,
   { deps, atMs }: Pick<StartRequest, "deps"> & Pick<FailedStart, "atMs">,
 ): Promise<StepResult> {
-  deps.log.warn("task.in-doubt", { policy, taskId, target, kind, status });
-  await deps.journal.noteDoubt(taskId, { kind: doubtOf(kind), detail, atMs });
+  const kind = doubtOf(failure);
+  deps.log.warn("task.in-doubt", { policy, taskId, target, kind, status, detail });
+  await deps.journal.noteDoubt(taskId, { kind, detail, atMs });
   return snooze(atMs + verifiedAfterMs);
 }
 

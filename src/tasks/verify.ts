@@ -62,7 +62,7 @@ export async function standingDoubt(
   const atMs = await nowMs();
   const doubt = await journal.noteDoubt(taskId, { kind: "crash", detail, atMs });
   const isNew = doubt.kind === "crash" && doubt.atMs === atMs;
-  if (isNew) log.warn("task.in-doubt", { policy, taskId, target, kind: doubt.kind });
+  if (isNew) log.warn("task.in-doubt", { policy, taskId, target, kind: doubt.kind, detail });
   return doubt;
 }
 

@@ -146,6 +146,28 @@ describe("a further request is told as sent again", () => {
   });
 });
 
+it.each([
+  ["bad-request", status(400)],
+  ["throttled", status(429)],
+])("what a further request met is told, and no doubt: %s", async (kind, answer) => {
+  const log = new TestLog();
+  const { permitted } = await fixture({ posts: [answer], deps: { log } });
+  await permitted(2);
+  const detail = expect.stringContaining("the service answered with status 4");
+  expect(log.named("task.again-failed")).toMatchObject([{ sends: 2, kind, detail }]);
+  expect(log.named("task.in-doubt")).toEqual([]);
+});
+
+it("why a start is in doubt is told, in the journal's words", async () => {
+  const log = new TestLog();
+  const { permitted, entry } = await fixture({ posts: [status(404)], deps: { log } });
+  await permitted(1);
+  const doubt = { kind: "contract", detail: expect.stringContaining("status 404") };
+  expect(log.named("task.in-doubt")).toMatchObject([doubt]);
+  expect(await entry()).toMatchObject({ doubt });
+  expect(log.named("task.again-failed")).toEqual([]);
+});
+
 it.each(["breaker", "throttle"] as const)("a %s denies a further request before its permission", async (deniedBy) => {
   const denialOf = async () => ({ deniedBy, waitMs: 7_000 });
   const { task, deps, claim, permit, journal, asked, entry } = await fixture({ deps: { denialOf } });
