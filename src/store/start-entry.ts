@@ -42,7 +42,7 @@ export interface StartEntry {
   /** When the start was confirmed; undefined before. */
   readonly confirmedAtMs: number | undefined;
   /**
-   * What confirmed it: the service's answer, or an activity. Undefined before, and where an outcome
+   * What confirmed it: the service's answer, else an activity. Undefined before, and where an outcome
    * brought the answer.
    */
   readonly confirmedBy: (typeof confirmers)[number] | undefined;

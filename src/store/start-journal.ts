@@ -9,6 +9,8 @@
 //   sending              takeBack, by the claimant                 claimed; sending, if sent before
 //   confirmed by         takeBack, if the sender says that its     claimed
 //   an activity          only request never left
+//   confirmed by         noteConfirmed, when the answer comes      confirmed by it
+//   an activity
 //   sending              noteConfirmed: by answer or evidence      confirmed
 //   claimed, over masks  planFanOut by claimant; noteFannedOut     claimed; then settled
 //   any but settled      cancel, by a person: nothing may be sent  claimed, if none; else the same

@@ -79,6 +79,11 @@ describe("the start journal", () => {
     expect(await journal.entry("held-up")).toMatchObject({ state: "confirmed", doubt: undefined });
     await journal.noteConfirmed(task("evidence"), "evidence");
     expect(await journal.entry("evidence")).toMatchObject({ state: "confirmed", doubt: missing });
+    await journal.noteConfirmed(task("evidence"), "answer");
+    await journal.noteConfirmed(task("evidence"), "evidence");
+    expect(await journal.entry("evidence")).toMatchObject({ confirmedBy: "answer", doubt: undefined });
+    const inFlight = store.key("in-flight", "run", "main", "HR", "evidence");
+    expect(await store.redis.hget(inFlight, "evidence")).toMatch(/^\d+\+$/);
     await journal.beginSendingAgain(task("twice"), "heir", { ...again, sender: "held-up" });
     await journal.noteConfirmed(task("twice"), "answer");
     expect(await journal.entry("twice")).toMatchObject({ state: "confirmed", doubt: missing });
@@ -214,7 +219,13 @@ it("what a sender says of a start that ended as sent meanwhile is told", async (
   expect(await history.record(testOutcome({ taskId: "ended-sent" }), { state: "sending" })).toBe("recorded");
   await late.takeBack(task("ended-sent"), "me");
   await late.noteConfirmed(task("ended-sent"), "answer");
-  expect(log.named("start.unwritten")).toMatchObject([{ what: "started nothing" }, { what: "answer" }]);
+  await journal.claim("ended-seen", "me");
+  await journal.beginSending(task("ended-seen"), "me", farAway);
+  await journal.noteConfirmed(task("ended-seen"), "evidence");
+  expect(await history.record(testOutcome({ taskId: "ended-seen" }), { state: "confirmed" })).toBe("recorded");
+  await late.noteConfirmed(task("ended-seen"), "answer");
+  const [nothing, answer] = [{ what: "started nothing" }, { what: "answer" }];
+  expect(log.named("start.unwritten")).toMatchObject([nothing, answer, { ...answer, taskId: "ended-seen" }]);
 });
 
 describe("sending again", () => {
