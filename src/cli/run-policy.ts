@@ -339,7 +339,7 @@ function createProgress(set: PolicySet, store: Store, io: CommandIo): ShowProgre
     for (const one of running) {
       // A request under way may still turn out to have never left.
       if (one.sent !== null && one.step !== "sending")
-        say(`${one.id} sent`, `${label(one)}sent ${showClock(Date.parse(one.sent), timezone, nowMs)}`);
+        say(`${one.id} sent`, `${label(one)}start permitted ${showClock(Date.parse(one.sent), timezone, nowMs)}`);
       const isSeen = one.step === "following" && one.kind === "run" && (await journal.hasActivity(one));
       if (one.step !== "queued") say(one.id, `${label(one)}${describeStep(one, isSeen)}`);
     }

@@ -42,8 +42,8 @@ export interface StartEntry {
   /** When the start was confirmed; undefined before. */
   readonly confirmedAtMs: number | undefined;
   /**
-   * What confirmed it: the service's answer, else an activity. Undefined before, and where an outcome
-   * brought the answer.
+   * What confirmed it: the service's answer, else an activity. Undefined before, and where an
+   * outcome brought the answer.
    */
   readonly confirmedBy: (typeof confirmers)[number] | undefined;
   /** The baseline before the request, as JSON of tasks/; undefined without one. */

@@ -57,7 +57,7 @@ describe("run --wait", () => {
     expect(many.err.split("\n").at(-1)).toBe("25 of 25 have ended");
     expect(out).toMatch(/sync job 3, by hand \d\d:\d\d(:\d\d)? GMT\+9/);
     expect(err).toMatch(
-      /\nsent \d\d:\d\d(:\d\d)? GMT\+9\nanswered: [\s\S]*its first activity is seen[\s\S]*\nsucceeded \(completed\)$/,
+      /\nstart permitted \d\d:\d\d(:\d\d)? GMT\+9\nanswered: [\s\S]*its first activity is seen[\s\S]*\nsucceeded \(completed\)$/,
     );
   });
 
