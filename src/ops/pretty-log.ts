@@ -56,11 +56,7 @@ function storyOf(event: LogLine): Story | undefined {
     case "task.started":
       return ["started", task, "cyan"];
     case "task.in-doubt":
-      return [
-        "in doubt",
-        `no good answer to the start of ${targetOf(event)}; it is not sent again, but looked for`,
-        "magenta",
-      ];
+      return ["in doubt", `no good answer to the start of ${targetOf(event)}: it may have happened`, "magenta"];
     case "task.start-confirmed":
       return ["confirmed", `activity ${text("activity")} shows that ${targetOf(event)} did start`, "cyan"];
     case "task.finished": {

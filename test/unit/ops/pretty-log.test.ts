@@ -21,7 +21,7 @@ describe("the log for people", () => {
     const run = { policy, taskId: "contracts__run__4__1", kind: "run", target: "4" };
     expect(shown("info", "task.started", run)).toBe("started           contracts  run of sync job 4");
     expect(shown("warn", "task.in-doubt", { ...run, kind: "answer-lost" })).toBe(
-      "in doubt          contracts  no good answer to the start of sync job 4; it is not sent again, but looked for",
+      "in doubt          contracts  no good answer to the start of sync job 4: it may have happened",
     );
     const end = { ...run, status: "conflicts", durationMs: 2_345, detail: "1 new conflict" };
     expect(shown("warn", "task.finished", end)).toBe(
