@@ -142,7 +142,7 @@ export const outcomeSchema = z.object({
  * `coveredSlots`: the newest of them.
  * - `startedAt`: when the request was permitted; `durationMs`: from then to the end.
  * - `answerLost`: no answer is known (lost on its way, also 408, 502, 504, or not noted), or there
- * was a request before the one that was answered. `sends`: requests, where more than one.
+ * was more than one request. `sends`: requests, where more than one.
  * - `goneConflicts`, `stillConflicts`: of the conflicts from before the start, where known.
  * - `activities`: of a run whose mapping tells them. `unusual`: in what it differs from this sync
  * job's newest runs, which `usualMs` and the like are the medians of.

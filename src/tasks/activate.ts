@@ -12,7 +12,7 @@ import { deferIfDenied } from "./defer.ts";
 import { endsByAnswer, sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, endRemoved, endUnsent, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
-import { endingOf, isAnswerLost, snoozeUntilTimedOut, standingDoubt } from "./verify.ts";
+import { endingOf, hasLostAnswer, isAnswerLost, snoozeUntilTimedOut, standingDoubt } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
 
@@ -33,7 +33,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
     case "confirmed": {
       if (activePredicate !== undefined) return verifyActivation(task, { deps, claim }, activePredicate);
       const { sentAtMs: startedAtMs, sends } = entry;
-      const sent = { startedAtMs, sends, answerLost: sends > 1, from: { state: "confirmed" } } as const;
+      const sent = { startedAtMs, sends, answerLost: hasLostAnswer(entry), from: { state: "confirmed" } } as const;
       return complete({ ...wasAccepted, detail: "the service accepted it", ...sent });
     }
     case "sending":
@@ -57,7 +57,8 @@ async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<Ste
   const mayRepeat = deps.policy(task.policy)?.onUnknown === "retry";
   const again = mayRepeat ? await sendAgain(task, { deps, claim, endsByAnswer: true }) : undefined;
   const from = { state: "sending", claimant } as const;
-  return again ?? complete({ ...endingOf(doubt), detail: doubt.detail, startedAtMs, sends, from });
+  const answerLost = hasLostAnswer({ ...claim.entry, doubt });
+  return again ?? complete({ ...endingOf(doubt), detail: doubt.detail, startedAtMs, sends, answerLost, from });
 }
 
 /** Verifies an activation: active, not yet, sent again, or ended with what is known. */
@@ -73,7 +74,7 @@ async function verifyActivation(
   const sent = {
     startedAtMs: sentAtMsOf(entry),
     sends: entry.sends,
-    answerLost: doubt === undefined ? entry.sends > 1 : isAnswerLost(doubt),
+    answerLost: hasLostAnswer({ ...entry, doubt }),
     from: open === undefined ? ({ state: "confirmed" } as const) : ({ state: "sending", claimant } as const),
   };
   const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): StepResult =>

@@ -31,7 +31,7 @@ import {
   withoutOutcome,
 } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
-import { endingOf, isAnswerLost, snoozeUntilTimedOut, standingDoubt } from "./verify.ts";
+import { endingOf, hasLostAnswer, snoozeUntilTimedOut, standingDoubt } from "./verify.ts";
 
 /**
  * A missing sync job has no documented status (§7). The same read found it before, so 400 counts.
@@ -149,7 +149,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
   const sent = {
     startedAtMs: sentAtMsOf(entry),
     sends: entry.sends,
-    answerLost: isAnswerLost(doubt),
+    answerLost: hasLostAnswer({ ...entry, doubt }),
   };
   const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, more: string): StepResult =>
     complete({ ...ending, ...sent, detail: `${doubt.detail}; ${more}`, from: { state, claimant } });

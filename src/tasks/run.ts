@@ -145,7 +145,7 @@ async function followRun(
   const nowMs = await deps.nowMs();
   const sentAtMs = sentAtMsOf(entry);
   const sent = {
-    ...{ startedAtMs: sentAtMs, answerLost: entry.sends > 1 || hasLostAnswer(entry), sends: entry.sends },
+    ...{ startedAtMs: sentAtMs, answerLost: hasLostAnswer(entry), sends: entry.sends },
     toldLong: entry.longNotedAtMs === undefined ? undefined : true,
     // A slow sender may take its permission back, and the task may start anew.
     from: { state: "confirmed", claimant: entry.claimant },

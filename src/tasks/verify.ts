@@ -26,7 +26,7 @@ import type { RunDependencies, StartDependencies } from "./step-dependencies.ts"
 const absentSendsMax = 2;
 
 /** How a start without evidence ends. Never `failed`: a 500 may follow a start that happened. */
-export function endingOf(doubt: StartDoubt): Pick<TaskEnding, "status" | "evidence" | "reason" | "answerLost"> {
+export function endingOf({ kind }: StartDoubt): Pick<TaskEnding, "status" | "evidence" | "reason"> {
   const reasons = {
     server: "server-error",
     throttled: "server-error",
@@ -34,7 +34,7 @@ export function endingOf(doubt: StartDoubt): Pick<TaskEnding, "status" | "eviden
     "answer-lost": "answer-lost",
     crash: "answer-lost",
   } as const;
-  return { status: "unknown", evidence: "none", reason: reasons[doubt.kind], answerLost: isAnswerLost(doubt) };
+  return { status: "unknown", evidence: "none", reason: reasons[kind] };
 }
 
 /**
@@ -44,9 +44,12 @@ export function isAnswerLost({ kind }: StartDoubt): boolean {
   return kind === "answer-lost" || kind === "crash";
 }
 
-/** Whether a request of this start went out and got no answer, as far as the journal says. */
-export function hasLostAnswer({ state, doubt }: Pick<StartEntry, "state" | "doubt">): boolean {
-  return doubt === undefined ? state === "sending" : isAnswerLost(doubt);
+/**
+ * Whether no answer is known of a request of this start. Of several, only the first doubt is noted,
+ * and the answer to one says nothing of the others.
+ */
+export function hasLostAnswer({ state, doubt, sends }: Pick<StartEntry, "state" | "doubt" | "sends">): boolean {
+  return sends > 1 || (doubt === undefined ? state === "sending" : isAnswerLost(doubt));
 }
 
 /**
@@ -95,7 +98,8 @@ export async function verifyStart(
   // Ends this request only while the journal still shows it: a slow sender may take its permission
   // back, and another worker may send anew.
   const from = { state: "sending", claimant: entry.claimant } as const;
-  const unknown = { ...endingOf(doubt), detail: doubt.detail, startedAtMs: sentAtMs, sends: entry.sends, from };
+  const sent = { startedAtMs: sentAtMs, sends: entry.sends, answerLost: hasLostAnswer(entry) };
+  const unknown = { ...endingOf(doubt), detail: doubt.detail, ...sent, from };
   if (policy.onUnknown === "give-up")
     return complete({ ...unknown, detail: `${doubt.detail}; the policy says give-up` });
   const nowMs = await deps.nowMs();

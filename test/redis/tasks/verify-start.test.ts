@@ -330,4 +330,16 @@ describe("a start of which nothing appears", () => {
     expect((await at(verifyForMs)).short).toBe("snooze");
     expect(asked).toEqual(["POST"]);
   });
+
+  it("has an answer that is not known where more than one request went out", async () => {
+    const { at, walk, asked } = await fixture({ lost: "server", onUnknown: "retry", posts: [reset] });
+    for (const afterMs of [verifyForMs, 400_000]) {
+      await walk(afterMs);
+      expect((await at(afterMs)).short).toBe("snooze");
+    }
+    await walk(800_000);
+    const unknown = { status: "unknown", reason: "server-error", answerLost: true, sends: 3 };
+    expect((await at(800_000)).ending).toMatchObject(unknown);
+    expect(asked).toEqual(["POST", "POST", "POST"]);
+  });
 });
