@@ -222,9 +222,9 @@ export class StartJournal {
     );
   }
 
-  /** Notes that the service accepted the start, or that an activity proves it. */
-  async noteConfirmed(task: JournalTask, by: "answer" | "evidence"): Promise<void> {
-    const write = () => confirmedScript(this.#store, this.#keys(task), [task.id, by]);
+  /** Notes that the service accepted the start (`atMs`: when), or that an activity proves it. */
+  async noteConfirmed(task: JournalTask, by: "answer" | "evidence", atMs?: number): Promise<void> {
+    const write = () => confirmedScript(this.#store, this.#keys(task), [task.id, by, atMs ?? ""]);
     const untaken = (isTaken: boolean) =>
       isTaken ? undefined : "the service accepted it, and the start had ended without that, or Redis forgot it";
     await (by === "answer" ? this.#keptWrites.write({ taskId: task.id, what: "answer" }, write, untaken) : write());

@@ -36,7 +36,7 @@ export async function finish(
   const fence = isToldByJournal(ending) ? await deps.checkFence(task) : undefined;
   if (fence === "undecided") return "superseded";
   const final = fence === "loss" ? endLost(ending) : await tellActivation(task, ending, deps);
-  const finishedAtMs = Math.max(await deps.nowMs(), final.startedAtMs ?? 0);
+  const finishedAtMs = Math.max(final.atMs ?? (await deps.nowMs()), final.startedAtMs ?? 0);
   const poll = await pollChange(task, final, deps);
   const facts = { finishedAtMs, attempts, changed: poll?.changed };
   const outcome = await compareWithUsual(toOutcome(task, final, facts), deps);

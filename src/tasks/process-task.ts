@@ -227,7 +227,8 @@ async function finishAndAnswer(
     : record());
   if (recorded === "superseded") {
     // Another request may be under way; that the service took this one is known all the same.
-    if (ending.from?.isAnswer === true && isGood[ending.status]) await deps.journal.noteConfirmed(task, "answer");
+    const isAccepted = ending.from?.isAnswer === true && isGood[ending.status];
+    if (isAccepted) await deps.journal.noteConfirmed(task, "answer", ending.atMs);
     return snooze((await deps.nowMs()) + supersededSnoozeMs);
   }
   const verdict = end(ending.status);

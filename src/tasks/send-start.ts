@@ -170,25 +170,26 @@ function intentOf({ startByMs, slotMs }: Task) {
 }
 
 /** How a task ends by its answer. */
-type AnsweredEnding = Pick<TaskEnding, "status" | "evidence" | "reason" | "detail">;
+type AnsweredEnding = Pick<TaskEnding, "status" | "evidence" | "reason" | "detail" | "atMs">;
 
 /** Sends what this claimant has just got the permission for, and answers the step. */
 export async function sendNow(task: Task, request: StartRequest, sending: SendContext): Promise<StepResult> {
   const { deps } = request;
   const { service, isTooLate, sends, sentAtMs, startedAtMs, permit } = sending;
   const beganMs = systemClock.monotonicMs();
+  // Without asking Redis: that may be out.
+  const answeredAtMs = () => sentAtMs + Math.round(systemClock.monotonicMs() - beganMs);
   let answered: AnsweredEnding;
   try {
     const beforeSend = () => !isTooLate() && !deps.stopping.aborted;
     const options: StartOptions = { idempotencyKey: task.id, beforeSend, abortBeforeSend: deps.stopping, permit };
     // From here on the start may have happened, whatever fails.
-    answered = await sendTo(service, task, options);
+    answered = { ...(await sendTo(service, task, options)), atMs: answeredAtMs() };
     tellSentAgain(task, deps, sends);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     if (error.sent !== "no") tellSentAgain(task, deps, sends);
-    const atMs = sentAtMs + Math.round(systemClock.monotonicMs() - beganMs);
-    return judgeFailure(task, error, { request, sending, atMs });
+    return judgeFailure(task, error, { request, sending, atMs: answeredAtMs() });
   } finally {
     // A request that failed before its exchange has not used the permit.
     void permit?.release(noEnding);
@@ -197,7 +198,7 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
     const { policy, id: taskId, kind, target } = task;
     deps.log.info("task.started", { policy, taskId, kind, target });
     if (!request.endsByAnswer) {
-      await deps.journal.noteConfirmed(task, "answer");
+      await deps.journal.noteConfirmed(task, "answer", answered.atMs);
       return snooze(sentAtMs + firstLookMs);
     }
   }
@@ -279,7 +280,7 @@ function goneAfter(sends: number): AnsweredEnding {
   return { ...goneMeanwhile, detail: `the service answered 404: the sync job was deleted before this request, ${by}` };
 }
 
-/** `atMs`: when it failed, without asking Redis: that may be out. */
+/** `atMs`: when it failed. */
 interface FailedStart {
   readonly request: StartRequest;
   readonly sending: SendContext;
@@ -291,7 +292,7 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
   const { request, sending, atMs } = failed;
   const { deps, claimant, readyAtMs = atMs } = request;
   const { sentAtMs, sends } = sending;
-  if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneAfter(sends), sending);
+  if (task.kind === "delete" && error.kind === "not-found") return endAnswered({ ...goneAfter(sends), atMs }, sending);
   const unstarted = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
   const ending = { ...unstarted, detail: error.message };
   const next = judge(error, task.kind);
@@ -299,7 +300,8 @@ async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart
   if (next === "verify") return noteInDoubt(task, error, { deps, atMs });
   if (next === "end") {
     // After more than one request, this refusal says nothing about the earlier ones.
-    return sends === 1 ? complete({ ...ending, from: { state: "sending", claimant } }) : snooze(sentAtMs + firstLookMs);
+    if (sends > 1) return snooze(sentAtMs + firstLookMs);
+    return complete({ ...ending, atMs, from: { state: "sending", claimant } });
   }
   await deps.journal.takeBack(task, claimant, error.sent === "no" ? "sender" : "answer");
   switch (next) {

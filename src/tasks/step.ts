@@ -32,6 +32,8 @@ export interface TaskEnding {
   readonly from?: SettleFrom | undefined;
   /** When the first request was permitted; of a poll or apply task, when its last step began. */
   readonly startedAtMs?: number | undefined;
+  /** When the answer came that is the end; undefined: just now. */
+  readonly atMs?: number | undefined;
   readonly answerLost?: boolean | undefined;
   /** The detail of this run tells what became of the activation before it. */
   readonly tellsActivation?: true;

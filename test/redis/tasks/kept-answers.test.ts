@@ -70,6 +70,8 @@ async function fixture(
   };
   return {
     ...{ asked, log, task, store, endElsewhere },
+    /** The time by Redis, also while this process has none. */
+    redisMs: () => redisTimeMs(others),
     elsewhere: new StartJournal(others),
     step: () => process(task, attempt),
     /** After an outage of so long. */
@@ -83,10 +85,13 @@ async function fixture(
 }
 
 it("the answer to a followed run is noted when Redis is back, and it is not resent", async () => {
-  const { step, redisIsBack, entry, asked } = await fixture("followed", status(200));
+  const { step, redisMs, redisIsBack, entry, asked } = await fixture("followed", status(200));
   expect((await step()).verdict).toBe("snooze");
+  const answeredByMs = await redisMs();
   redisIsBack();
-  expect((await until(entry, (is) => is?.state === "confirmed"))?.confirmedBy).toBe("answer");
+  const confirmed = await until(entry, (is) => is?.state === "confirmed");
+  expect(confirmed?.confirmedBy).toBe("answer");
+  expect(confirmed?.confirmedAtMs).toBeLessThanOrEqual(answeredByMs);
   expect((await step()).verdict).toBe("snooze");
   expect(asked).toEqual(["POST"]);
 });
@@ -96,10 +101,14 @@ it.each([
   ["refused", 400, { status: "not-started", evidence: "direct", reason: "refused", answerLost: false }],
 ])("the outcome by an answer is recorded and told when Redis is back: %s", async (name, code, ended) => {
   const policy = { follow: { ...testPolicy().follow, until: "accepted" } } as const;
-  const { step, redisIsBack, outcome, asked, log, task } = await fixture(name, status(code), policy);
+  const { step, redisMs, redisIsBack, outcome, asked, log, task } = await fixture(name, status(code), policy);
   expect((await step()).verdict).toBe("snooze");
+  const answeredByMs = await redisMs();
   redisIsBack();
-  expect(await until(outcome, (is) => is !== undefined)).toMatchObject(ended);
+  const written = await until(outcome, (is) => is !== undefined);
+  expect(written).toMatchObject(ended);
+  // Not when it was written.
+  expect(Date.parse(written?.finishedAt ?? "")).toBeLessThanOrEqual(answeredByMs);
   await log.until(({ event, taskId }) => event === "task.finished" && taskId === task.id);
   // It lets go of the answer after it has told of it.
   expect((await until(step, ({ verdict }) => verdict !== "snooze")).verdict).toBe("complete");
