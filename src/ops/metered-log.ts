@@ -46,7 +46,8 @@ export const countedEvents: Readonly<Record<string, Count>> = {
   "task.finished": (metrics, field, number) => {
     const policy = field("policy");
     metrics.add("syncline_tasks_total", { policy, status: field("status") });
-    if (field("status") === "unknown" && startKinds.has(field("kind")) && field("reason") !== "no-evidence")
+    const isCounted = field("reason") !== "no-evidence" && field("reason") !== "cancelled";
+    if (field("status") === "unknown" && startKinds.has(field("kind")) && isCounted)
       metrics.add("syncline_unknown_starts_total", { policy });
     // One that was told while it went on is counted already.
     if (field("unusual") !== "" && field("toldLong") === "") metrics.add("syncline_unusual_runs_total", { policy });

@@ -60,7 +60,10 @@ export const metricTable = {
     "When a scheduler last ended a tick, a worker or web server ran with Redis answering.",
   ),
   syncline_tasks_total: counter(["policy", "status"], "Ended tasks by their outcome."),
-  syncline_unknown_starts_total: counter(["policy"], "Starts that ended as unknown, except by no-evidence."),
+  syncline_unknown_starts_total: counter(
+    ["policy"],
+    "Starts that ended as unknown, except by no-evidence or cancelled.",
+  ),
   syncline_settle_duration_seconds: histogram(["kind"], "Time from the permission to send to the outcome.", runBuckets),
   syncline_new_conflicts_total: counter(["policy"], "New conflicts of followed runs."),
   syncline_unusual_runs_total: counter(

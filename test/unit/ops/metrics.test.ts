@@ -224,6 +224,7 @@ describe("the metered log", () => {
   it.each([
     ["run", "answer-lost", 1],
     ["run", "no-evidence", 0],
+    ["run", "cancelled", 0],
     ["delete", "server-error", 1],
     ["apply", "answer-lost", 0],
     ["poll", "expectation-unreadable", 0],
