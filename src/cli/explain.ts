@@ -119,28 +119,31 @@ export function storyText(story: SlotStory, timezone: string, colours: boolean):
   return lines.join("\n");
 }
 
-const stepWords = [
-  ["queued", "queued"],
-  ["sent", "sent"],
-  ["sentAgain", "sent again"],
-  ["answered", "answered"],
-  ["confirmed", "confirmed"],
-  ["finished", "finished"],
-] as const;
+const steps = ["queued", "sent", "sentAgain", "answered", "confirmed", "finished"] as const;
 
-/** Of requests that nothing but their permission shows. */
-const permittedWords = { sent: "start permitted", sentAgain: "permitted again" };
+/** Of several requests one doubt alone is noted: what came of them shows that the newest left. */
+function wordsOf(task: TaskStory): Readonly<Record<(typeof steps)[number], string>> {
+  const isShown = task.answered !== null || task.confirmed !== null;
+  return {
+    queued: "queued",
+    sent: isOnlyPermitted(task) ? "start permitted" : "sent",
+    sentAgain: isShown ? "sent again" : "permitted again",
+    answered: "answered",
+    confirmed: "confirmed",
+    finished: "finished",
+  };
+}
 
 function taskLines(task: TaskStory): string[] {
   const dueMs = Date.parse(task.due);
-  const otherWords: Readonly<Record<string, string>> = isOnlyPermitted(task) ? permittedWords : {};
-  const steps = stepWords.flatMap(([step, words]) => {
+  const words = wordsOf(task);
+  const told = steps.flatMap((step) => {
     const instant = task[step];
-    return instant === null ? [] : [`${otherWords[step] ?? words} ${sinceDue(Date.parse(instant) - dueMs)}`];
+    return instant === null ? [] : [`${words[step]} ${sinceDue(Date.parse(instant) - dueMs)}`];
   });
   const lines = [
     `  ${task.name}, task ${task.taskId}`,
-    `    due ${showInstant(dueMs)}${steps.map((step) => `, ${step}`).join("")}`,
+    `    due ${showInstant(dueMs)}${told.map((step) => `, ${step}`).join("")}`,
   ];
   const doubt = whyLost(task.lost);
   if (doubt !== undefined && task.outcome?.detail.includes(doubt) !== true)

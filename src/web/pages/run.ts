@@ -165,11 +165,14 @@ const stepWords = {
   finished: "ended",
 } as const;
 
-/** Of requests that nothing but their permission shows. */
-const permittedWords = { sent: "the start was permitted", sentAgain: "the start was permitted again" } as const;
-
 function steps(task: TaskStory, timezone: string): Html[] {
-  const wordsOf = isOnlyPermitted(task) ? { ...stepWords, ...permittedWords } : stepWords;
+  const isShown = task.answered !== null || task.confirmed !== null;
+  const wordsOf = {
+    ...stepWords,
+    sent: isOnlyPermitted(task) ? "the start was permitted" : stepWords.sent,
+    // Of several requests one doubt alone is noted: whether the newest left is not known.
+    sentAgain: isShown ? stepWords.sentAgain : "the start was permitted again",
+  };
   const dueMs = Date.parse(task.due);
   const names = ["due", "queued", "sent", "sentAgain", "answered", "confirmed", "finished"] as const;
   const happened = names.flatMap((name) => {

@@ -120,6 +120,11 @@ describe("the story of a task", () => {
     const twice = textOf({ ...silent, sentAgain: "2026-11-21T08:00:20.000Z" });
     expect(twice).toContain(", start permitted +100ms, permitted again +20s");
     expect(textOf({ ...silent, lost: "answer-lost: reset" })).toContain(", sent +100ms, finished");
+    // The first request was cut off, and the worker of the second has said nothing.
+    const again = { ...silent, lost: "answer-lost: reset", sentAgain: "2026-11-21T08:00:20.000Z" };
+    expect(textOf(again)).toContain(", sent +100ms, permitted again +20s, finished");
+    const answered = textOf({ ...again, answered: "2026-11-21T08:00:21.000Z" });
+    expect(answered).toContain(", sent +100ms, sent again +20s, answered +21s");
     const refused = { ...outcome, status: "not-started", reason: "refused" } as const;
     expect(textOf({ outcome: refused })).toContain(", sent +100ms, finished");
     expect(textOf({ outcome: unknown, journal: "none" })).toContain(", sent +100ms, finished");
