@@ -268,7 +268,8 @@ async function endFaulty(task: Task, error: unknown, { deps, recorder, attempt }
   const facts = { finishedAtMs: await deps.nowMs(), attempts: attempt.attempt, changed: undefined };
   await recorder.recordAlone(toOutcome(task, buggy, facts));
   await advanceChains(task, deps);
-  return fail(buggy.reason);
+  // The script may have failed after it had written the outcome: then that is published.
+  return oncePublished(task, fail(buggy.reason), recorder);
 }
 
 function onBug(task: Task, log: EventLog, error: unknown): StepResult {

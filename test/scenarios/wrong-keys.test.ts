@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { taskId } from "../../src/model/task.ts";
 import { notifyStreamKey } from "../../src/store/notify-store.ts";
+import { lastSuccessKey } from "../../src/store/policy-states.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
 import { type World, worldForTest } from "../support/world.ts";
 
@@ -60,6 +61,17 @@ describe("a key of a wrong type", () => {
     const { log } = await start(policies, (one) => one.redis.set(notifyStreamKey(one), "no stream"));
     await expect.poll(() => log.outcomesOf("story").length).toBeGreaterThanOrEqual(2);
     expect(log.outcomesOf("story").map(({ status }) => status)).not.toContain("unknown");
+    expect(await log.until(({ event }) => event === "bug.caught")).toMatchObject({
+      stack: expect.stringContaining("WRONGTYPE"),
+    });
+  });
+
+  it("after an outcome that is written keeps it from no log, and does not change it", async () => {
+    const { log, run: runNow } = await start(run("story"), (one) =>
+      one.redis.hset(lastSuccessKey(one, "story"), "no", "text"),
+    );
+    expect(await runNow("story")).toMatchObject({ status: "accepted" });
+    expect(log.outcomesOf("story")).toHaveLength(1);
     expect(await log.until(({ event }) => event === "bug.caught")).toMatchObject({
       stack: expect.stringContaining("WRONGTYPE"),
     });

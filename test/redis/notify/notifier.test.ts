@@ -128,6 +128,7 @@ describe("what is recorded", () => {
     await store.redis.hset(lastSuccessKey(store, "a"), "no", "text");
     const half = testOutcome({ taskId: "half", policy: "a" });
     await expect(history.record(half)).rejects.toThrow("WRONGTYPE");
+    expect(await history.claimUnpublished({ policy: "a", id: "half" })).toEqual(expect.any(Number));
     const { events } = await new NotifyStore(store).read(10);
     expect(events).toMatchObject([
       { kind: "outcome", outcome: alone },

@@ -141,17 +141,18 @@ if state then
 end
 if isRecorded then return 'already-recorded' end
 redis.call('HSET', outcomesKey, task, outcome)
+-- Before all that may fail (a key of a wrong type): what is written is published and listed.
+redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
+redis.call('ZADD', indexKey, placeMs, task)
+if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
 -- The notifier reports a broken stream. It must not change how a task ends.
 if isNotified == '1' then pcall(addEvent, streamKey, 'o', outcome) end
 if revision then notePoll() end
-redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
 if successKeptMs ~= '' then noteSuccess() end
 noteTroubles(troublesKey, tonumber(finishedMs), troubles)
 notePolicyState(stateKey, finishedMs, unpack(ARGV, 21, 25))
 noteChanged(changedKey, policy)
 addToDay(daysKey, ARGV[26])
 local isAwaited = countForChain()
-redis.call('ZADD', indexKey, placeMs, task)
-if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
 trim()
 return isAwaited and 'recorded-awaited' or 'recorded'
