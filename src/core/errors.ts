@@ -56,8 +56,9 @@ export const errorKinds = [
  * The cause of a failure: `bad-request` 400; `not-found` 404; `unauthorized` 401; `forbidden` 403;
  * `throttled` 429, or 503 with Retry-After; `undocumented` another 4xx, which does not say whether
  * the request was carried out; `server` another 5xx; `unreachable` surely not sent; `answer-lost`
- * sent, no whole answer (also 408, 502, 504); `contract` an answer of the wrong shape or size, a
- * redirect, a 1xx that ends nothing, a 404 of a proxy; `paging` a link that loops, leaves the
- * origin or never ends; `cancelled` stopped by this process, not by a person.
+ * sent, no whole answer (also 408, 502, 504; a 2xx to a start counts without its body); `contract`
+ * an answer of the wrong shape or size, a redirect, a 1xx that ends nothing, a 404 of a proxy;
+ * `paging` a link that loops, leaves the origin or never ends; `cancelled` stopped by this process,
+ * not by a person.
  */
 export type ErrorKind = (typeof errorKinds)[number];

@@ -76,7 +76,7 @@ export const metricTable = {
   syncline_bugs_total: counter([], "Bugs of Syncline; the log has the stack."),
   syncline_starts_total: counter(
     ["service", "startOutcome"],
-    "Runs, activations and deletions requested, by answer; unknown and failed (5xx) are verified.",
+    "Runs, activations and deletions requested; unknown and failed (5xx but 502, 504) may have started something.",
   ),
   syncline_start_duration_seconds: histogram(["service"], "Time from sending a start to its answer.", requestBuckets),
   syncline_starts_repeated_total: counter([], "Starts sent again, by onUnknown: retry or follow.appearsWithin."),

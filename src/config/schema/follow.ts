@@ -122,7 +122,7 @@ export const behaviourFields = {
   }),
   onUnknown: optional(
     z.enum(["verify", "retry", "give-up"]),
-    "When the answer to a start is lost, `verify` looks for the run; `give-up` ends as unknown; `retry` sends again when it sees none, 3 times in all: the sync job may run more than once.",
+    "When the answer to a start is lost, `verify` looks for the run; `give-up` ends as unknown; `retry` sends again when it sees none, 3 requests in all: the sync job may run more than once.",
     "give-up",
     "verify",
   ),
