@@ -154,16 +154,17 @@ function failedInQuiet(evidence: RunEvidence): TaskEnding | undefined {
 function judgeConflicts(follow: Follow, evidence: RunEvidence, kind: TaskEnding["evidence"]): TaskEnding {
   const { newConflicts, ours, others, confidence, perhapsNewConflicts } = evidence;
   const counts = isFinished(evidence) ? { activities: ours.length } : {};
+  const ended = isFinished(evidence) ? "finished" : "the activities grew and then stayed quiet";
   if (newConflicts !== undefined && newConflicts > (follow.conflictsMax ?? 0)) {
-    const detail = `finished with ${newConflicts} new conflict${newConflicts === 1 ? "" : "s"} (at most ${follow.conflictsMax ?? 0} allowed)`;
+    const detail = `${ended} with ${newConflicts} new conflict${newConflicts === 1 ? "" : "s"} (at most ${follow.conflictsMax ?? 0} allowed)`;
     return { status: "conflicts", evidence: kind, reason: "new-conflicts", detail, newConflicts, ...counts };
   }
   if ((newConflicts ?? 0) + perhapsNewConflicts > (follow.conflictsMax ?? 0)) {
     const perhaps = counted(perhapsNewConflicts, "conflict", "conflicts");
     const detail =
       newConflicts === undefined
-        ? `finished; ${perhaps} may be of it or older, since they could not be read right before the start`
-        : `finished; ${perhaps} may be of it: of a sync job that cannot be read, or back under a known id`;
+        ? `${ended}; ${perhaps} may be of it or older, since they could not be read right before the start`
+        : `${ended}; ${perhaps} may be of it: of a sync job that cannot be read, or back under a known id`;
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
   const whose =
@@ -172,7 +173,7 @@ function judgeConflicts(follow: Follow, evidence: RunEvidence, kind: TaskEnding[
   const isKnown = judgedOf(evidence).every(({ succeeded }) => succeeded !== undefined);
   const detail = isFinished(evidence)
     ? `${describeActivities(ours.length)} finished${isKnown ? "" : ", success is assumed"}${whose}`
-    : "the activities grew and then stayed quiet";
+    : ended;
   const ending = { status: "succeeded", reason: "completed", detail, newConflicts, ...counts } as const;
   return { ...ending, evidence: isKnown ? kind : "inferred" };
 }

@@ -393,9 +393,16 @@ describe("a run before which the conflicts were unreadable", () => {
 });
 
 describe("a run by quiet", () => {
+  const read = { ...status, grewAtMs: 2_000, walkBeganAtMs: 59_000 };
+  const quiet = { attributable: false, activities: read, conflictDetails: read, nowMs: 59_500, newConflicts: 0 };
+
+  it("says with its new conflicts how it ended, which nothing told", () => {
+    expect(settled({ ...quiet, newConflicts: 3 })?.detail).toMatch(
+      /^the activities grew and then stayed quiet with 3 new conflicts \(at most/,
+    );
+  });
+
   it("is not told by an activity of another start", () => {
-    const read = { ...status, grewAtMs: 2_000, walkBeganAtMs: 59_000 };
-    const quiet = { attributable: false, activities: read, conflictDetails: read, nowMs: 59_500, newConflicts: 0 };
     expect(settled(quiet)).toMatchObject({ status: "succeeded", evidence: "inferred" });
     expect(settled({ ...quiet, others: 1, givenAway: 1 })).toBeUndefined();
     // By a clock that lags no other start is known.
