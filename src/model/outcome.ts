@@ -140,7 +140,8 @@ export const outcomeSchema = z.object({
  * The record of one task's ending.
  * - `covers`: how many older slots it stands for, of those planned with it (1,000 at the most);
  * `coveredSlots`: the newest of them.
- * - `startedAt`: when the request was permitted; `durationMs`: from then to the end.
+ * - `startedAt`: when the request was permitted, null where nothing was started; `durationMs`: from
+ * then to the end.
  * - `answerLost`: no answer is known (lost on its way, also 408, 502, 504, or not noted), or there
  * was more than one request. `sends`: requests, where more than one.
  * - `goneConflicts`, `stillConflicts`: of the conflicts from before the start, where known.

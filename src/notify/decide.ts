@@ -354,13 +354,13 @@ function withEvent(
   return { ...state, targets };
 }
 
-/** The conflicts that a target left at its last end that was no worse. */
 /** Whether an earlier run of this target left conflicts, also within what its policy takes. */
 function hasLeft({ targets }: PolicyAlertState, name: string): boolean {
   const target = Object.hasOwn(targets, name) ? targets[name] : undefined;
   return leftBy(target) !== undefined || (target?.conflicts ?? 0) > 0;
 }
 
+/** The conflicts that a target left at its last end that was no worse. */
 function leftBy(target: TargetAlertState | undefined): TargetAlertState["left"] {
   if (target?.health !== "conflicts") return target?.left;
   const { conflicts, sinceMs, brief } = target;

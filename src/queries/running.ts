@@ -178,7 +178,7 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
   const { doubt } = entry;
   const sent = toIso(entry.sentAtMs);
   const isUnanswered = entry.state === "sending" && doubt === undefined;
-  if (isUnanswered) return { step: "sending", since: sent, waitsFor: "the service's answer" };
+  if (isUnanswered) return { step: "sending", since: sent, waitsFor: "an answer, or word of its worker" };
   const effect = effects[task.kind];
   if (effect !== undefined) {
     const reading = `a reading that shows whether sync job ${task.target} is ${effect}`;

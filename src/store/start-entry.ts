@@ -35,7 +35,7 @@ export interface StartEntry {
   readonly claimedAtMs: number;
   /** The first permission of a request; undefined before. */
   readonly sentAtMs: number | undefined;
-  /** The newest permission. */
+  /** The newest permission, also one that was taken back. */
   readonly lastSentAtMs: number | undefined;
   /** Requests that may have gone out. */
   readonly sends: number;

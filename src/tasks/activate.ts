@@ -1,6 +1,6 @@
 // Activations: an activate task, and the activation before a run (`run: { activate: true }`). One
 // leaves no documented trace (service-interface §3, §4.4; assumption A10), so a lost answer ends as
-// unknown, or is sent once more with `onUnknown: retry`. Where the mapping says by what an active
+// unknown, or is sent again with `onUnknown: retry`. Where the mapping says by what an active
 // sync job is known, the worker verifies an activate task.
 import type { Policy } from "../config/policy-set.ts";
 import type { ActivePredicate } from "../feeds/mapping.ts";
@@ -128,7 +128,8 @@ function activationOf(run: Task): Task & { readonly leaseHolder: string } {
  * Activates the sync job of a run that is not started yet; undefined when the run may go on. It has
  * its own journal entry, so it is sent at most once per task, while this claim of the run stands.
  * Accepted: the run goes on. Refused or failed on the server: not-started. No answer: the run goes
- * on, and its outcome tells.
+ * on (`retry`: after another request; `give-up`: not-started), and the log tells
+ * (`run.activation-unknown`).
  */
 export async function activateFirst(task: Task, run: Run): Promise<StepResult | undefined> {
   const { deps, claimant } = run;

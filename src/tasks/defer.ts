@@ -1,6 +1,7 @@
 // Deferral: what a task does while the limiter denies its requests (a throttle, the breaker, our
-// own rates), and after a failed request that may be repeated. It sleeps without an attempt, or
-// ends as missed when its start-by time passes meanwhile.
+// own rates). While denied it sleeps without an attempt, or ends as missed when its start-by time
+// passes. Also here: what follows a failed read or PUT (`stepAfterFailure`), which may cost an
+// attempt.
 import { systemClock } from "../core/clock.ts";
 import { parseObjectName } from "../core/declared-object.ts";
 import { type Denial, isDenied, isOwnLimit, type Permit, resourceKey } from "../core/limiter.ts";

@@ -218,7 +218,7 @@ async function finishAndAnswer(
   task: Task,
   ending: TaskEnding,
   { deps, recorder, attempt: { attempt: attempts } }: Work,
-  end: (word: string) => Verdict,
+  end: (status: string) => Verdict,
 ): Promise<Verdict> {
   const record = () => finish(task, ending, { deps, recorder, attempts });
   // Only this process has the answer: it keeps it through an outage of Redis.

@@ -4,18 +4,11 @@
 //   claimed ─▶ lease (─▶ activation first) ─▶ baseline of the feeds*
 //     ─▶ permission (intent written) ─▶ POST once
 //          ├─ a good answer ─▶ follow ─▶ outcome
-//          └─ in doubt ─▶ verify in the feeds
-//               ├─ confirmed ─▶ follow
-//               ├─ none that is surely its own, in time ─▶ unknown; where no activity counts as
-//               │  its own (also where the lists could not be read, or do not say whose it is),
-//               │  onUnknown: retry sends again first
-//               ├─ shown absent by follow.appearsWithin ─▶ sent once more, then not-started
-//               └─ onUnknown: give-up ─▶ unknown at once; if the sender reported nothing, when
-//                  its request has timed out
+//          └─ in doubt ─▶ verify.ts
 //
 // * Not with `follow.until: accepted`, where the answer is the end: the journal notes the feed's
 // sequence instead. Such a run usually takes the fast path (send-start.ts). With
-// `follow.appearsWithin` each takes one: only against a baseline an absence shows something.
+// `follow.appearsWithin` each takes one: an absence proves something only against a baseline.
 // A request that may have started something is never repeated (P2), unless the policy allows it.
 
 import { needsBaseline, type Policy } from "../config/policy-set.ts";
@@ -188,7 +181,7 @@ async function followRun(
 
 /**
  * Logs once that a run is unusually long and goes on, and writes its event. Reads the usual
- * durations at its first check, and once more when it is long.
+ * durations at its first check past `floor`, and once more when it is long.
  */
 async function noteIfLong(
   task: Task,

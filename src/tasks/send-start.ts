@@ -1,9 +1,9 @@
 // The one request of a run, activate or delete task: permission, request, answer, in single steps
 // or on the fast path. Called by the steps of these kinds. Sent once a task; a 401 is repeated with
 // a new token (service/call.ts). Again only when the request surely started nothing (it stayed on
-// this machine, or was answered 429, or 503 with Retry-After unless it was a DELETE), the policy
-// says `onUnknown: retry`, or `follow.appearsWithin` shows that the start did not happen
-// (verify.ts).
+// this machine, or was answered 429, or 503 with Retry-After; a DELETE: once it is read as still
+// there), the policy says `onUnknown: retry`, or `follow.appearsWithin` shows that the start did
+// not happen (verify.ts).
 
 import { needsBaseline, type Policy } from "../config/policy-set.ts";
 import { createDeadline, systemClock } from "../core/clock.ts";
@@ -62,7 +62,7 @@ interface SendContext {
 
 /** The most requests of one task, with `onUnknown: retry`. */
 const sendsMax = 3;
-/** When a start is looked at whose request was answered, but not as its end. */
+/** The first look at a start whose answer does not end it. */
 const firstLookMs = 1_000;
 /** The same after a lost or a bad answer, from when that was noticed. */
 const verifiedAfterMs = 500;
@@ -102,8 +102,8 @@ export async function sendStart(task: Task, request: WantedStart & KnownBefore):
 }
 
 /**
- * Sends once more, when a sender that fell silent can bring no answer any more; undefined when that
- * is not allowed: too often, too late, or a Redis loss.
+ * Sends once more, when a sender that fell silent, or that of a second request, can bring no answer
+ * any more; undefined when that is not allowed: too often, too late, or a Redis loss.
  */
 export async function sendAgain(task: Task, request: WantedStart): Promise<StepResult | undefined> {
   const { deps, claim } = request;

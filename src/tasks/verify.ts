@@ -2,7 +2,7 @@
 //
 //   an activity of it ─▶ confirmed, followed on
 //   none that is surely its own, in time ─▶ unknown, with what was seen (onUnknown: give-up: not
-//     │                                     looked for)
+//     │  looked for; if its sender is silent, once its request has timed out)
 //     ├─ no activity counts as its own (also where the lists could not be read, or do not say
 //     │  whose it is), onUnknown: retry ─▶ sent again first
 //     └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
@@ -162,10 +162,11 @@ async function endUnconfirmed(
   return complete({ ...unknown, detail, confidence });
 }
 
-/** The window in which an activity must appear, from the newest permission on. */
+/** The window in which an activity must appear, from the newest permission on (`lastSentAtMs`). */
 interface AppearanceWindow {
   /** The end of the window. */
   readonly untilMs: number;
+  /** From the newest permission to its end, as the detail tells. */
   readonly forMs: number;
   /** Whether no activity by then proves that nothing was started: a whole walk must show it. */
   readonly provesAbsence: boolean;

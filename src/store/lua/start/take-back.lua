@@ -2,7 +2,7 @@
 -- and other tasks may start the sync job meanwhile. Repeating the command changes nothing.
 -- KEYS: entry, in flight, lease
 -- ARGV: claimant, task, the holder of its lease, who says so ('sender', or the service's 'answer')
--- Answers 0 when the start ended as sent meanwhile; else 1.
+-- Answers 0 when the start ended as sent meanwhile, and no newer request went out; else 1.
 local entryKey, inFlightKey, leaseKey = unpack(KEYS)
 local claimant, task, leaseHolder, by = unpack(ARGV)
 --- @include "start"
