@@ -1,5 +1,6 @@
 // The verdict: what one step says of its item, in one of four words. A task's step adds the ending
-// to record; the queue gets its status as a text. Deliveries have words of their own (DeliveryVerdict).
+// to record; the queue gets its status as a text. Deliveries have words of their own
+// (DeliveryVerdict).
 import { systemClock } from "../core/clock.ts";
 
 /**
