@@ -327,7 +327,7 @@ function createTaskDependencies(built: AppParts): ProcessDependencies {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
-    inForceForMs: (name) => current.inForceForMs(name),
+    unchangedForMs: (name) => current.unchangedForMs(name),
     hasNewerWorker,
     denialOf: (service) => limiters.denialOf(service),
     acquire: (service, request) => limiters.acquire(service, request),

@@ -26,8 +26,11 @@ export class CurrentSet {
     return this.#set;
   }
 
-  /** For how long the set in force is in force, or this policy has been gone. */
-  inForceForMs(policy: string): number {
+  /**
+   * For how long this process has had this policy set; of a policy that left, for how long it has
+   * been gone.
+   */
+  unchangedForMs(policy: string): number {
     return systemClock.monotonicMs() - (this.#goneAtMs.get(policy) ?? this.#sinceMs);
   }
 

@@ -157,7 +157,7 @@ async function snoozeUntilLoaded(
   const isAsked = task.guard !== undefined || (policy !== undefined && asksFor(policy, task));
   if (isAsked && deps.service(task.service) !== undefined) return undefined;
   const nowMs = await deps.nowMs();
-  const youngMs = Math.min(nowMs - task.slotMs, deps.inForceForMs?.(task.policy) ?? Number.POSITIVE_INFINITY);
+  const youngMs = Math.min(nowMs - task.slotMs, deps.unchangedForMs?.(task.policy) ?? Number.POSITIVE_INFINITY);
   const isYoung = youngMs < deps.timing.unknownPolicyForMs;
   // To end it here would lose its slot, or free the sync job of a run that goes on.
   const isLeft = isYoung || (await deps.hasNewerWorker?.()) === true;

@@ -33,8 +33,11 @@ export interface Runtime {
 export interface Configuration {
   readonly policy: (name: string) => Policy | undefined;
   readonly service: (name: string) => SyncService | undefined;
-  /** For how long this process has had a policy as it is, or not had it; for ever unless given. */
-  readonly inForceForMs?: (policy: string) => number;
+  /**
+   * For how long this process has had this policy set; of a policy that left, for how long it has
+   * been gone. For ever unless given.
+   */
+  readonly unchangedForMs?: (policy: string) => number;
   /** Whether a worker has newer policies, and lives or may be back; none has unless given. */
   readonly hasNewerWorker?: () => Promise<boolean>;
 }

@@ -17,7 +17,7 @@ export interface TaskTiming {
   /** The most time of denied reads that does not count. */
   readonly deniedForMsMax: number;
   /**
-   * How long after its slot, and after its policy left or changed here, a task waits for a policy
+   * How long after its slot, and after the policies changed here, a task waits for a policy
    * that this replica may not have read yet, or whose file may be away for a moment.
    */
   readonly unknownPolicyForMs: number;

@@ -140,7 +140,7 @@ describe("a task", () => {
       [300_000, 299_999, "snooze"],
       [300_000, 300_000, "complete"],
     ] as const) {
-      const deps = { policy: () => undefined, nowMs: async () => slotMs + afterMs, inForceForMs: () => inForceMs };
+      const deps = { policy: () => undefined, nowMs: async () => slotMs + afterMs, unchangedForMs: () => inForceMs };
       const { process } = await fixture({ task: { slotMs }, deps });
       expect(await process()).toMatchObject({ verdict });
     }
@@ -150,7 +150,7 @@ describe("a task", () => {
     const log = new TestLog();
     const slotMs = await redisTimeMs(store);
     let inForceMs = 0;
-    const deps = { log, policy: () => undefined, nowMs: async () => slotMs + 300_000, inForceForMs: () => inForceMs };
+    const deps = { log, policy: () => undefined, nowMs: async () => slotMs + 300_000, unchangedForMs: () => inForceMs };
     const { task, process, outcome } = await fixture({ task: { slotMs }, deps });
     expect(await process()).toMatchObject({ verdict: "snooze" });
     expect(await process()).toMatchObject({ verdict: "snooze" });
@@ -166,7 +166,7 @@ describe("a task", () => {
     async (given) => {
       const { task, deps, process, outcome } = await fixture({
         ...given,
-        deps: { policy: () => undefined, inForceForMs: () => 0 },
+        deps: { policy: () => undefined, unchangedForMs: () => 0 },
       });
       expect(await process()).toMatchObject({ verdict: "snooze" });
       await deps.journal.cancel(task.id, "cancelled by ada@desk");
@@ -185,7 +185,7 @@ describe("a task", () => {
       [299_999, "snooze"],
       [300_000, "complete"],
     ] as const) {
-      const given = { task: { kind, target }, policy, deps: { inForceForMs: () => inForceMs } };
+      const given = { task: { kind, target }, policy, deps: { unchangedForMs: () => inForceMs } };
       const { asked, process, outcome } = await fixture(given);
       expect(await process()).toMatchObject({ verdict });
       expect(asked).toEqual([]);

@@ -10,12 +10,12 @@ it("counts from when a policy left, however many reloads come after it", () => {
   const [left, stays] = ["left", "stays"].map((name) => testPolicy({ name }));
   if (left === undefined || stays === undefined) throw new Error("no policies");
   const current = new CurrentSet(setOf([left, stays]));
-  const inForceForMs = () => ["left", "stays"].map((name) => current.inForceForMs(name));
+  const unchangedForMs = () => ["left", "stays"].map((name) => current.unchangedForMs(name));
   current.adopt(setOf([stays]));
   vi.advanceTimersByTime(60_000);
   current.adopt(setOf([{ ...stays, owner: "Ana" }]));
   vi.advanceTimersByTime(1_000);
-  expect(inForceForMs()).toEqual([61_000, 1_000]);
+  expect(unchangedForMs()).toEqual([61_000, 1_000]);
   current.adopt(setOf([left, stays]));
-  expect(inForceForMs()).toEqual([0, 0]);
+  expect(unchangedForMs()).toEqual([0, 0]);
 });
