@@ -12,7 +12,7 @@ import { deferIfDenied } from "./defer.ts";
 import { endsByAnswer, sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, endRemoved, endUnsent, type StepResult, type TaskEnding, withoutOutcome } from "./step.ts";
 import type { StartDependencies } from "./step-dependencies.ts";
-import { endingOf, hasLostAnswer, isAnswerLost, snoozeUntilTimedOut, standingDoubt } from "./verify.ts";
+import { endingOf, hasLostAnswer, isDoubtWithoutAnswer, snoozeUntilTimedOut, standingDoubt } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
 
@@ -179,7 +179,7 @@ async function firstInDoubt(first: Task, run: Run, claim: Claim): Promise<StepRe
   if (awaited !== undefined) return awaited;
   const doubt = await standingDoubt(first, deps);
   const { reason } = endingOf(doubt);
-  if (!isAnswerLost(doubt)) return endRun(first, run, { reason, detail: doubt.detail });
+  if (!isDoubtWithoutAnswer(doubt)) return endRun(first, run, { reason, detail: doubt.detail });
   if (policy.onUnknown === "give-up")
     return endRun(first, run, { reason, detail: `${doubt.detail}; the policy says give-up` });
   const again = policy.onUnknown === "retry" ? await sendAgain(first, { deps, claim, endsByAnswer: false }) : undefined;

@@ -40,7 +40,7 @@ export function endingOf({ kind }: StartDoubt): Pick<TaskEnding, "status" | "evi
 /**
  * Whether no answer of the service is known: lost on its way (also 408, 502, 504), or not noted.
  */
-export function isAnswerLost({ kind }: StartDoubt): boolean {
+export function isDoubtWithoutAnswer({ kind }: StartDoubt): boolean {
   return kind === "answer-lost" || kind === "crash";
 }
 
@@ -49,7 +49,7 @@ export function isAnswerLost({ kind }: StartDoubt): boolean {
  * and the answer to one says nothing of the others.
  */
 export function hasLostAnswer({ state, doubt, sends }: Pick<StartEntry, "state" | "doubt" | "sends">): boolean {
-  return sends > 1 || (doubt === undefined ? state === "sending" : isAnswerLost(doubt));
+  return sends > 1 || (doubt === undefined ? state === "sending" : isDoubtWithoutAnswer(doubt));
 }
 
 /**
@@ -156,7 +156,7 @@ async function endUnconfirmed(
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;
-  const detail = `${unknown.detail}; ${whatWasSeen(task, { ...appeared, syncJobSeen }, window)}`;
+  const detail = `${unknown.detail}; ${describeSearch(task, { ...appeared, syncJobSeen }, window)}`;
   if (isAbsent)
     return complete({ ...unknown, status: "not-started", evidence: "inferred", startedAtMs: undefined, detail });
   return complete({ ...unknown, detail, confidence });
@@ -221,7 +221,7 @@ function mayYetAppear(
   return appeared.attributable && appeared.ours.length === 0 && !wasWindowRead(appeared, window) && isPatient;
 }
 
-function whatWasSeen(task: Task, appeared: FeedEvidence, window: AppearanceWindow): string {
+function describeSearch(task: Task, appeared: FeedEvidence, window: AppearanceWindow): string {
   const { ours } = appeared;
   if (ours.length > 0) {
     const found = counted(ours.length, "activity", "activities");
