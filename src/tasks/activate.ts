@@ -77,7 +77,7 @@ async function verifyActivation(
     answerLost: hasLostAnswer({ ...entry, doubt }),
     from: open === undefined ? ({ state: "confirmed" } as const) : ({ state: "sending", claimant } as const),
   };
-  const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): StepResult =>
+  const endAs = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): StepResult =>
     complete({ ...ending, ...sent, detail: `${open?.detail ?? "the service accepted it"}; ${seen}` });
   const orAgain = async (ended: StepResult): Promise<StepResult> => {
     const mayRepeat = open !== undefined && deps.policy(task.policy)?.onUnknown === "retry";
@@ -88,15 +88,15 @@ async function verifyActivation(
     case "again":
       return check.result;
     case "effect":
-      return finish({ ...wasAccepted, reason: "seen-active" }, "the sync job is active");
+      return endAs({ ...wasAccepted, reason: "seen-active" }, "the sync job is active");
     case "none": {
       const seconds = Math.round(check.afterMs / 1_000);
       const ending = { status: "failed", evidence: "direct", reason: "not-active" } as const;
-      return orAgain(finish(ending, `the sync job is not active ${seconds} s later`));
+      return orAgain(endAs(ending, `the sync job is not active ${seconds} s later`));
     }
     case "unreadable": {
       const known = open === undefined ? wasAccepted : endingOf(open);
-      return orAgain(finish(known, `whether the sync job is active cannot be read: ${check.why}`));
+      return orAgain(endAs(known, `whether the sync job is active cannot be read: ${check.why}`));
     }
   }
 }

@@ -151,11 +151,11 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
     sends: entry.sends,
     answerLost: hasLostAnswer({ ...entry, doubt }),
   };
-  const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, more: string): StepResult =>
+  const endAs = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, more: string): StepResult =>
     complete({ ...ending, ...sent, detail: `${doubt.detail}; ${more}`, from: { state, claimant } });
   if (isRemoved)
-    return finish({ ...endingOf(doubt), reason: "policy-removed" }, "the worker that had its turn lacks the service");
-  if (onUnknown === "give-up") return finish(endingOf(doubt), "the policy says give-up");
+    return endAs({ ...endingOf(doubt), reason: "policy-removed" }, "the worker that had its turn lacks the service");
+  if (onUnknown === "give-up") return endAs(endingOf(doubt), "the policy says give-up");
   const check = await confirmEffect(task, { deps, entry, predicate: gone });
   switch (check.is) {
     case "again":
@@ -163,7 +163,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
     case "effect": {
       const evidence = check.status === 404 ? "direct" : "inferred";
       const seen = `reading it again was answered with ${check.status}, so it is gone`;
-      return finish({ status: "succeeded", evidence, reason: "deletion-confirmed" }, seen);
+      return endAs({ status: "succeeded", evidence, reason: "deletion-confirmed" }, seen);
     }
     case "none": {
       // The service asked for patience: the task waits for another turn, and reads its guard anew.
@@ -177,9 +177,9 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
       const again = mayRepeat ? await sendAgain(task, { deps, claim, endsByAnswer: true }) : undefined;
       const renamed = isSame ? "" : `, and has ${showName(name)} now`;
       const seen = `it is still there ${Math.round(check.afterMs / 1_000)} s later${renamed}`;
-      return again ?? finish({ status: "failed", evidence: "direct", reason: "still-there" }, seen);
+      return again ?? endAs({ status: "failed", evidence: "direct", reason: "still-there" }, seen);
     }
     case "unreadable":
-      return finish(endingOf(doubt), `whether it is there cannot be read: ${check.why}`);
+      return endAs(endingOf(doubt), `whether it is there cannot be read: ${check.why}`);
   }
 }
