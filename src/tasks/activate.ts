@@ -43,7 +43,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
       if (policy === undefined) return endRemoved(claimant, `policy ${task.policy} is not`);
       return (
         (await deferIfDenied(task, deps, { nowMs: await deps.nowMs(), claimant })) ??
-        sendStart(task, { deps, claim, baseline: "", endsByAnswer: endsByAnswer(task, policy, deps) })
+        sendStart(task, { deps, claim, baseline: "", isEndedByAnswer: endsByAnswer(task, policy, deps) })
       );
   }
 }
@@ -55,7 +55,7 @@ async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<Ste
   if (awaited !== undefined) return awaited;
   const doubt = await standingDoubt(task, deps);
   const mayRepeat = deps.policy(task.policy)?.onUnknown === "retry";
-  const again = mayRepeat ? await sendAgain(task, { deps, claim, endsByAnswer: true }) : undefined;
+  const again = mayRepeat ? await sendAgain(task, { deps, claim, isEndedByAnswer: true }) : undefined;
   const from = { state: "sending", claimant } as const;
   const answerLost = hasLostAnswer({ ...claim.entry, doubt });
   return again ?? complete({ ...endingOf(doubt), detail: doubt.detail, startedAtMs, sends, answerLost, from });
@@ -81,7 +81,7 @@ async function verifyActivation(
     complete({ ...ending, ...sent, detail: `${open?.detail ?? "the service accepted it"}; ${seen}` });
   const orAgain = async (ended: StepResult): Promise<StepResult> => {
     const mayRepeat = open !== undefined && deps.policy(task.policy)?.onUnknown === "retry";
-    return (mayRepeat ? await sendAgain(task, { deps, claim, endsByAnswer: false }) : undefined) ?? ended;
+    return (mayRepeat ? await sendAgain(task, { deps, claim, isEndedByAnswer: false }) : undefined) ?? ended;
   };
   const check = await confirmEffect(task, { deps, entry, predicate: toPredicate(activePredicate) });
   switch (check.is) {
@@ -143,7 +143,7 @@ export async function activateFirst(task: Task, run: Run): Promise<StepResult | 
     case "sending":
       return firstInDoubt(first, run, claim);
     case "claimed":
-      return afterSend(first, run, await sendStart(first, { deps, claim, baseline: "", endsByAnswer: false }));
+      return afterSend(first, run, await sendStart(first, { deps, claim, baseline: "", isEndedByAnswer: false }));
   }
 }
 
@@ -182,7 +182,8 @@ async function firstInDoubt(first: Task, run: Run, claim: Claim): Promise<StepRe
   if (!isDoubtWithoutAnswer(doubt)) return endRun(first, run, { reason, detail: doubt.detail });
   if (policy.onUnknown === "give-up")
     return endRun(first, run, { reason, detail: `${doubt.detail}; the policy says give-up` });
-  const again = policy.onUnknown === "retry" ? await sendAgain(first, { deps, claim, endsByAnswer: false }) : undefined;
+  const mayRepeat = policy.onUnknown === "retry";
+  const again = mayRepeat ? await sendAgain(first, { deps, claim, isEndedByAnswer: false }) : undefined;
   if (again !== undefined) return afterSend(first, run, again);
   const { policy: name, target } = first;
   deps.log.warn("run.activation-unknown", { policy: name, taskId: first.id, target, detail: doubt.detail });

@@ -88,7 +88,7 @@ async function prepare(task: Task, { deps, claim, guard }: Deletion): Promise<St
   if (holder !== task.id)
     return endUnsent(claimant, "skipped", { reason: "overlap", detail: `${holder} is still running` });
   const refused = await checkGuard(task, service, { deps, claimant, guard });
-  return refused ?? sendStart(task, { deps, claim, baseline: "", endsByAnswer: true });
+  return refused ?? sendStart(task, { deps, claim, baseline: "", isEndedByAnswer: true });
 }
 
 interface GuardCheck {
@@ -174,7 +174,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
       const { name } = check.syncJob;
       const isSame = guard !== undefined && name === guard;
       const mayRepeat = onUnknown === "retry" && isSame;
-      const again = mayRepeat ? await sendAgain(task, { deps, claim, endsByAnswer: true }) : undefined;
+      const again = mayRepeat ? await sendAgain(task, { deps, claim, isEndedByAnswer: true }) : undefined;
       const renamed = isSame ? "" : `, and has ${showName(name)} now`;
       const seen = `it is still there ${Math.round(check.afterMs / 1_000)} s later${renamed}`;
       return again ?? endAs({ status: "failed", evidence: "direct", reason: "still-there" }, seen);

@@ -90,7 +90,7 @@ async function prepare(
   if (activating !== undefined) return activating;
   if (needsBaseline(policy.follow)) return startFromBaseline(task, policy, { deps, claim, nowMs });
   const { seq: knownSeq } = await deps.feeds.status(feedOf(task, "activities"));
-  return sendStart(task, { deps, claim, baseline: "", knownSeq, endsByAnswer: true });
+  return sendStart(task, { deps, claim, baseline: "", knownSeq, isEndedByAnswer: true });
 }
 
 /** Starts a run from its baseline if the feeds can be read in time. */
@@ -122,7 +122,7 @@ async function startFromBaseline(
     claim,
     baseline: writeBaseline(baseline),
     knownSeq,
-    endsByAnswer: endsByAnswer(task, policy, deps),
+    isEndedByAnswer: endsByAnswer(task, policy, deps),
   });
 }
 

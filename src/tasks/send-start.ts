@@ -29,11 +29,11 @@ import {
 import type { StartDependencies } from "./step-dependencies.ts";
 import { sendWithinMs } from "./timing.ts";
 
-/** What sending needs. `endsByAnswer`: a 200 ends the task; nothing is followed. */
+/** What sending needs. `isEndedByAnswer`: a 200 ends the task; nothing is followed. */
 interface StartRequest {
   readonly deps: StartDependencies;
   readonly claimant: string;
-  readonly endsByAnswer: boolean;
+  readonly isEndedByAnswer: boolean;
   /** Since when nothing but the baseline stands before the request; undefined: just now. */
   readonly readyAtMs?: number | undefined;
 }
@@ -136,7 +136,7 @@ interface NthRequest {
  */
 async function askAndSend(
   task: Task,
-  { deps, claim, endsByAnswer }: WantedStart,
+  { deps, claim, isEndedByAnswer }: WantedStart,
   { service, sends, ask }: NthRequest,
 ): Promise<StepResult | "too-late" | "loss"> {
   const { claimant, entry } = claim;
@@ -159,7 +159,7 @@ async function askAndSend(
     if (permission !== "permitted") return stepAgainSoon(sentAtMs);
     const startedAtMs = sends > 1 ? (entry.sentAtMs ?? sentAtMs) : sentAtMs;
     const sending = { service, permit, isTooLate, sends, sentAtMs, startedAtMs };
-    return await sendNow(task, { deps, claimant, endsByAnswer, readyAtMs: entry.readyAtMs }, sending);
+    return await sendNow(task, { deps, claimant, isEndedByAnswer, readyAtMs: entry.readyAtMs }, sending);
   } finally {
     void permit?.release(noEnding);
   }
@@ -197,7 +197,7 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
   if (task.kind !== "delete") {
     const { policy, id: taskId, kind, target } = task;
     deps.log.info("task.started", { policy, taskId, kind, target });
-    if (!request.endsByAnswer) {
+    if (!request.isEndedByAnswer) {
       await deps.journal.noteConfirmed(task, "answer", answered.atMs);
       return snooze(sentAtMs + firstLookMs);
     }
@@ -356,5 +356,5 @@ export async function startFastPath(
   if ("denied" in answer) return deferByLimiter(task, answer.denied, { nowMs: await deps.nowMs(), claimant });
   const { sentAtMs, permit } = answer;
   const sending = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, permit };
-  return sendNow(task, { deps, claimant, endsByAnswer: true }, sending);
+  return sendNow(task, { deps, claimant, isEndedByAnswer: true }, sending);
 }

@@ -152,7 +152,7 @@ async function endUnconfirmed(
   const isAbsent = mayBeAbsent && !syncJobSeen;
   const mayRetry = policy.onUnknown === "retry" && appeared.ours.length === 0;
   if (mayRetry || (isAbsent && entry.sends < absentSendsMax)) {
-    const again = await sendAgain(task, { deps, claim, endsByAnswer: endsByAnswer(task, policy, deps) });
+    const again = await sendAgain(task, { deps, claim, isEndedByAnswer: endsByAnswer(task, policy, deps) });
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;

@@ -50,7 +50,7 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
   ) => {
     await permit(sends);
     const moment = { sentAtMs: 1_000, startedAtMs: 1_000 };
-    const request = { deps, claimant: "me", endsByAnswer: true, readyAtMs };
+    const request = { deps, claimant: "me", isEndedByAnswer: true, readyAtMs };
     return sendNow(task, request, { ...moment, service: to, isTooLate, sends });
   };
   return { asked, urls, task, deps, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };
@@ -174,12 +174,12 @@ it.each(["breaker", "throttle"] as const)("a %s denies a further request before 
   await permit(1);
   await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset" });
   const before = await entry();
-  const again = await sendAgain(task, { deps, claim: await claim("heir"), endsByAnswer: true });
+  const again = await sendAgain(task, { deps, claim: await claim("heir"), isEndedByAnswer: true });
   expect(again).toMatchObject({ verdict: "snooze" });
   expect(await entry()).toEqual(before);
   // However long it denies, nothing waits for longer than the start-by time.
   const late = { ...task, startByMs: 1_000 };
-  expect(await sendAgain(late, { deps, claim: await claim("heir"), endsByAnswer: true })).toBeUndefined();
+  expect(await sendAgain(late, { deps, claim: await claim("heir"), isEndedByAnswer: true })).toBeUndefined();
   expect(asked).toEqual([]);
 });
 
@@ -215,7 +215,7 @@ describe("a permission after which Redis is gone at once", () => {
       if (isPermitted) throw new Error("Command timed out");
       return far;
     };
-    const request = { deps: { ...deps, nowMs }, endsByAnswer: true };
+    const request = { deps: { ...deps, nowMs }, isEndedByAnswer: true };
     if (sends === 1) {
       await expect(sendStart(task, { ...request, claim: await claim(), baseline: "" })).rejects.toThrow("timed out");
     } else {
@@ -233,8 +233,9 @@ describe("a permission after which Redis is gone at once", () => {
 it("a stopping worker asks for no permission", async () => {
   const { task, deps, claim, journal, asked } = await fixture({ deps: { stopping: AbortSignal.abort() } });
   const asks = [vi.spyOn(journal, "beginSending"), vi.spyOn(journal, "beginSendingAgain")];
-  expect(told(await sendStart(task, { deps, claim: await claim(), baseline: "", endsByAnswer: true }))).toBe("snooze");
-  const again = await sendAgain(task, { deps, claim: await claim(), endsByAnswer: true });
+  const first = await sendStart(task, { deps, claim: await claim(), baseline: "", isEndedByAnswer: true });
+  expect(told(first)).toBe("snooze");
+  const again = await sendAgain(task, { deps, claim: await claim(), isEndedByAnswer: true });
   expect(again === undefined ? again : told(again)).toBe("snooze");
   for (const ask of asks) expect(ask).not.toHaveBeenCalled();
   expect(asked).toEqual([]);
@@ -243,7 +244,7 @@ it("a stopping worker asks for no permission", async () => {
 describe("a start whose permission is refused", () => {
   it("is unknown where Redis lost what was written when due, and sends nothing", async () => {
     const { task, deps, claim, asked } = await fixture({ task: { slotMs: 1_500 }, deps: await watched() });
-    const step = await sendStart(task, { deps, claim: await claim(), baseline: "", endsByAnswer: true });
+    const step = await sendStart(task, { deps, claim: await claim(), baseline: "", isEndedByAnswer: true });
     expect(told(step)).toBe("unknown none redis-loss");
     expect(asked).toEqual([]);
   });
@@ -253,7 +254,7 @@ describe("a start whose permission is refused", () => {
       const { task, deps, claim, journal, permit, asked } = await fixture(given);
       await permit(1);
       await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset" });
-      expect(await sendAgain(task, { deps, claim: await claim("heir"), endsByAnswer: true })).toBeUndefined();
+      expect(await sendAgain(task, { deps, claim: await claim("heir"), isEndedByAnswer: true })).toBeUndefined();
       expect(asked).toEqual([]);
     }
   });

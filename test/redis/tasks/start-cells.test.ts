@@ -133,7 +133,7 @@ async function start(kind: "run" | "activate", baseUrl: string, moment?: Moment)
   };
   const claim = { claimant: "me", entry: await journal.claim(task.id, "me") };
   const deps = partsOver(baseUrl, moment);
-  const step = await sendStart(task, { deps, claim, baseline: "", endsByAnswer: true });
+  const step = await sendStart(task, { deps, claim, baseline: "", isEndedByAnswer: true });
   const entry = await journal.entry(task.id);
   const ending = "ending" in step ? ` ${step.ending?.status} ${step.ending?.reason}` : "";
   return { step, text: `${step.verdict === "complete" ? "end" : step.verdict}${ending}, journal ${entry?.state}` };
@@ -207,7 +207,7 @@ describe("a start whose client is closed while it is under way", () => {
       startByMs: 9_999_999_999_999,
     };
     const claim = { claimant: "me", entry: await journal.claim("closed", "me") };
-    const step = await sendStart(whole, { deps, claim, baseline: "", endsByAnswer: true });
+    const step = await sendStart(whole, { deps, claim, baseline: "", isEndedByAnswer: true });
     expect(step.verdict).toBe("snooze");
     expect(await journal.entry("closed")).toMatchObject({ state: "sending", doubt: { kind: "answer-lost" } });
   });
@@ -231,7 +231,7 @@ describe("a start that waits for its token when its worker is told to stop", () 
       ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
     };
     const claim = { claimant: "me", entry: await journal.claim(task.id, "me") };
-    const step = sendStart(task, { deps, claim, baseline: "", endsByAnswer: true });
+    const step = sendStart(task, { deps, claim, baseline: "", isEndedByAnswer: true });
     await expect.poll(() => waiting.length).toBe(1);
     stop.abort();
     expect(waiting[0]?.aborted).toBe(true);

@@ -127,7 +127,7 @@ async function fixture({
     /** The sender wakes: it has slept for too long to send. */
     wake: async () => {
       const sending = { service, isTooLate: () => true, sends: 1, sentAtMs, startedAtMs: sentAtMs };
-      return told(await sendNow(task, { deps, claimant: "me", endsByAnswer: false }, sending));
+      return told(await sendNow(task, { deps, claimant: "me", isEndedByAnswer: false }, sending));
     },
     /** From when on somebody wants a whole walk; NaN where nobody does. */
     wholeWantedMs: async () => ((await book.status(feed)).wholeWantedAtMs ?? Number.NaN) - sentAtMs,
