@@ -53,7 +53,8 @@ interface KnownBefore {
 interface SendContext {
   readonly service: SyncService;
   readonly isTooLate: () => boolean;
-  readonly sends: number;
+  /** Which request of the task it is, from 1 on. */
+  readonly nth: number;
   readonly sentAtMs: number;
   readonly startedAtMs: number;
   /** The limiter's permit, where the permission came with one. */
@@ -96,7 +97,7 @@ export async function sendStart(task: Task, request: WantedStart & KnownBefore):
   const service = deps.service(task.service);
   if (service === undefined) return endRemoved(claimant, `service ${task.service} is not`);
   const ask = () => deps.journal.beginSending(task, claimant, { ...intentOf(task), baseline, knownSeq });
-  const result = await askAndSend(task, request, { service, sends: 1, ask });
+  const result = await askAndSend(task, request, { service, nth: 1, ask });
   if (result === "too-late") return endTooLate(claimant);
   return result === "loss" ? endLostStart(claimant) : result;
 }
@@ -119,14 +120,14 @@ export async function sendAgain(task: Task, request: WantedStart): Promise<StepR
   const denied = await denialAfterProbe(task, deps);
   if (denied !== undefined) return snooze(Math.min(nowMs + denied.waitMs, task.startByMs));
   const ask = () => deps.journal.beginSendingAgain(task, claim.claimant, { ...intentOf(task), sends, sender });
-  const result = await askAndSend(task, request, { service, sends: sends + 1, ask });
+  const result = await askAndSend(task, request, { service, nth: sends + 1, ask });
   return result === "too-late" || result === "loss" ? undefined : result;
 }
 
 /** The nth request of a task, and how the journal is asked for its permission. */
 interface NthRequest {
   readonly service: SyncService;
-  readonly sends: number;
+  readonly nth: number;
   readonly ask: () => Promise<Permission>;
 }
 
@@ -137,13 +138,13 @@ interface NthRequest {
 async function askAndSend(
   task: Task,
   { deps, claim, isEndedByAnswer }: WantedStart,
-  { service, sends, ask }: NthRequest,
+  { service, nth, ask }: NthRequest,
 ): Promise<StepResult | "too-late" | "loss"> {
   const { claimant, entry } = claim;
   const permit = task.kind === "delete" ? await acquireForDeletion(task, deps) : undefined;
   if (permit !== undefined && isDenied(permit)) {
     const nowMs = await deps.nowMs();
-    return sends > 1 ? snooze(nowMs + permit.waitMs) : deferByLimiter(task, permit, { nowMs, claimant });
+    return nth > 1 ? snooze(nowMs + permit.waitMs) : deferByLimiter(task, permit, { nowMs, claimant });
   }
   try {
     if (deps.stopping.aborted) return snooze(await deps.nowMs());
@@ -157,8 +158,8 @@ async function askAndSend(
       throw error;
     });
     if (permission !== "permitted") return stepAgainSoon(sentAtMs);
-    const startedAtMs = sends > 1 ? (entry.sentAtMs ?? sentAtMs) : sentAtMs;
-    const sending = { service, permit, isTooLate, sends, sentAtMs, startedAtMs };
+    const startedAtMs = nth > 1 ? (entry.sentAtMs ?? sentAtMs) : sentAtMs;
+    const sending = { service, permit, isTooLate, nth, sentAtMs, startedAtMs };
     return await sendNow(task, { deps, claimant, isEndedByAnswer, readyAtMs: entry.readyAtMs }, sending);
   } finally {
     void permit?.release(noEnding);
@@ -175,7 +176,7 @@ type AnsweredEnding = Pick<TaskEnding, "status" | "evidence" | "reason" | "detai
 /** Sends what this claimant has just got the permission for, and answers the step. */
 export async function sendNow(task: Task, request: StartRequest, sending: SendContext): Promise<StepResult> {
   const { deps } = request;
-  const { service, isTooLate, sends, sentAtMs, startedAtMs, permit } = sending;
+  const { service, isTooLate, nth, sentAtMs, permit } = sending;
   const beganMs = systemClock.monotonicMs();
   // Without asking Redis: that may be out.
   const answeredAtMs = () => sentAtMs + Math.round(systemClock.monotonicMs() - beganMs);
@@ -185,10 +186,10 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
     const options: StartOptions = { idempotencyKey: task.id, beforeSend, abortBeforeSend: deps.stopping, permit };
     // From here on the start may have happened, whatever fails.
     answered = { ...(await sendTo(service, task, options)), atMs: answeredAtMs() };
-    tellSentAgain(task, deps, sends);
+    tellSentAgain(task, deps, nth);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    if (error.sent !== "no") tellSentAgain(task, deps, sends);
+    if (error.sent !== "no") tellSentAgain(task, deps, nth);
     return judgeFailure(task, error, { request, sending, atMs: answeredAtMs() });
   } finally {
     // A request that failed before its exchange has not used the permit.
@@ -202,16 +203,16 @@ export async function sendNow(task: Task, request: StartRequest, sending: SendCo
       return snooze(sentAtMs + firstLookMs);
     }
   }
-  if (answered.reason === "not-deleted" && sends > 1) {
+  if (answered.reason === "not-deleted" && nth > 1) {
     // It says nothing about the earlier ones: one of them may delete it just now.
-    tellAgainFailed(task, deps, { sends, kind: answered.reason, detail: answered.detail });
+    tellAgainFailed(task, deps, { sends: nth, kind: answered.reason, detail: answered.detail });
     return snooze(sentAtMs + firstLookMs);
   }
-  return endAnswered(answered, { startedAtMs, sends });
+  return endAnswered(answered, sending);
 }
 
-function tellSentAgain({ policy, id: taskId, target }: Task, { log }: StartDependencies, sends: number): void {
-  if (sends > 1) log.warn("task.sent-again", { policy, taskId, target, sends });
+function tellSentAgain({ policy, id: taskId, target }: Task, { log }: StartDependencies, nth: number): void {
+  if (nth > 1) log.warn("task.sent-again", { policy, taskId, target, sends: nth });
 }
 
 /** What became of a further request, where that says nothing of the earlier ones. */
@@ -223,9 +224,9 @@ function tellAgainFailed(
   log.warn("task.again-failed", { policy, taskId, target, ...failed });
 }
 
-function endAnswered(answered: AnsweredEnding, { startedAtMs, sends }: Pick<SendContext, "startedAtMs" | "sends">) {
+function endAnswered(answered: AnsweredEnding, { startedAtMs, nth }: SendContext) {
   const from = { state: "confirmed", isAnswer: true } as const;
-  return complete({ ...answered, startedAtMs, answerLost: sends > 1, sends, from });
+  return complete({ ...answered, startedAtMs, answerLost: nth > 1, sends: nth, from });
 }
 
 const accepted = { evidence: "direct", reason: "answered", detail: "the service accepted it" } as const;
@@ -274,8 +275,8 @@ export const goneMeanwhile: AnsweredEnding = {
   detail: "the service answered 404: the sync job was deleted after its name had been read, not by this request",
 };
 
-function goneAfter(sends: number): AnsweredEnding {
-  if (sends === 1) return goneMeanwhile;
+function goneAfter(nth: number): AnsweredEnding {
+  if (nth === 1) return goneMeanwhile;
   const by = "by an earlier request of this task or by another client";
   return { ...goneMeanwhile, detail: `the service answered 404: the sync job was deleted before this request, ${by}` };
 }
@@ -291,25 +292,26 @@ interface FailedStart {
 async function judgeFailure(task: Task, error: ServiceError, failed: FailedStart): Promise<StepResult> {
   const { request, sending, atMs } = failed;
   const { deps, claimant, readyAtMs = atMs } = request;
-  const { sentAtMs, sends } = sending;
-  if (task.kind === "delete" && error.kind === "not-found") return endAnswered({ ...goneAfter(sends), atMs }, sending);
-  const unstarted = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
-  const ending = { ...unstarted, detail: error.message };
+  const { sentAtMs, nth } = sending;
+  if (task.kind === "delete" && error.kind === "not-found") return endAnswered({ ...goneAfter(nth), atMs }, sending);
+  const { kind, message: detail } = error;
+  const unstarted = { status: "not-started", evidence: "direct", reason: reasonOf(kind) } as const;
+  const ending = { ...unstarted, detail };
   const next = judge(error, task.kind);
-  if (sends > 1 && next !== "verify") tellAgainFailed(task, deps, { sends, kind: error.kind, detail: error.message });
+  if (nth > 1 && next !== "verify") tellAgainFailed(task, deps, { sends: nth, kind, detail });
   if (next === "verify") return noteInDoubt(task, error, { deps, atMs });
   if (next === "end") {
     // After more than one request, this refusal says nothing about the earlier ones.
-    if (sends > 1) return snooze(sentAtMs + firstLookMs);
+    if (nth > 1) return snooze(sentAtMs + firstLookMs);
     return complete({ ...ending, atMs, from: { state: "sending", claimant } });
   }
   await deps.journal.takeBack(task, claimant, error.sent === "no" ? "sender" : "answer");
   switch (next) {
     case "retry":
-      if (sends > 1) return snooze(sentAtMs + unsentPauseMs);
+      if (nth > 1) return snooze(sentAtMs + unsentPauseMs);
       return retry(attemptAgainMs, { ...ending, from: { state: "claimed", claimant } });
     case "defer":
-      if (sends > 1) return snooze(sentAtMs + (error.retryAfterMs ?? unsentPauseMs));
+      if (nth > 1) return snooze(sentAtMs + (error.retryAfterMs ?? unsentPauseMs));
       if (atMs - readyAtMs + (error.retryAfterMs ?? 0) > deferredForMsMax) await deps.journal.forgetReady(task.id);
       return deferAfter(task, error, { nowMs: await deps.nowMs(), claimant });
     case "resume":
@@ -346,8 +348,7 @@ export async function startFastPath(
   if (deps.stopping.aborted || (await deps.denialOf(task.service)) !== undefined) return undefined;
   const isTooLate = createDeadline(sendWithinMs);
   const answer = await deps.journal.tryBeginSending(task, claimant, {
-    startByMs: task.startByMs,
-    slotMs: task.slotMs,
+    ...intentOf(task),
     takesLease: task.kind === "run" && policy.overlap !== "allow",
     notesFeed: task.kind === "run",
     limiter: deps.scriptedAcquire(task.service, () => resourceKey({ repository: task.repository, key: task.target })),
@@ -355,6 +356,6 @@ export async function startFastPath(
   if (answer === undefined) return undefined;
   if ("denied" in answer) return deferByLimiter(task, answer.denied, { nowMs: await deps.nowMs(), claimant });
   const { sentAtMs, permit } = answer;
-  const sending = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, permit };
+  const sending = { service, isTooLate, nth: 1, sentAtMs, startedAtMs: sentAtMs, permit };
   return sendNow(task, { deps, claimant, isEndedByAnswer: true }, sending);
 }

@@ -51,7 +51,7 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
     await permit(sends);
     const moment = { sentAtMs: 1_000, startedAtMs: 1_000 };
     const request = { deps, claimant: "me", isEndedByAnswer: true, readyAtMs };
-    return sendNow(task, request, { ...moment, service: to, isTooLate, sends });
+    return sendNow(task, request, { ...moment, service: to, isTooLate, nth: sends });
   };
   return { asked, urls, task, deps, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };
 }

@@ -126,7 +126,7 @@ async function fixture({
     state: async () => (await journal.entry(id))?.state,
     /** The sender wakes: it has slept for too long to send. */
     wake: async () => {
-      const sending = { service, isTooLate: () => true, sends: 1, sentAtMs, startedAtMs: sentAtMs };
+      const sending = { service, isTooLate: () => true, nth: 1, sentAtMs, startedAtMs: sentAtMs };
       return told(await sendNow(task, { deps, claimant: "me", isEndedByAnswer: false }, sending));
     },
     /** From when on somebody wants a whole walk; NaN where nobody does. */
