@@ -89,6 +89,11 @@ export function sentAtMsOf({ sentAtMs, claimedAtMs }: StartEntry): number {
   return sentAtMs ?? claimedAtMs;
 }
 
+/** The noted doubt, if it is of the only request: of several it may be of an earlier one. */
+export function doubtOfOnlyRequest({ doubt, sends }: Pick<StartEntry, "doubt" | "sends">): StartDoubt | undefined {
+  return sends === 1 ? doubt : undefined;
+}
+
 /** Key of a task's entry. */
 export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
   return key("start", taskId);

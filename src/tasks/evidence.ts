@@ -8,7 +8,7 @@ import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
-import { type StartEntry, sentAtMsOf } from "../store/start-entry.ts";
+import { doubtOfOnlyRequest, type StartEntry, sentAtMsOf } from "../store/start-entry.ts";
 import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
 import { type Baseline, countConflicts, parseBaseline } from "./baseline.ts";
 import { changesMax, feedOf, requestFeed } from "./followed-lists.ts";
@@ -204,11 +204,13 @@ function acceptedByMs(entry: StartEntry, untilMs: number): number {
  */
 export function receivedByMs(
   { service }: Pick<Task, "service">,
-  { doubt, sends, claimedAtMs, lastSentAtMs = claimedAtMs }: StartEntry,
+  entry: StartEntry,
   deps: Pick<StartDependencies, "service">,
 ): number {
+  const { claimedAtMs, lastSentAtMs = claimedAtMs } = entry;
   const sentByMs = lastSentAtMs + sendWithinMs;
-  return doubt?.atMs !== undefined && doubt.kind !== "crash" && sends === 1
+  const doubt = doubtOfOnlyRequest(entry);
+  return doubt?.atMs !== undefined && doubt.kind !== "crash"
     ? Math.max(sentByMs, doubt.atMs)
     : sentByMs + (deps.service(service)?.requestTimeoutMs ?? 0);
 }

@@ -13,7 +13,7 @@ import { complete, retry, snooze } from "../model/verdict.ts";
 import type { DeleteResult, StartOptions, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { Permission } from "../store/start-entry.ts";
+import { doubtOfOnlyRequest, type Permission } from "../store/start-entry.ts";
 import { acquireForDeletion, deferAfter, deferByLimiter, denialAfterProbe } from "./defer.ts";
 import { receivedByMs } from "./evidence.ts";
 import { doubtOf, judge, reasonOf } from "./judge.ts";
@@ -108,10 +108,11 @@ export async function sendStart(task: Task, request: WantedStart & KnownBefore):
  */
 export async function sendAgain(task: Task, request: WantedStart): Promise<StepResult | undefined> {
   const { deps, claim } = request;
-  const { sends, claimant: sender, doubt } = claim.entry;
+  const { sends, claimant: sender } = claim.entry;
   const service = deps.service(task.service);
   if (service === undefined || sends >= sendsMax) return undefined;
-  const isNoted = doubt !== undefined && doubt.kind !== "crash" && sends === 1;
+  const doubt = doubtOfOnlyRequest(claim.entry);
+  const isNoted = doubt !== undefined && doubt.kind !== "crash";
   const silentUntilMs = isNoted ? 0 : receivedByMs(task, claim.entry, deps) + deps.timing.answerKeptForMs;
   const nowMs = await deps.nowMs();
   if (Math.max(silentUntilMs, nowMs) > task.startByMs) return undefined;

@@ -14,7 +14,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { counted } from "../core/plain-text.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
-import { type StartDoubt, type StartEntry, sentAtMsOf } from "../store/start-entry.ts";
+import { doubtOfOnlyRequest, type StartDoubt, type StartEntry, sentAtMsOf } from "../store/start-entry.ts";
 import { noteDenied, verifyLater } from "./defer.ts";
 import { appearedSince, type FeedEvidence, hasKnownChanged, lookedForUntilMs, receivedByMs } from "./evidence.ts";
 import { feedOf, requestLists } from "./followed-lists.ts";
@@ -79,7 +79,7 @@ export async function snoozeUntilTimedOut(
   entry: StartEntry,
   deps: Pick<StartDependencies, "timing" | "nowMs" | "service">,
 ): Promise<StepResult | undefined> {
-  const dueMs = entry.doubt === undefined || entry.sends > 1 ? lookedForUntilMs(task, entry, deps) : 0;
+  const dueMs = doubtOfOnlyRequest(entry) === undefined ? lookedForUntilMs(task, entry, deps) : 0;
   return (await deps.nowMs()) < dueMs ? snooze(dueMs) : undefined;
 }
 
