@@ -33,7 +33,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
     case "confirmed": {
       if (activePredicate !== undefined) return verifyActivation(task, { deps, claim }, activePredicate);
       const { sentAtMs: startedAtMs, sends } = entry;
-      const sent = { startedAtMs, sends, answerLost: hasLostAnswer(entry), from: { state: "confirmed" } } as const;
+      const sent = { startedAtMs, sends, answerLost: sends > 1, from: { state: "confirmed" } } as const;
       return complete({ ...wasAccepted, detail: "the service accepted it", ...sent });
     }
     case "sending":
