@@ -2,6 +2,7 @@
 // and a real journal: what keeps a permitted request back, and what the answer to one request says
 // of the others.
 import { describe, expect, it, vi } from "vitest";
+import type { Denial } from "../../../src/core/limiter.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
@@ -181,6 +182,17 @@ it.each(["breaker", "throttle"] as const)("a %s denies a further request before 
   const late = { ...task, startByMs: 1_000 };
   expect(await sendAgain(late, { deps, claim: await claim("heir"), isEndedByAnswer: true })).toBeUndefined();
   expect(asked).toEqual([]);
+});
+
+it("a breaker that is due is probed by reading before a further request", async () => {
+  const denials: Denial[] = [{ deniedBy: "breaker", waitMs: 0 }];
+  const denialOf = async () => denials.pop();
+  const { task, deps, claim, permit, journal, asked } = await fixture({ deps: { denialOf } });
+  await permit(1);
+  await journal.noteDoubt(task.id, { kind: "answer-lost", detail: "reset" });
+  const again = await sendAgain(task, { deps, claim: await claim("heir"), isEndedByAnswer: true });
+  expect(again).toMatchObject({ ending: { status: "accepted", sends: 2 } });
+  expect(asked).toEqual(["GET", "POST"]);
 });
 
 it.each([
