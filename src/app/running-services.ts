@@ -192,9 +192,11 @@ export class RunningServices implements Component {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       const own = [...this.#running].flatMap(([name, { client }]) => (client === undefined ? [] : [name]));
+      // One that is worked off just now may be read as left, and be gone when the answer comes.
+      const known = new Set(this.#running.keys());
       const left = await untilAborted(memory.note(own, retireAfterMs), signal).catch(() => []);
       for (const name of left) {
-        if (this.#running.has(name)) continue;
+        if (known.has(name) || this.#running.has(name)) continue;
         const consumers = consuming.createConsumers({ name, concurrency: leftConcurrency });
         const retired = { settings: undefined, client: undefined, consumers };
         this.#options.log.warn("service.left-behind", { service: name });
