@@ -68,9 +68,9 @@ export interface Delivery {
 }
 
 /**
- * What becomes of a delivery. `failed`: it goes to the failed list, as its sink refused it or after
- * too long. `later`: it stays first, and the queue is held for `afterMs`. `back`: it stays first,
- * since this process stops.
+ * What becomes of a delivery. `failed`: it goes to the failed list: its sink refused it, it is no
+ * notice, or it took too long. `later`: it stays first, and the queue is held for `afterMs`.
+ * `back`: it stays first, since this process stops.
  */
 export type DeliveryVerdict =
   | { readonly verdict: "delivered" }

@@ -269,7 +269,11 @@ async function endFaulty(task: Task, error: unknown, { deps, recorder, attempt }
   await recorder.recordAlone(toOutcome(task, buggy, facts));
   await advanceChains(task, deps);
   // The script may have failed after it had written the outcome: then that is published.
-  return oncePublished(task, fail(buggy.reason), recorder);
+  const verdict = fail(buggy.reason);
+  return oncePublished(task, verdict, recorder).catch((failure: unknown) => {
+    if (isRedisOutage(failure)) throw failure;
+    return verdict;
+  });
 }
 
 function onBug(task: Task, log: EventLog, error: unknown): StepResult {

@@ -117,7 +117,7 @@ export async function sendAgain(task: Task, request: WantedStart): Promise<StepR
   const nowMs = await deps.nowMs();
   if (Math.max(silentUntilMs, nowMs) > task.startByMs) return undefined;
   if (nowMs < silentUntilMs) return snooze(Math.min(silentUntilMs, nowMs + silentStepMs));
-  // Before the permission: it would be taken back, and each round would be looked for anew.
+  // Before the permission: a denied request gives it back, but the search has begun anew by then.
   const denied = await denialAfterProbe(task, deps);
   if (denied !== undefined) return snooze(Math.min(nowMs + denied.waitMs, task.startByMs));
   const ask = () => deps.journal.beginSendingAgain(task, claim.claimant, { ...intentOf(task), sends, sender });

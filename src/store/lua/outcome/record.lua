@@ -99,7 +99,6 @@ end
 -- Drops what is too many or too old, at most a thousand outcomes in one step.
 local function trim()
   local held = redis.call('ZCARD', indexKey)
-  if held == 1 then redis.call('HSETNX', keptKey, policy, '') end
   if held % trimEvery ~= 0 then return end
   local extra = math.max(held - tonumber(most), redis.call('ZCOUNT', indexKey, '-inf', '(' .. oldest))
   if extra <= 0 then return end
@@ -141,12 +140,13 @@ if state then
 end
 if isRecorded then return 'already-recorded' end
 redis.call('HSET', outcomesKey, task, outcome)
--- Before all that may fail (a key of a wrong type): what is written is published and listed.
-redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
-redis.call('ZADD', indexKey, placeMs, task)
-if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
 -- The notifier reports a broken stream. It must not change how a task ends.
 if isNotified == '1' then pcall(addEvent, streamKey, 'o', outcome) end
+-- Before what else may fail (a key of a wrong type): what is written is published and listed.
+redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
+redis.call('ZADD', indexKey, placeMs, task)
+if redis.call('ZCARD', indexKey) == 1 then redis.call('HSETNX', keptKey, policy, '') end
+if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
 if revision then notePoll() end
 if successKeptMs ~= '' then noteSuccess() end
 noteTroubles(troublesKey, tonumber(finishedMs), troubles)
