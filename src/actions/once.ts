@@ -9,6 +9,9 @@ import { redisTimeMs, type Store } from "../store/redis.ts";
 /** The first request under a key goes on: the same key asks again without a second start. */
 export class StillAtWork extends ConflictError {}
 
+/** The key stands for another request. */
+export class KeyTaken extends UsageError {}
+
 /** A key, whose it is, and what is asked under it: anything that JSON can hold. */
 export interface KeyedRequest {
   readonly caller: string;
@@ -45,7 +48,7 @@ interface Progress {
 
 /**
  * Answers what `act` does, or what it answered under this key before. `act` gets the instant that
- * names tasks, and what was done of it before. @throws UsageError when the key stands for something
+ * names tasks, and what was done of it before. @throws KeyTaken when the key stands for something
  * else, StillAtWork while its first request takes too long to be waited for.
  */
 export async function once<Answer>(
@@ -60,7 +63,7 @@ export async function once<Answer>(
   const isFirst = (await redis.set(name, JSON.stringify(mine), "PX", keptMs, "NX")) === "OK";
   const kept = isFirst ? mine : await readAnswered(store, name, mine);
   if (kept.asked !== mine.asked)
-    throw new UsageError("this Idempotency-Key stands for another request: send each request with a key of its own");
+    throw new KeyTaken("this Idempotency-Key stands for another request: send each request with a key of its own");
   if (kept.answer !== undefined) return kept.answer;
   const progress = await readProgress(store, store.key("request-done", digest), !isFirst);
   const answer = await showingLife(store, name, kept, () => act(kept.atMs, progress));

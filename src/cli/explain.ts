@@ -121,7 +121,7 @@ export function storyText(story: SlotStory, timezone: string, colours: boolean):
 
 const steps = ["queued", "sent", "sentAgain", "answered", "confirmed", "finished"] as const;
 
-/** Of several requests one doubt alone is noted: what came of them shows that the newest left. */
+/** Of several requests one doubt alone is noted: an answer or an activity is a sign of all. */
 function wordsOf(task: TaskStory): Readonly<Record<(typeof steps)[number], string>> {
   const isShown = task.answered !== null || task.confirmed !== null;
   return {

@@ -291,6 +291,8 @@ async function ofView(story: SlotStory, context: QueryContext): Promise<SlotStor
   const tasks = seen.map((task) => ({
     ...task,
     waitsFor: task.waitsFor && withoutUnseen(task.waitsFor, view),
+    // Who did it, and why, stand in the changes, which a narrowed view does not see.
+    cancelled: task.cancelled && "cancelled by hand",
     outcome: task.outcome && seenOutcome(task.outcome, view),
   }));
   return {

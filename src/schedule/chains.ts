@@ -147,18 +147,20 @@ export class Chains implements ChainProgress {
     );
     if (newWatermarkMs === undefined) return false;
     // Without tasks this place in the outbox may be of another slot that ends its waiting just now.
+    let queuedAtMs = nowMs;
     if (tasks.length > 0) {
       await enqueue(tasks);
+      queuedAtMs = await ledger.nowMs();
       await ledger.confirmQueued([{ policy: slot.policy, newWatermarkMs }]);
     }
-    this.#logPlan(slot, plan, nowMs);
+    this.#logPlan(slot, plan, queuedAtMs);
     return true;
   }
 
-  #logPlan({ policy, slotMs, after }: WaitingSlot, { state, detail, note }: FollowerPlan, nowMs: number): void {
+  #logPlan({ policy, slotMs, after }: WaitingSlot, { state, detail, note }: FollowerPlan, queuedAtMs: number): void {
     const { log } = this.#options;
     const slot = new Date(slotMs).toISOString();
-    if (state === "started") log.info("slot.queued", { policy, slot, covers: 0, delayMs: nowMs - slotMs, after });
+    if (state === "started") log.info("slot.queued", { policy, slot, covers: 0, delayMs: queuedAtMs - slotMs, after });
     else if (state === "skipped") log.info("slot.skipped", { policy, slot, reason: detail, note });
     else log.error("slot.missed", { policy, slot, reason: detail, note });
   }

@@ -1,6 +1,6 @@
 // What every request passes before its route: who asks, how fast, and, where it may change
 // something, whether this server, the place it comes from and the caller's scope allow it. Records
-// refusals: 20 of a caller, then one an hour; the log has each.
+// refused changes: 20 of a caller, then one an hour; the log has each. Of who is not let in, less.
 import type { Context, MiddlewareHandler } from "hono";
 import { getCookie } from "hono/cookie";
 import type { Clock } from "../core/clock.ts";
@@ -140,7 +140,7 @@ const readOnly = new WebError({
   status: 405,
   name: "refused",
   title: "Read-only",
-  detail: "this server is read-only: it answers GET and HEAD, and records who tries to change something",
+  detail: "this server is read-only: it answers GET and HEAD",
   hint: "give people tokens (--web-tokens, --web-auth) and leave --web-read-only out, or use the command line",
 });
 

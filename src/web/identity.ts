@@ -77,7 +77,7 @@ export function callerFrom(claims: JsonObject, { name: claim, grants }: Pick<Aut
 
 function noGrant(name: string, grants: AuthSettings["grants"]): AccessDenied {
   const claims = [...new Set(grants.map(({ claim }) => claim))].join(", ");
-  const detail = `"${name}" is signed in, and may see nothing here: no grant fits; the attempt is recorded`;
+  const detail = `"${name}" is signed in, and may see nothing here: no grant fits`;
   const hint = `an administrator adds a grant to the --web-auth file, or changes the claims of ${name} (${claims}); then sign in again`;
   return new AccessDenied({ status: 403, name: "no-grant", title: "You may not look here", detail, hint }, name);
 }

@@ -111,7 +111,7 @@ export function isAllUnless(otherwise: string): z.ZodType {
 }
 
 /** The same of a list that has a limit and no pages. */
-export const isAllOfLimit = isAllUnless("there is or may be more: try a greater limit");
+export const isAllOfLimit = isAllUnless("there is or may be more; a greater limit may show it");
 
 /** The first of a list, of which one more was read than is shown. */
 export function cutTo<Item>(found: readonly Item[], limit: number) {

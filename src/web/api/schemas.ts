@@ -144,7 +144,9 @@ export const storySchema = named("SlotStory", {
   covers: z.array(instant),
   tasks: z.array(taskStorySchema),
   held: z.string().nullable(),
-  missingRoles: z.array(z.string()).meta({ description: "why no task that is in flight goes on" }),
+  missingRoles: z
+    .array(z.string())
+    .meta({ description: "roles that no process has now, and what that stops; empty where no task is in flight" }),
 });
 
 /** How a task ended. */

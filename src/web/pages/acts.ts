@@ -2,7 +2,7 @@
 // leads to where the effect is seen. What is done is in ../acts.ts. Added by routes.ts.
 import type { Context, Hono } from "hono";
 import { html } from "hono/html";
-import { StillAtWork } from "../../actions/once.ts";
+import { KeyTaken, StillAtWork } from "../../actions/once.ts";
 import type { Policy } from "../../config/policy-set.ts";
 import { parseDuration } from "../../core/duration.ts";
 import { UsageError } from "../../core/errors.ts";
@@ -311,7 +311,7 @@ export function addActPages(app: Hono<WebEnv>): void {
         if (wrong === undefined) throw error;
         c.set("problem", wrong);
         // Another key would make the same form a second start.
-        const key = error instanceof StillAtWork ? form["key"] : undefined;
+        const key = error instanceof StillAtWork || error instanceof KeyTaken ? form["key"] : undefined;
         return showForm(c, one, { form, wrong, key });
       }
     });
@@ -338,7 +338,8 @@ export function doneLine(
   { policies, isAgain }: { readonly policies: readonly Policy[]; readonly isAgain: boolean },
 ): Html {
   const line = (words: Html) => html`<p class="notice done" id="done" role="status" tabindex="-1">${words}</p>`;
-  if (change === undefined) return line(html`This is no longer among the newest ${ownSoughtMax} changes of all.`);
+  if (change === undefined)
+    return line(html`None of the newest ${ownSoughtMax} changes of all is yours by this request.`);
   const { what, subject, at, isBegun } = change;
   const state = isBegun ? tag("doubt", "question", "not known") : mark("ok", doneWords[what] ?? what);
   const isUnderWay = what === "run" || what === "replay";
@@ -366,7 +367,8 @@ function leftWords({ what, after }: Change): string {
 function cancelWords({ what, subject, before }: Change): string {
   if (what !== "cancel" || !isJsonObject(before)) return "";
   if (parseTaskId(subject.replace(/^task /, ""))?.kind === "apply") return "; what it has changed stays";
-  return before["state"] === "claimed" ? "; nothing is sent" : "; it goes on at the service";
+  if (before["state"] === "claimed") return "; nothing is sent any more";
+  return before["state"] === "confirmed" ? "; it goes on at the service" : "; if the service took it, it goes on there";
 }
 
 /** What a person can correct in the form; undefined: another page says it. */

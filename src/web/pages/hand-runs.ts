@@ -22,7 +22,7 @@ export function handRunsPage(
   const words =
     policy === undefined
       ? "Sync jobs that a person started or deleted without a policy."
-      : "What a person started, as long as its outcome is kept.";
+      : "What a person started: what goes on, and what has ended as long as its outcome is kept.";
   const act = policy === undefined && mayOperate ? actLink("run-sync-job", "", "Run a sync job…") : "";
   const more =
     runs.length === handRunsShown
@@ -46,6 +46,6 @@ export function handRunTable(runs: readonly HandRun[], nowMs: number): Html {
   ]);
   const columns = ["ended", ["task", "roomy"], "who", ["why", "wide"], ["took", "num"], "when"] as const;
   return table("Runs by hand, newest first", columns, rows, {
-    none: "No run by hand goes on or is kept; Changes tells of older ones.",
+    none: "No run by hand goes on or is kept.",
   });
 }

@@ -227,7 +227,10 @@ function slotTable({ line, range, timezone, nowMs }: NextDay, { slots, isCut, pa
     ];
   });
   const columns = ["due", "policy", "starts", "ends about", ["expected", "wide"]] as const;
-  const rest = fromMs === undefined ? "the API has more" : "choose a later quarter of an hour";
+  const rest =
+    fromMs === undefined
+      ? "the API has more"
+      : "a later quarter of an hour shows those of later instants, a policy's page its own";
   const more = lines.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} lines; ${rest}.</p>` : "";
   const from = fromMs === undefined ? "" : showClock(fromMs, timezone, fromMs);
   const sharp = slots.filter(({ slotMs }) => slotMs === fromMs).length;

@@ -1,4 +1,4 @@
-// The first page: what needs a person now, what ended just before, and what comes next.
+// The first page: what is not well now, what ended just before, and what comes next.
 import { html } from "hono/html";
 import { showNear } from "../../core/instant.ts";
 import { lowest } from "../../core/min-heap.ts";
@@ -31,7 +31,7 @@ import {
   withCode,
 } from "./parts.ts";
 
-const policiesMax = 100;
+const itemsMax = 100;
 const nextMax = 10;
 
 /** What the caller may do, and which pages tell them anything. */
@@ -97,10 +97,15 @@ const aboutWord = { installation: "installation", service: "service", sink: "sin
 
 function attentionList(items: readonly AttentionItem[], { nowMs }: Attention, reach: Reach): Html {
   const show = (item: AttentionItem) => attentionItem(item, linksOf(item, reach), nowMs);
-  // The page of policies has those that are cut, and nothing else.
-  const cut = new Set(items.filter(({ about }) => about === "policy").slice(policiesMax));
-  const all = html`<p class="quiet">and ${cut.size} more: <a href="/policies">all policies, worst first</a></p>`;
-  return html`<ul class="attention">${items.filter((item) => !cut.has(item)).map(show)}</ul>${cut.size > 0 ? all : ""}`;
+  // Other pages have those that are cut, and nothing else.
+  const beyond = (kind: AttentionItem["about"]) => items.filter(({ about }) => about === kind).slice(itemsMax);
+  const [policies, lists] = [beyond("policy"), beyond("list")];
+  const cut = new Set([...policies, ...lists]);
+  const more = (count: number, where: Html) =>
+    count > 0 ? html`<p class="quiet">and ${count} more: ${where}</p>` : "";
+  return html`<ul class="attention">${items.filter((item) => !cut.has(item)).map(show)}</ul>
+${more(policies.length, html`<a href="/policies">all policies, worst first</a>`)}
+${more(lists.length, html`<a href="/feeds">lists</a>`)}`;
 }
 
 /** Where the next step can be taken: pages for all of it but what only a command does. */

@@ -135,7 +135,7 @@ describe("each change", () => {
     const body = new URLSearchParams({ reason: "ticket 7" });
     const done = await web.ask(`/cancel?of=${tasks[0]}`, { method: "POST", headers, body });
     const page = await (await web.ask(done.headers.get("location") ?? "", { headers })).text();
-    expect(page).toMatch(/id="done".*: ticket 7; nothing is sent\./);
+    expect(page).toMatch(/id="done".*: ticket 7; nothing is sent any more\./);
     expect(page).toContain("<span>cancelled by ana: ticket 7</span>");
     const story = (await send("GET", `/tasks/${tasks[0]}`)).body;
     expect(story).toMatchObject({ missingRoles: [], tasks: [{ cancelled: "cancelled by ana: ticket 7" }] });

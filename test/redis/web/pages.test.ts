@@ -394,7 +394,9 @@ describe("an hour with more slots than are listed", () => {
     const set = setOfStory(Object.fromEntries(names.map((name) => [name, due(`15 ${hour} * * *`)])));
     const own = await webForTest({ story: {}, set });
     const text = await (await own.ask(`/next?at=${String(hour).padStart(2, "0")}:00`)).text();
-    expect(text).toContain("The first 200 lines; choose a later quarter of an hour.");
+    expect(text).toContain(
+      "The first 200 lines; a later quarter of an hour shows those of later instants, a policy's page its own.",
+    );
   });
 
   it("shows a slot at the very end of a pause as starting", async () => {

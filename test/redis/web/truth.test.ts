@@ -97,7 +97,9 @@ it("the list of policies offers no pause of a label without its value", async ()
 });
 
 it("a change that is not found is not called none of one's newest", async () => {
-  expect(await textOf("/policies?done=gone")).toContain("This is no longer among the newest 50 changes of all.");
+  expect(await textOf("/policies?done=gone")).toContain(
+    "None of the newest 50 changes of all is yours by this request.",
+  );
 });
 
 it("to resume promises no start that another pause forbids", async () => {
@@ -219,8 +221,8 @@ it("a deletion by hand names its service, as a run without a policy does", async
 
 it("runs by hand that are kept no more are not called none", async () => {
   const text = await textOf("/policies/pulse/by-hand");
-  expect(text).toContain("What a person started, as long as its outcome is kept.");
-  expect(text).toContain("No run by hand goes on or is kept; Changes tells of older ones.");
+  expect(text).toContain("What a person started: what goes on, and what has ended as long as its outcome is kept.");
+  expect(text).toContain("No run by hand goes on or is kept.");
 });
 
 it("a slot without an end is called dropped only where outcomes are", async () => {
