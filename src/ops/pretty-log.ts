@@ -55,8 +55,10 @@ function storyOf(event: LogLine): Story | undefined {
       return ["due", `slot ${shown("slot", event["slot"])}${latenessOf(event)}`, "blue"];
     case "task.started":
       return ["started", task, "cyan"];
-    case "task.in-doubt":
-      return ["in doubt", `no good answer to the start of ${targetOf(event)}: it may have happened`, "magenta"];
+    case "task.in-doubt": {
+      const why = event["kind"] === "crash" ? "a worker fell silent over" : "no good answer to";
+      return ["in doubt", `${why} the start of ${targetOf(event)}: it may have happened`, "magenta"];
+    }
     case "task.start-confirmed":
       return ["confirmed", `activity ${text("activity")} shows that ${targetOf(event)} did start`, "cyan"];
     case "task.finished": {

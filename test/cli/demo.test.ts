@@ -80,7 +80,7 @@ describe.skipIf(process.platform !== "linux")("npm run demo", () => {
     await demo.until(/ started /);
     process.kill(pids[0] ?? 0, "SIGKILL");
     // A start whose worker was killed may be confirmed, too, without a lost answer.
-    for (const shown of [/ replica died /, / conflicts /, / task retried /, / in doubt /, / confirmed /])
+    for (const shown of [/ replica died /, / conflicts /, / task retried /, / no good answer /, / confirmed /])
       await demo.until(shown);
     demo.child.kill("SIGINT");
     const [code] = await once(demo.child, "close");

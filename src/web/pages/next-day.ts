@@ -230,7 +230,7 @@ function slotTable({ line, range, timezone, nowMs }: NextDay, { slots, isCut, pa
   const rest =
     fromMs === undefined
       ? "the API has more"
-      : "a later quarter of an hour shows those of later instants, a policy's page its own";
+      : "a later quarter of an hour has those of later instants, the page of a policy its own";
   const more = lines.length > rowsShown ? html`<p class="quiet">The first ${rowsShown} lines; ${rest}.</p>` : "";
   const from = fromMs === undefined ? "" : showClock(fromMs, timezone, fromMs);
   const sharp = slots.filter(({ slotMs }) => slotMs === fromMs).length;

@@ -395,7 +395,7 @@ describe("an hour with more slots than are listed", () => {
     const own = await webForTest({ story: {}, set });
     const text = await (await own.ask(`/next?at=${String(hour).padStart(2, "0")}:00`)).text();
     expect(text).toContain(
-      "The first 200 lines; a later quarter of an hour shows those of later instants, a policy's page its own.",
+      "The first 200 lines; a later quarter of an hour has those of later instants, the page of a policy its own.",
     );
   });
 
