@@ -272,6 +272,7 @@ async function endFaulty(task: Task, error: unknown, { deps, recorder, attempt }
   const verdict = fail(buggy.reason);
   return oncePublished(task, verdict, recorder).catch((failure: unknown) => {
     if (isRedisOutage(failure)) throw failure;
+    logBug(task, deps.log, failure);
     return verdict;
   });
 }
