@@ -119,7 +119,8 @@ export function statusToText({ status, lines, shown }: FullStatus, screen: Scree
   if (feeds.length > 0) blocks.push(`\n${feedsTable(feeds, screen)}`);
   if (sinks.length > 0) blocks.push(`\n${sinksTable(sinks, screen)}`);
   for (const { sink, refused } of sinks)
-    if (refused !== undefined) blocks.push(alarming(`${sink} did not take its last notice: ${refused.reason}`, screen.colours));
+    if (refused !== undefined)
+      blocks.push(alarming(`${sink} did not take its last notice: ${refused.reason}`, screen.colours));
   if (digests.length > 0) blocks.push("");
   blocks.push(
     ...digests.map((one) => (hasFailed(one) ? alarming(describeDigest(one), screen.colours) : describeDigest(one))),
